@@ -1,0 +1,86 @@
+"""Everything that Minute8 refuses or fails at on purpose. Errors are part of the interface: each names the value."""
+
+from __future__ import annotations
+
+_SHOWN_VALUE_CHARS = 120
+
+
+class Minute8Error(Exception):
+    """Base of all errors raised on purpose; `str(error)` is a sentence for a person."""
+
+
+class InvalidInput(Minute8Error):
+    """Input that is refused before anything is stored.
+
+    `field` is a dotted path (`schedule.cron`), `position` a 0-based character index into a text value,
+    `accepted` says what would have been accepted.
+    """
+
+    def __init__(
+        self,
+        field: str,
+        message: str,
+        *,
+        value: object = None,
+        accepted: str = "",
+        position: int | None = None,
+    ) -> None:
+        self.field = field
+        self.message = message
+        self.value = shown(value)
+        self.accepted = accepted
+        self.position = position
+        super().__init__(field, message)
+
+    def __str__(self) -> str:
+        at = f" at position {self.position}" if self.position is not None else ""
+        got = f" (got {self.value})" if self.value else ""
+        wanted = f"; accepted: {self.accepted}" if self.accepted else ""
+        return f"{self.field}{at}: {self.message}{got}{wanted}"
+
+
+class NotFound(Minute8Error):
+    """What was asked for does not exist for this tenant (a foreign one does not exist either)."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"no {kind} {shown(name)}")
+
+
+class AlreadyExists(Minute8Error):
+    """A create met something of the same name."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(f"{kind} {shown(name)} exists already")
+
+
+class RevisionMismatch(Minute8Error):
+    """A change was made against a revision that is no longer the current one."""
+
+    def __init__(self, job_id: str, expected: int, current: int) -> None:
+        self.job_id = job_id
+        self.expected = expected
+        self.current = current
+        super().__init__(f"job {job_id!r} is at revision {current}, the change expected {expected}")
+
+
+class Busy(Minute8Error):
+    """Too many writers changed the same thing at once; nothing was stored and the call can be repeated."""
+
+
+class Unauthenticated(Minute8Error):
+    """No credential, or one that is not valid (unknown, malformed, expired, revoked: never told apart)."""
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: its repr, cut, so that hostile input cannot flood a log. Never raises."""
+    if value is None:
+        return ""
+    try:
+        text = repr(value[: _SHOWN_VALUE_CHARS + 1]) if isinstance(value, str) else repr(value)
+    except Exception:  # noqa: BLE001  a hostile __repr__, or an int of over 4,300 digits
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN_VALUE_CHARS else text[:_SHOWN_VALUE_CHARS] + "…"
