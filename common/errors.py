@@ -13,7 +13,7 @@ class InvalidInput(Minute8Error):
     """Input that is refused before anything is stored.
 
     `field` is a dotted path (`schedule.cron`), `position` a 0-based character index into a text value,
-    `accepted` says what would have been accepted.
+    `accepted` says what would have been accepted, `also` holds what else was wrong with the same input.
     """
 
     def __init__(
@@ -24,12 +24,14 @@ class InvalidInput(Minute8Error):
         value: object = None,
         accepted: str = "",
         position: int | None = None,
+        also: tuple[InvalidInput, ...] = (),
     ) -> None:
         self.field = field
         self.message = message
         self.value = shown(value)
         self.accepted = accepted
         self.position = position
+        self.also = also
         super().__init__(field, message)
 
     def __str__(self) -> str:

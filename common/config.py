@@ -1,0 +1,39 @@
+"""The configuration: read from the environment in this one place, into one frozen object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a function needs to know of its deployment. Empty where that function does not use it."""
+
+    stage: str
+    jobs_table: str
+    due_table: str
+    tenants_table: str
+    runs_table: str
+    executions_queue_url: str
+    executor_timeout_s: int
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Config:
+        return cls(
+            stage=env.get("STAGE", "dev"),
+            jobs_table=env.get("JOBS_TABLE", ""),
+            due_table=env.get("DUE_TABLE", ""),
+            tenants_table=env.get("TENANTS_TABLE", ""),
+            runs_table=env.get("RUNS_TABLE", ""),
+            executions_queue_url=env.get("EXECUTIONS_QUEUE_URL", ""),
+            executor_timeout_s=int(env.get("EXECUTOR_TIMEOUT_S", "300")),
+        )
+
+
+@cache
+def config() -> Config:
+    """This process's configuration."""
+    return Config.from_env(os.environ)

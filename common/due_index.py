@@ -1,0 +1,205 @@
+"""The due index: from a window to the jobs that fire in it, at a cost that grows with what is due.
+
+A *directory* lists each group of schedules once, with the number of its entries; a group's entries lie in *shards*, and
+are read only when the group is due. Nothing is written per fire: the index changes only when a job does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from common import keys
+from common.groups import group_can_fire
+from common.planning import DueEntry
+from common.tables import Condition, ConditionFailed, Table, Transaction
+from common.window import WINDOW_S, planning_end, window_start
+
+# A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
+# or write in the seconds that a tick takes.
+SHARD_ENTRIES = 2_000
+# Entries of one-off jobs are of no use once their window is planned, and TTL is free.
+_ONE_OFF_KEPT_S = 7 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard of one group, with the number of its entries."""
+
+    group: str
+    shard: int
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Everything before `planned_until` is handed over; planning may have begun for anything before `planning_until`."""
+
+    planned_until: int
+    planning_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadEntry:
+    """An entry that cannot be read. It is one job's misfortune, and reported as that."""
+
+    tenant: str
+    job_id: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A registration whose executions inside the window under planning may not have been handed over."""
+
+    key: keys.Key
+    entry: DueEntry
+
+
+class DueIndex:
+    """Reads and writes of the due table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    # The mark
+
+    def mark(self) -> Mark | None:
+        item = self._table.get(keys.MARK)
+        return Mark(item["planned_until"], item["planning_until"]) if item else None
+
+    def ensure_mark(self, now: float) -> Mark:
+        """The mark; a new deployment's begins where registrations plan for themselves, at what a tick could plan now."""
+        if mark := self.mark():
+            return mark
+        end = planning_end(now)
+        try:
+            self._table.put(
+                {**keys.MARK, "planned_until": end, "planning_until": end},
+                Condition("attribute_not_exists(pk)", {}),
+            )
+        except ConditionFailed:
+            pass
+        mark = self.mark()
+        assert mark is not None
+        return mark
+
+    def begin_planning(self, end: int) -> None:
+        """Announce that a tick plans up to `end`, before it reads the first entry.
+
+        A registration that commits too late for the tick to see it therefore sees the announcement, and hands its
+        executions over by itself: whichever of the two strongly consistent reads comes later sees the other's write.
+        """
+        self._move("planning_until", end)
+
+    def finish_planning(self, end: int) -> None:
+        """Everything before `end` is durably handed over."""
+        self._move("planned_until", end)
+
+    def _move(self, attribute: str, end: int) -> None:
+        try:
+            self._table.update(
+                keys.MARK,
+                Condition(f"SET #{attribute} = :end", {":end": end}),
+                Condition(f"attribute_exists(pk) AND #{attribute} < :end", {":end": end}),
+            )
+        except ConditionFailed:
+            pass  # another tick was further already; a mark never moves back
+
+    # Reading what is due
+
+    def due_shards(self, start: int, end: int) -> Iterator[Shard]:
+        """The shards whose group can fire in [start, end)."""
+        for partition in keys.directory_partitions():
+            for shard in self._directory(partition):
+                if shard.jobs > 0 and group_can_fire(shard.group, start, end):
+                    yield shard
+        for window in range(window_start(start), end, WINDOW_S):
+            yield from self._directory(keys.one_off_directory_partition(window))
+
+    def _directory(self, partition: str) -> Iterator[Shard]:
+        for item in self._table.query(partition):
+            group, shard = keys.group_and_shard(item["sk"])
+            yield Shard(group, shard, item["jobs"])
+
+    def entries(self, shard: Shard) -> Iterator[DueEntry | BadEntry]:
+        for item in self._table.query(keys.shard_partition(shard.group, shard.shard)):
+            try:
+                yield DueEntry.decode(item["entry"])
+            except (ValueError, KeyError, TypeError) as error:
+                tenant, _, job_id = item["sk"].partition("#")
+                yield BadEntry(tenant, job_id, f"unreadable due entry: {error!r}")
+
+    # Writing, as part of a job's transaction
+
+    def pick_shard(self, group: str, rng: random.Random, conflicts: int = 0) -> int:
+        """A shard of `group` with room; a new one when all are full, or when writers keep getting in each other's way."""
+        partition = keys.directory_partition(group)
+        shards = [
+            shard
+            for item in self._table.query(partition, sk_prefix=f"{group}#", consistent=False)
+            for shard in [Shard(*keys.group_and_shard(item["sk"]), item["jobs"])]
+            if shard.group == group
+        ]
+        open_shards = [shard.shard for shard in shards if shard.jobs < SHARD_ENTRIES]
+        new_shard = max((shard.shard for shard in shards), default=-1) + 1
+        if conflicts > 1 or not open_shards:
+            open_shards.append(new_shard)
+        return rng.choice(open_shards)
+
+    def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
+        key = keys.due_entry(group, shard, entry.tenant, entry.job_id)
+        tx.put(self._table, {**key, "entry": entry.encode(), "expires_at": _expires_at(group)})
+
+    def delete_entry(self, tx: Transaction, group: str, shard: int, tenant: str, job_id: str) -> None:
+        tx.delete(self._table, keys.due_entry(group, shard, tenant, job_id))
+
+    def count(self, tx: Transaction, group: str, shard: int, change: int) -> None:
+        """Add to a shard's number of entries; its directory item comes into being with the first."""
+        words, values = "ADD #jobs :change", {":change": change}
+        if expires_at := _expires_at(group):
+            words, values = f"{words} SET #expires_at = :expires_at", values | {":expires_at": expires_at}
+        tx.update(self._table, keys.directory(group, shard), Condition(words, values))
+
+    def drop_empty(self, shard: Shard) -> bool:
+        """Take an empty shard out of the directory; safe against a registration that fills it at the same moment."""
+        try:
+            self._table.delete(
+                keys.directory(shard.group, shard.shard), Condition("#jobs <= :zero", {":zero": 0})
+            )
+        except ConditionFailed:
+            return False
+        return True
+
+    def empty_shards(self) -> Iterator[Shard]:
+        for partition in keys.directory_partitions():
+            yield from (shard for shard in self._directory(partition) if shard.jobs <= 0)
+
+    # Registrations whose hand-over is unconfirmed
+
+    def put_pending(self, tx: Transaction, entry: DueEntry) -> keys.Key:
+        key = keys.pending(entry.tenant, entry.job_id, entry.schedule_revision)
+        tx.put(self._table, {**key, "entry": entry.encode()})
+        return key
+
+    def pending(self) -> Iterator[Pending]:
+        for partition in keys.pending_partitions():
+            for item in self._table.query(partition):
+                key: keys.Key = {"pk": item["pk"], "sk": item["sk"]}
+                yield Pending(key, DueEntry.decode(item["entry"]))
+
+    def confirm(self, pending: Pending) -> None:
+        """Its executions are handed over. A newer registration of the same job under the same key stays."""
+        try:
+            self._table.delete(
+                pending.key, Condition("#entry = :entry", {":entry": pending.entry.encode()})
+            )
+        except ConditionFailed:
+            pass
+
+
+def _expires_at(group: str) -> int | None:
+    if not group.startswith("at|"):
+        return None
+    return int(group.removeprefix("at|")) + WINDOW_S + _ONE_OFF_KEPT_S

@@ -1,0 +1,106 @@
+"""An execution: job × fire time, and the message that carries it through the queue.
+
+Its id is derived, never random, so that whoever enqueues it twice enqueues the same thing twice: the executor's claim
+and the target can both tell. The fire time travels in the message and is never recomputed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from common.errors import Minute8Error
+from common.keys import compact_time
+
+MESSAGE_VERSION = 1
+SCHEDULE = "schedule"
+
+
+class UnreadableMessage(Minute8Error):
+    """A message that is no execution of a version this code reads. It belongs in the dead-letter queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One planned call. `due_at` is when this attempt is to start; for attempt 1 it is fire time + jitter.
+
+    `trigger` says who started it: `schedule`, or later `manual`, `backfill`; `trigger_id` tells apart those that share
+    a fire time and is empty for `schedule`.
+    """
+
+    tenant: str
+    job_id: str
+    fire_at: int
+    due_at: int
+    schedule_revision: int
+    attempt: int = 1
+    trigger: str = SCHEDULE
+    trigger_id: str = ""
+
+    @property
+    def run_name(self) -> str:
+        """The run's sort key: fire time first, so that a job's runs sort by it."""
+        name = f"{compact_time(self.fire_at)}:{self.schedule_revision}"
+        return f"{name}:{self.trigger_id}" if self.trigger_id else name
+
+    @property
+    def execution_id(self) -> str:
+        """The idempotency key, unique over all tenants: tenant:job:fire time:schedule revision."""
+        return f"{self.tenant}:{self.job_id}:{self.run_name}"
+
+    def retry(self, due_at: int) -> Execution:
+        """The same execution's next attempt."""
+        return replace(self, attempt=self.attempt + 1, due_at=due_at)
+
+    def encode(self) -> str:
+        """The message body; `decode` is its inverse."""
+        body: dict[str, object] = {
+            "v": MESSAGE_VERSION,
+            "tenant": self.tenant,
+            "job": self.job_id,
+            "fire_at": self.fire_at,
+            "due_at": self.due_at,
+            "rev": self.schedule_revision,
+        }
+        if self.attempt != 1:
+            body["attempt"] = self.attempt
+        if self.trigger != SCHEDULE:
+            body["trigger"] = self.trigger
+            body["trigger_id"] = self.trigger_id
+        return json.dumps(body, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, body: str) -> Execution:
+        """Read a message of any version ever written.
+
+        Raises:
+            UnreadableMessage: it is not one.
+        """
+        try:
+            fields = json.loads(body)
+            if fields["v"] != MESSAGE_VERSION:
+                raise UnreadableMessage(f"message version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
+            return cls(
+                tenant=_text(fields["tenant"]),
+                job_id=_text(fields["job"]),
+                fire_at=_whole(fields["fire_at"]),
+                due_at=_whole(fields["due_at"]),
+                schedule_revision=_whole(fields["rev"]),
+                attempt=_whole(fields.get("attempt", 1)),
+                trigger=_text(fields.get("trigger", SCHEDULE)),
+                trigger_id=_text(fields.get("trigger_id", ""), allow_empty=True),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error
+
+
+def _text(value: object, *, allow_empty: bool = False) -> str:
+    if not isinstance(value, str) or not (value or allow_empty):
+        raise ValueError(f"not a name: {value!r}")
+    return value
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"not a whole number: {value!r}")
+    return value

@@ -1,0 +1,107 @@
+"""Every key of every table, here and nowhere else. The tenant is the first part of each key that is a tenant's.
+
+| table   | pk                           | sk                              | item                                   |
+| ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
+| jobs    | tenant                       | JOB#job_id                      | the definition                         |
+| due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
+| due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
+| due     | DIRECTORY#at\\|window start   | group#shard                     | the same, for one-off jobs             |
+| due     | PENDING#0…7                  | tenant#job_id#schedule_revision | registered, its hand-over unconfirmed  |
+| due     | MARK                         | MARK                            | up to where everything is planned      |
+| runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
+| tenants | tenant                       | TENANT                          | the tenant                             |
+| tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
+"""
+
+from __future__ import annotations
+
+import zlib
+from datetime import UTC, datetime
+from typing import TypedDict
+
+# Over how many partitions the directory and the pending entries spread: a partition takes 1,000 write units a second.
+SPREAD = 8
+
+
+class Key(TypedDict):
+    """The primary key of one item, in any of the tables."""
+
+    pk: str
+    sk: str
+
+
+def job(tenant: str, job_id: str) -> Key:
+    return {"pk": tenant, "sk": f"JOB#{job_id}"}
+
+
+JOB_PREFIX = "JOB#"
+
+MARK: Key = {"pk": "MARK", "sk": "MARK"}
+
+
+def due_entry(group: str, shard: int, tenant: str, job_id: str) -> Key:
+    return {"pk": shard_partition(group, shard), "sk": f"{tenant}#{job_id}"}
+
+
+def shard_partition(group: str, shard: int) -> str:
+    return f"GROUP#{group}#{shard}"
+
+
+def directory(group: str, shard: int) -> Key:
+    return {"pk": directory_partition(group), "sk": f"{group}#{shard}"}
+
+
+def directory_partition(group: str) -> str:
+    """One-off groups are listed by window, so that a tick reads those of its own window and no others."""
+    if group.startswith("at|"):
+        return f"DIRECTORY#{group}"
+    return f"DIRECTORY#{_spread(group)}"
+
+
+def one_off_directory_partition(window_start_at: int) -> str:
+    return directory_partition(f"at|{window_start_at}")
+
+
+def directory_partitions() -> list[str]:
+    """The partitions that hold all recurring groups."""
+    return [f"DIRECTORY#{n}" for n in range(SPREAD)]
+
+
+def group_and_shard(directory_sk: str) -> tuple[str, int]:
+    """The inverse of `directory`'s sk."""
+    group, _, shard = directory_sk.rpartition("#")
+    return group, int(shard)
+
+
+def pending(tenant: str, job_id: str, schedule_revision: int) -> Key:
+    return {"pk": f"PENDING#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{schedule_revision}"}
+
+
+def pending_partitions() -> list[str]:
+    return [f"PENDING#{n}" for n in range(SPREAD)]
+
+
+def run(tenant: str, job_id: str, run_name: str) -> Key:
+    """`run_name` is the part of the execution id behind tenant and job; it sorts by fire time."""
+    return {"pk": runs_of_job(tenant, job_id), "sk": run_name}
+
+
+def runs_of_job(tenant: str, job_id: str) -> str:
+    return f"{tenant}#{job_id}"
+
+
+def tenant(tenant_id: str) -> Key:
+    return {"pk": tenant_id, "sk": "TENANT"}
+
+
+def api_key(key_hash: str) -> Key:
+    return {"pk": f"KEY#{key_hash}", "sk": "KEY"}
+
+
+def compact_time(at: int) -> str:
+    """20261121T031800Z: sorts as time does, and needs no escaping in a URL or a file name."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _spread(text: str) -> int:
+    return zlib.crc32(text.encode()) % SPREAD

@@ -1,0 +1,242 @@
+"""The few ways in which Minute8 touches DynamoDB. Items are plain dicts here; nothing above sees its wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+
+from common.keys import Key
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef, TransactWriteItemTypeDef
+
+Item = dict[str, Any]
+
+_serializer = TypeSerializer()
+_deserializer = TypeDeserializer()
+
+
+class ConditionFailed(Exception):
+    """A conditional write lost: a normal outcome. `existing` is the item that was there, if it was asked for."""
+
+    def __init__(self, existing: Item | None = None) -> None:
+        super().__init__("the condition did not hold")
+        self.existing = existing
+
+
+class TransactionConflict(Exception):
+    """Another transaction held one of the items; nothing was written, and the same call may succeed next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition or an update in DynamoDB's expression language, with its values. Names are written as `#name`."""
+
+    expression: str
+    values: Mapping[str, Any]
+
+    def names(self) -> dict[str, str]:
+        return {word: word[1:] for word in _words(self.expression) if word.startswith("#")}
+
+
+class Table:
+    """One table. Reads are strongly consistent unless an index is read."""
+
+    def __init__(self, client: DynamoDBClient, name: str) -> None:
+        self.client = client
+        self.name = name
+
+    def get(self, key: Key, *, consistent: bool = True) -> Item | None:
+        answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
+        return from_wire(answer["Item"]) if "Item" in answer else None
+
+    def put(self, item: Mapping[str, Any], condition: Condition | None = None) -> None:
+        """Write a whole item. Raises ConditionFailed, with the existing item."""
+        request = {"TableName": self.name, "Item": to_wire(item), **_condition_arguments(condition)}
+        with _losing():
+            self.client.put_item(**request)
+
+    def update(self, key: Key, change: Condition, condition: Condition | None = None) -> Item:
+        """Apply an update expression, return the new item. Raises ConditionFailed, with the existing item."""
+        request = {
+            "TableName": self.name,
+            "Key": to_wire(key),
+            "ReturnValues": "ALL_NEW",
+            **_condition_arguments(condition, change),
+        }
+        with _losing():
+            return from_wire(self.client.update_item(**request)["Attributes"])
+
+    def delete(self, key: Key, condition: Condition | None = None) -> None:
+        """Delete if it is there. Raises ConditionFailed."""
+        request = {"TableName": self.name, "Key": to_wire(key), **_condition_arguments(condition)}
+        with _losing():
+            self.client.delete_item(**request)
+
+    def query(
+        self,
+        pk: str,
+        *,
+        sk_prefix: str = "",
+        after: Mapping[str, Any] | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+        consistent: bool = True,
+        where: Condition | None = None,
+    ) -> Iterator[Item]:
+        """All items of a partition in sort-key order, page by page as they are consumed, at most `limit`."""
+        words = "pk = :pk" + (" AND begins_with(sk, :prefix)" if sk_prefix else "")
+        values: Item = {":pk": pk, **({":prefix": sk_prefix} if sk_prefix else {})}
+        request: QueryInputTypeDef = {
+            "TableName": self.name,
+            "KeyConditionExpression": words,
+            "ConsistentRead": consistent,
+            "ScanIndexForward": not newest_first,
+        }
+        if where:
+            request["FilterExpression"] = where.expression
+            values |= where.values
+            if names := where.names():
+                request["ExpressionAttributeNames"] = names
+        request["ExpressionAttributeValues"] = to_wire(values)
+        if after:
+            request["ExclusiveStartKey"] = to_wire(after)
+        return self._pages(request, limit)
+
+    def _pages(self, request: QueryInputTypeDef, limit: int | None) -> Iterator[Item]:
+        left = limit
+        while True:
+            if left is not None and "FilterExpression" not in request:
+                request["Limit"] = left
+            answer = self.client.query(**request)
+            for wire in answer["Items"]:
+                yield from_wire(wire)
+                if left is not None:
+                    left -= 1
+                    if left == 0:
+                        return
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+class Transaction:
+    """Writes to any tables that happen together or not at all: at most 100.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
+    """
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        self._client = client
+        self._writes: list[TransactWriteItemTypeDef] = []
+
+    def __len__(self) -> int:
+        return len(self._writes)
+
+    def put(self, table: Table, item: Mapping[str, Any], condition: Condition | None = None) -> None:
+        self._writes.append(
+            {"Put": {"TableName": table.name, "Item": to_wire(item), **_condition_arguments(condition, None)}}  # type: ignore[typeddict-item]
+        )
+
+    def update(self, table: Table, key: Key, change: Condition, condition: Condition | None = None) -> None:
+        self._writes.append(
+            {"Update": {"TableName": table.name, "Key": to_wire(key), **_condition_arguments(condition, change)}}  # type: ignore[typeddict-item]
+        )
+
+    def delete(self, table: Table, key: Key, condition: Condition | None = None) -> None:
+        self._writes.append(
+            {"Delete": {"TableName": table.name, "Key": to_wire(key), **_condition_arguments(condition)}}  # type: ignore[typeddict-item]
+        )
+
+    def commit(self) -> None:
+        """Write all of it.
+
+        Raises:
+            ConditionFailed: a condition did not hold; nothing was written.
+            TransactionConflict: another transaction was in the way; nothing was written.
+        """
+        try:
+            self._client.transact_write_items(TransactItems=self._writes)
+        except self._client.exceptions.TransactionCanceledException as error:
+            reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
+            codes = {reason.get("Code") for reason in reasons}
+            if "ConditionalCheckFailed" in codes:
+                lost = next(reason for reason in reasons if reason.get("Code") == "ConditionalCheckFailed")
+                raise ConditionFailed(from_wire(lost["Item"]) if lost.get("Item") else None) from error
+            if codes & {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}:
+                raise TransactionConflict from error
+            raise
+        except self._client.exceptions.TransactionInProgressException as error:
+            raise TransactionConflict from error
+
+
+class _losing:
+    """Turns DynamoDB's refusal of a conditional write into ConditionFailed."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        response: Mapping[str, Any] = getattr(error, "response", {})
+        if response.get("Error", {}).get("Code") == "ConditionalCheckFailedException":
+            raise ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None) from error
+
+
+def _condition_arguments(condition: Condition | None, change: Condition | None = None) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    values: Item = {}
+    if change:
+        arguments["UpdateExpression"] = change.expression
+        names |= change.names()
+        values |= change.values
+    if condition:
+        arguments["ConditionExpression"] = condition.expression
+        arguments["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        names |= condition.names()
+        values |= condition.values
+    if names:
+        arguments["ExpressionAttributeNames"] = names
+    if values:
+        arguments["ExpressionAttributeValues"] = to_wire(values)
+    return arguments
+
+
+def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A plain dict as DynamoDB's attribute values. None is left out, floats become decimals of 3 places."""
+    return {name: _serializer.serialize(_exact(value)) for name, value in item.items() if value is not None}
+
+
+def from_wire(wire: Mapping[str, Any]) -> Item:
+    """The inverse: whole numbers become int, others float."""
+    return {name: _plain(_deserializer.deserialize(value)) for name, value in wire.items()}
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, float):
+        return Decimal(str(round(value, 3)))
+    if isinstance(value, Mapping):
+        return {name: _exact(inner) for name, inner in value.items() if inner is not None}
+    if isinstance(value, list | tuple):
+        return [_exact(inner) for inner in value]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _words(expression: str) -> list[str]:
+    for separator in "(),=<>+-":
+        expression = expression.replace(separator, " ")
+    return expression.split()

@@ -1,0 +1,37 @@
+"""Logs and metrics: every name of a metric is here.
+
+One line of log per invocation and per trouble, never per run that went well: at a million runs the lines would cost more
+than the runs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools import Logger, Metrics
+
+NAMESPACE = "Minute8"
+
+EXECUTIONS_PLANNED = "ExecutionsPlanned"
+EXECUTIONS_MISSED = "ExecutionsMissed"
+BAD_ENTRIES = "BadDueEntries"
+MARK_LAG_S = "MarkLagSeconds"
+LATENESS_S = "LatenessSeconds"
+RUNS = "Runs"
+MESSAGES_FAILED = "MessagesFailed"
+
+
+@cache
+def logger() -> Logger:
+    from aws_lambda_powertools import Logger
+
+    return Logger(service="minute8")
+
+
+@cache
+def metrics() -> Metrics:
+    from aws_lambda_powertools import Metrics
+
+    return Metrics(namespace=NAMESPACE, service="minute8")

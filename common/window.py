@@ -1,0 +1,28 @@
+"""The arithmetic of windows: which ten minutes a tick plans.
+
+A window is half-open, [start, end), in epoch seconds. Ticks run at minute 8, 18, 28…; nothing here depends on that.
+"""
+
+from __future__ import annotations
+
+WINDOW_S = 600
+# The longest DelaySeconds that SQS takes:
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html
+MAX_DELAY_S = 900
+# A fire time older than this when it is planned was missed, not merely late: the job's catch-up policy decides.
+# One whole window, so that a single lost tick costs lateness and nothing else.
+MISSED_AFTER_S = WINDOW_S
+
+
+def window_start(at: int) -> int:
+    """The start of the whole ten minutes that hold `at`."""
+    return at - at % WINDOW_S
+
+
+def planning_end(now: float) -> int:
+    """The furthest end that a tick may plan to at `now`: a whole ten minutes, at most MAX_DELAY_S ahead.
+
+    At minute 8 this is the end of the next whole ten minutes (3:18 → 3:30); a tick that is early or late plans as far
+    as SQS can delay and no further (3:22 → 3:30, 3:25 → 3:40).
+    """
+    return window_start(int(now) + MAX_DELAY_S)

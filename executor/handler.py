@@ -1,0 +1,76 @@
+"""The executor Lambda: a batch of messages in, the ids of those to be delivered again out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+from common import aws, telemetry
+from common.clock import SystemClock
+from common.config import config
+from common.executions_queue import ExecutionsQueue
+from common.runs import Runs
+from common.tables import Table
+from executor.pipeline import Executor, Message, Report
+from executor.targets import KINDS
+
+
+def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """SQS event → partial batch response.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+    """
+    messages = [Message(record["messageId"], record["body"]) for record in event["Records"]]
+    reports, failed = execute_batch(_executor(), messages)
+    _tell(reports, len(failed))
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def execute_batch(executor: Executor, messages: list[Message]) -> tuple[list[Report], list[str]]:
+    """All messages at once, a thread each: the batch takes as long as its slowest. One's failure is its own alone.
+
+    Returns the reports, and the ids of the messages to be delivered again.
+    """
+    reports: list[Report] = []
+    failed: list[str] = []
+    with ThreadPoolExecutor(max(1, len(messages)), thread_name_prefix="execute") as pool:
+        under_way = [(message, pool.submit(executor.execute, message)) for message in messages]
+        for message, future in under_way:
+            try:
+                reports.append(future.result())
+            except Exception as error:  # noqa: BLE001  whatever it is, the other messages go on
+                telemetry.logger().warning(
+                    "message failed", message_id=message.message_id, error=repr(error), body=message.body[:500]
+                )
+                failed.append(message.message_id)
+    return reports, failed
+
+
+def _tell(reports: list[Report], failed: int) -> None:
+    logger, metrics = telemetry.logger(), telemetry.metrics()
+    for report in reports:
+        if report.result in ("failed", "skipped"):
+            logger.info(report.result, execution=report.execution.execution_id, detail=report.detail)
+        if report.result in ("succeeded", "dispatched", "failed", "retrying"):
+            metrics.add_metric(telemetry.LATENESS_S, "Seconds", report.lateness_s)
+    for result, count in Counter(report.result for report in reports).items():
+        metrics.add_metric(f"{telemetry.RUNS}.{result}", "Count", count)
+    if failed:
+        metrics.add_metric(telemetry.MESSAGES_FAILED, "Count", failed)
+    metrics.flush_metrics()
+
+
+@cache
+def _executor() -> Executor:
+    clock = SystemClock()
+    settings = config()
+    return Executor(
+        jobs=Table(aws.dynamodb(), settings.jobs_table),
+        runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
+        queue=ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock),
+        clock=clock,
+        kinds=KINDS,
+    )

@@ -1,0 +1,156 @@
+"""One execution from its message to its record: parse → hold → load → admit → claim → call → classify → record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from common import keys
+from common.clock import Clock
+from common.errors import Minute8Error
+from common.execution import Execution
+from common.executions_queue import ExecutionsQueue
+from common.job import Job
+from common.runs import DISPATCHED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.tables import Item, Table
+from executor.admission import Skip, admit
+from executor.retry import retry_at
+from executor.targets import Kind
+
+# SQS delays by whole seconds, so a message is out up to a second before its execution is due; that long it is held.
+# What is further away goes back to the queue.
+HOLD_S = 2.0
+# Between claiming and the call's end there is little but the call itself.
+_LEASE_MARGIN_S = 5
+# Handing over an event takes milliseconds.
+_EVENT_TIMEOUT_S = 10
+
+
+class StillRunning(Minute8Error):
+    """This message's earlier delivery may still be at work: it is to be delivered again, after the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of the executions queue."""
+
+    message_id: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of one message, for logs and metrics."""
+
+    result: Literal["succeeded", "dispatched", "failed", "retrying", "skipped", "duplicate", "sent_on"]
+    execution: Execution
+    lateness_s: float = 0.0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """Stage two. `kinds` are the target kinds it can call."""
+
+    jobs: Table
+    runs: Runs
+    queue: ExecutionsQueue
+    clock: Clock
+    kinds: Mapping[str, Kind]
+
+    def execute(self, message: Message) -> Report:
+        """Take one message to its end.
+
+        Raises:
+            UnreadableMessage: it is no execution; it will end in the dead-letter queue.
+            StillRunning: it has to be delivered again later.
+        """
+        execution = Execution.decode(message.body)
+        if not self._hold(execution):
+            return Report("sent_on", execution)
+        job = self._load(execution)
+        now = self.clock.now()
+        skip = admit(execution, job, now)
+        if skip or job is None:
+            return self._skip(execution, skip or Skip("deleted", ""), now)
+        kind = self.kinds[job.target["kind"]]
+        awaited = kind.is_awaited(job.target)
+        timeout_s = job.timeout_s if awaited else _EVENT_TIMEOUT_S
+        claim = Claim(execution, message.message_id, now, now + timeout_s + _LEASE_MARGIN_S)
+        if (record := self.runs.claim(claim, RUNNING if awaited else DISPATCHED)) is not None:
+            return self._lost(claim, record)
+        outcome = kind.call(job.target, event(job, execution), timeout_s)
+        lateness_s = max(0.0, now - execution.due_at)
+        if outcome.ok and not awaited:
+            return Report("dispatched", execution, lateness_s)
+        return self._record(job, claim, outcome, lateness_s)
+
+    def _hold(self, execution: Execution) -> bool:
+        """Wait for the second at which it is due; False if that is so far away that it went back to the queue."""
+        early_s = execution.due_at - self.clock.now()
+        if early_s > HOLD_S:
+            self.queue.send([execution])
+            return False
+        while early_s > 0:  # a sleep may end early, and never may a run start early
+            self.clock.sleep(early_s)
+            early_s = execution.due_at - self.clock.now()
+        return True
+
+    def _load(self, execution: Execution) -> Job | None:
+        item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
+        return Job.from_item(item) if item else None
+
+    def _skip(self, execution: Execution, skip: Skip, now: float) -> Report:
+        if execution.attempt == 1:
+            recorded = self.runs.skip(execution, skip.reason, skip.detail, now)
+        else:
+            recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
+        return Report("skipped" if recorded else "duplicate", execution, detail=skip.reason)
+
+    def _lost(self, claim: Claim, record: Item) -> Report:
+        """Somebody has this attempt already: another message, or an earlier delivery of this very one."""
+        mine = record.get("claimed_by") == claim.message_id and record["attempt"] == claim.execution.attempt
+        if mine and record["status"] == RETRYING:
+            # The earlier delivery died between recording and enqueuing the next attempt.
+            self.queue.send([claim.execution.retry(record["next_attempt_at"])])
+            return Report("retrying", claim.execution, detail="next attempt enqueued again")
+        if mine and record["status"] in (RUNNING, DISPATCHED):
+            raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
+        return Report("duplicate", claim.execution, detail=record.get("status", ""))
+
+    def _record(self, job: Job, claim: Claim, outcome: Outcome, lateness_s: float) -> Report:
+        finished_at = self.clock.now()
+        next_at = None
+        if not outcome.ok and not outcome.permanent:
+            next_at = retry_at(job.retry, claim.execution, claim.execution.fire_at, finished_at)
+        if not self.runs.finish(claim, outcome, finished_at, next_at):
+            return Report("duplicate", claim.execution, detail="its lease had ended and another took it over")
+        if next_at is not None:
+            self.queue.send([claim.execution.retry(next_at)])
+            return Report("retrying", claim.execution, lateness_s, outcome.error_type)
+        return Report("succeeded" if outcome.ok else "failed", claim.execution, lateness_s, outcome.error_type)
+
+
+def event(job: Job, execution: Execution) -> dict[str, Any]:
+    """What the target gets: the job's payload, and what it needs to be idempotent and to know its nominal time."""
+    return {
+        "payload": job.payload,
+        "minute8": {
+            "tenant": execution.tenant,
+            "job_id": execution.job_id,
+            "execution_id": execution.execution_id,
+            "fire_at": rfc3339(execution.fire_at),
+            "due_at": rfc3339(execution.due_at),
+            "attempt": execution.attempt,
+            "schedule_revision": execution.schedule_revision,
+            "trigger": execution.trigger,
+        },
+    }
+
+
+def rfc3339(at: float) -> str:
+    """2026-11-21T03:18:00Z; with milliseconds where there are any."""
+    moment = datetime.fromtimestamp(at, UTC)
+    return moment.isoformat(timespec="milliseconds" if at % 1 else "seconds").replace("+00:00", "Z")
