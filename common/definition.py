@@ -49,7 +49,9 @@ class _Strict(BaseModel):
 
 
 class ExcludeDefinition(_Strict):
-    dates: list[str] = Field(default=[], description="Local dates (2026-12-24) on which the job does not fire.")
+    dates: list[str] = Field(
+        default=[], description="Local dates (2026-12-24) on which the job does not fire."
+    )
     calendars: list[str] = Field(default=[], description="Names of the tenant's calendars.")
 
 
@@ -63,7 +65,9 @@ class ScheduleDefinition(_Strict):
         default=None, description="Elapsed time: 90m, PT90M, or seconds.", examples=["90m"]
     )
     at: str | None = Field(default=None, description="One instant, RFC 3339, or a local time with timezone.")
-    timezone: str | None = Field(default=None, description="IANA zone; UTC if none.", examples=["Europe/Paris"])
+    timezone: str | None = Field(
+        default=None, description="IANA zone; UTC if none.", examples=["Europe/Paris"]
+    )
     anchor: str | None = Field(default=None, description="An instant that `every` counts from.")
     start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
     end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from common import keys
-from common.groups import group_can_fire
 from common.planning import DueEntry
-from common.tables import Condition, ConditionFailed, Table, Transaction
+from common.tables import Condition, ConditionFailed, Item, Table, Transaction
 from common.window import WINDOW_S, planning_end, window_start
 
 # A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
@@ -109,12 +108,13 @@ class DueIndex:
 
     # Reading what is due
 
-    def due_shards(self, start: int, end: int) -> Iterator[Shard]:
-        """The shards whose group can fire in [start, end)."""
+    def recurring_shards(self) -> Iterator[Shard]:
+        """The whole directory but for one-off jobs."""
         for partition in keys.directory_partitions():
-            for shard in self._directory(partition):
-                if shard.jobs > 0 and group_can_fire(shard.group, start, end):
-                    yield shard
+            yield from self._directory(partition)
+
+    def one_off_shards(self, start: int, end: int) -> Iterator[Shard]:
+        """The shards of one-off jobs in the windows that touch [start, end)."""
         for window in range(window_start(start), end, WINDOW_S):
             yield from self._directory(keys.one_off_directory_partition(window))
 
@@ -125,11 +125,7 @@ class DueIndex:
 
     def entries(self, shard: Shard) -> Iterator[DueEntry | BadEntry]:
         for item in self._table.query(keys.shard_partition(shard.group, shard.shard)):
-            try:
-                yield DueEntry.decode(item["entry"])
-            except (ValueError, KeyError, TypeError) as error:
-                tenant, _, job_id = item["sk"].partition("#")
-                yield BadEntry(tenant, job_id, f"unreadable due entry: {error!r}")
+            yield _readable(item)
 
     # Writing, as part of a job's transaction
 
@@ -172,10 +168,6 @@ class DueIndex:
             return False
         return True
 
-    def empty_shards(self) -> Iterator[Shard]:
-        for partition in keys.directory_partitions():
-            yield from (shard for shard in self._directory(partition) if shard.jobs <= 0)
-
     # Registrations whose hand-over is unconfirmed
 
     def put_pending(self, tx: Transaction, entry: DueEntry) -> keys.Key:
@@ -183,20 +175,27 @@ class DueIndex:
         tx.put(self._table, {**key, "entry": entry.encode()})
         return key
 
-    def pending(self) -> Iterator[Pending]:
+    def pending(self) -> Iterator[Pending | BadEntry]:
         for partition in keys.pending_partitions():
             for item in self._table.query(partition):
                 key: keys.Key = {"pk": item["pk"], "sk": item["sk"]}
-                yield Pending(key, DueEntry.decode(item["entry"]))
+                entry = _readable(item)
+                yield entry if isinstance(entry, BadEntry) else Pending(key, entry)
 
     def confirm(self, pending: Pending) -> None:
         """Its executions are handed over. A newer registration of the same job under the same key stays."""
         try:
-            self._table.delete(
-                pending.key, Condition("#entry = :entry", {":entry": pending.entry.encode()})
-            )
+            self._table.delete(pending.key, Condition("#entry = :entry", {":entry": pending.entry.encode()}))
         except ConditionFailed:
             pass
+
+
+def _readable(item: Item) -> DueEntry | BadEntry:
+    try:
+        return DueEntry.decode(item["entry"])
+    except Exception as error:  # noqa: BLE001  whatever is wrong with it, the others are to be planned
+        tenant, job_id = item["sk"].split("#")[:2]
+        return BadEntry(tenant, job_id, f"unreadable due entry: {error!r}")
 
 
 def _expires_at(group: str) -> int | None:

@@ -236,7 +236,10 @@ def _schedule(
         return old.schedule, given
     try:
         schedule = parse_schedule(
-            given, job_key=job_key(tenant, job_id), now=int(now), shortest_interval_s=limits.shortest_interval_s
+            given,
+            job_key=job_key(tenant, job_id),
+            now=int(now),
+            shortest_interval_s=limits.shortest_interval_s,
         )
     except InvalidInput as error:
         error.field = f"schedule.{error.field}".removesuffix(".")
@@ -287,4 +290,3 @@ def _unchanged(old: Job | None) -> Condition:
     if old is None:
         return Condition("attribute_not_exists(pk)", {})
     return Condition("#revision = :old", {":old": old.revision})
-

@@ -202,7 +202,11 @@ class Runs:
             return False
         return True
 
-    def get(self, tenant: str, job_id: str, run_name: str) -> Item | None:
+    def get(self, execution: Execution) -> Item | None:
+        return self._table.get(_key(execution))
+
+    def named(self, tenant: str, job_id: str, run_name: str) -> Item | None:
+        """The run of an execution id: `run_name` is its part behind tenant and job."""
         return self._table.get(keys.run(tenant, job_id, run_name))
 
     def of_job(

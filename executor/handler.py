@@ -43,7 +43,10 @@ def execute_batch(executor: Executor, messages: list[Message]) -> tuple[list[Rep
                 reports.append(future.result())
             except Exception as error:  # noqa: BLE001  whatever it is, the other messages go on
                 telemetry.logger().warning(
-                    "message failed", message_id=message.message_id, error=repr(error), body=message.body[:500]
+                    "message failed",
+                    message_id=message.message_id,
+                    error=repr(error),
+                    body=message.body[:500],
                 )
                 failed.append(message.message_id)
     return reports, failed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from common import keys
@@ -12,6 +11,7 @@ from common.clock import Clock
 from common.errors import Minute8Error
 from common.execution import Execution
 from common.executions_queue import ExecutionsQueue
+from common.instants import rfc3339
 from common.job import Job
 from common.runs import DISPATCHED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.tables import Item, Table
@@ -74,7 +74,7 @@ class Executor:
         now = self.clock.now()
         skip = admit(execution, job, now)
         if skip or job is None:
-            return self._skip(execution, skip or Skip("deleted", ""), now)
+            return self._skip(execution, message, skip or Skip("deleted", ""), now)
         kind = self.kinds[job.target["kind"]]
         awaited = kind.is_awaited(job.target)
         timeout_s = job.timeout_s if awaited else _EVENT_TIMEOUT_S
@@ -102,22 +102,36 @@ class Executor:
         item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
         return Job.from_item(item) if item else None
 
-    def _skip(self, execution: Execution, skip: Skip, now: float) -> Report:
+    def _skip(self, execution: Execution, message: Message, skip: Skip, now: float) -> Report:
         if execution.attempt == 1:
             recorded = self.runs.skip(execution, skip.reason, skip.detail, now)
         else:
             recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
-        return Report("skipped" if recorded else "duplicate", execution, detail=skip.reason)
+        if recorded:
+            return Report("skipped", execution, detail=skip.reason)
+        record = self.runs.get(execution) or {}
+        claim = Claim(execution, message.message_id, record.get("started_at", now), now)
+        if not _is_mine(claim, record) or record["status"] != RUNNING or record["lease_until"] >= now:
+            return self._lost(claim, record)
+        # An earlier delivery of this message died while it ran, and now the job does not want another try.
+        died = Outcome(
+            ok=False,
+            permanent=True,
+            error_type="ExecutorDied",
+            error=f"the executor died during the call; not taken over: {skip.detail}",
+        )
+        self.runs.finish(claim, died, now, None)
+        return Report("failed", execution, detail=skip.reason)
 
     def _lost(self, claim: Claim, record: Item) -> Report:
         """Somebody has this attempt already: another message, or an earlier delivery of this very one."""
-        mine = record.get("claimed_by") == claim.message_id and record["attempt"] == claim.execution.attempt
-        if mine and record["status"] == RETRYING:
-            # The earlier delivery died between recording and enqueuing the next attempt.
-            self.queue.send([claim.execution.retry(record["next_attempt_at"])])
-            return Report("retrying", claim.execution, detail="next attempt enqueued again")
-        if mine and record["status"] in (RUNNING, DISPATCHED):
-            raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
+        if _is_mine(claim, record):
+            if record["status"] == RETRYING:
+                # The earlier delivery died between recording and enqueuing the next attempt.
+                self.queue.send([claim.execution.retry(record["next_attempt_at"])])
+                return Report("retrying", claim.execution, detail="next attempt enqueued again")
+            if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
+                raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
         return Report("duplicate", claim.execution, detail=record.get("status", ""))
 
     def _record(self, job: Job, claim: Claim, outcome: Outcome, lateness_s: float) -> Report:
@@ -130,7 +144,14 @@ class Executor:
         if next_at is not None:
             self.queue.send([claim.execution.retry(next_at)])
             return Report("retrying", claim.execution, lateness_s, outcome.error_type)
-        return Report("succeeded" if outcome.ok else "failed", claim.execution, lateness_s, outcome.error_type)
+        return Report(
+            "succeeded" if outcome.ok else "failed", claim.execution, lateness_s, outcome.error_type
+        )
+
+
+def _is_mine(claim: Claim, record: Item) -> bool:
+    """Whether the record's latest attempt is this one, claimed by an earlier delivery of this message."""
+    return record.get("claimed_by") == claim.message_id and record.get("attempt") == claim.execution.attempt
 
 
 def event(job: Job, execution: Execution) -> dict[str, Any]:
@@ -148,9 +169,3 @@ def event(job: Job, execution: Execution) -> dict[str, Any]:
             "trigger": execution.trigger,
         },
     }
-
-
-def rfc3339(at: float) -> str:
-    """2026-11-21T03:18:00Z; with milliseconds where there are any."""
-    moment = datetime.fromtimestamp(at, UTC)
-    return moment.isoformat(timespec="milliseconds" if at % 1 else "seconds").replace("+00:00", "Z")
