@@ -19,6 +19,8 @@ from common.job import Retry
 # Time that the executor keeps for itself around a call: holding, claiming, recording.
 EXECUTOR_MARGIN_S = 20
 
+_RETRY = Retry()
+
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 TENANT_ID_CHARS = 64
 JOB_ID_CHARS = 128
@@ -86,11 +88,11 @@ class LambdaTarget(_Strict):
 class RetryDefinition(_Strict):
     """When a failed attempt is tried again: base · factor^(n-1), at most cap, jittered, within the age."""
 
-    max_attempts: int = Field(default=Retry.max_attempts, ge=1, le=100)
-    base_s: int = Field(default=Retry.base_s, ge=1, le=86_400)
-    factor: Annotated[float, Field(ge=1, le=10, strict=False)] = Retry.factor
-    cap_s: int = Field(default=Retry.cap_s, ge=1, le=86_400)
-    max_age_s: int = Field(default=Retry.max_age_s, ge=1, le=14 * 86_400)
+    max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=100)
+    base_s: int = Field(default=_RETRY.base_s, ge=1, le=86_400)
+    factor: Annotated[float, Field(ge=1, le=10, strict=False)] = _RETRY.factor
+    cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=86_400)
+    max_age_s: int = Field(default=_RETRY.max_age_s, ge=1, le=14 * 86_400)
 
 
 class JobDefinition(_Strict):
@@ -180,14 +182,16 @@ def _accepted(kind: str, loc: tuple[int | str, ...]) -> str:
     return ""
 
 
+_MODELS: dict[str, type[BaseModel]] = {
+    "schedule": ScheduleDefinition,
+    "exclude": ExcludeDefinition,
+    "target": LambdaTarget,
+    "retry": RetryDefinition,
+}
+
+
 def _fields_at(loc: tuple[int | str, ...]) -> list[str]:
     model: type[BaseModel] = JobDefinition
     for part in loc:
-        inner = {
-            "schedule": ScheduleDefinition,
-            "exclude": ExcludeDefinition,
-            "target": LambdaTarget,
-            "retry": RetryDefinition,
-        }.get(str(part))
-        model = inner or model
+        model = _MODELS.get(str(part), model)
     return list(model.model_fields)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from common import keys
@@ -33,7 +34,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Everything before `planned_until` is handed over; planning may have begun for anything before `planning_until`."""
+    """All before `planned_until` is handed over; planning may have begun for anything before `planning_until`."""
 
     planned_until: int
     planning_until: int
@@ -69,17 +70,15 @@ class DueIndex:
         return Mark(item["planned_until"], item["planning_until"]) if item else None
 
     def ensure_mark(self, now: float) -> Mark:
-        """The mark; a new deployment's begins where registrations plan for themselves, at what a tick could plan now."""
+        """The mark; a new deployment's begins at what a tick could plan now, and registrations plan up to there."""
         if mark := self.mark():
             return mark
         end = planning_end(now)
-        try:
+        with suppress(ConditionFailed):
             self._table.put(
                 {**keys.MARK, "planned_until": end, "planning_until": end},
                 Condition("attribute_not_exists(pk)", {}),
             )
-        except ConditionFailed:
-            pass
         mark = self.mark()
         assert mark is not None
         return mark
@@ -97,14 +96,13 @@ class DueIndex:
         self._move("planned_until", end)
 
     def _move(self, attribute: str, end: int) -> None:
-        try:
+        # another tick was further already; a mark never moves back
+        with suppress(ConditionFailed):
             self._table.update(
                 keys.MARK,
                 Condition(f"SET #{attribute} = :end", {":end": end}),
                 Condition(f"attribute_exists(pk) AND #{attribute} < :end", {":end": end}),
             )
-        except ConditionFailed:
-            pass  # another tick was further already; a mark never moves back
 
     # Reading what is due
 
@@ -130,7 +128,7 @@ class DueIndex:
     # Writing, as part of a job's transaction
 
     def pick_shard(self, group: str, rng: random.Random, conflicts: int = 0) -> int:
-        """A shard of `group` with room; a new one when all are full, or when writers keep getting in each other's way."""
+        """A shard of `group` with room; a new one when all are full, or when writers keep colliding."""
         partition = keys.directory_partition(group)
         shards = [
             shard
@@ -184,10 +182,8 @@ class DueIndex:
 
     def confirm(self, pending: Pending) -> None:
         """Its executions are handed over. A newer registration of the same job under the same key stays."""
-        try:
+        with suppress(ConditionFailed):
             self._table.delete(pending.key, Condition("#entry = :entry", {":entry": pending.entry.encode()}))
-        except ConditionFailed:
-            pass
 
 
 def _readable(item: Item) -> DueEntry | BadEntry:

@@ -121,4 +121,3 @@ class ExecutionsQueue:
 def _batches(executions: Iterator[Execution]) -> Iterator[list[Execution]]:
     while batch := list(islice(executions, BATCH_SIZE)):
         yield batch
-

@@ -189,7 +189,7 @@ class Registry:
             mark = self.index.ensure_mark(now)
             self.queue.send(plan(pending.entry, 0, mark.planning_until, now).executions)
             self.index.confirm(pending)
-        except Exception:
+        except Exception:  # noqa: BLE001  the pending entry holds what is left to do
             _log.exception(
                 "hand-over left to the next tick: %s/%s", pending.entry.tenant, pending.entry.job_id
             )

@@ -6,8 +6,8 @@
       ├────────► dispatched            an `Event` call handed to Lambda: one write in all
       └────────► skipped(reason)
 
-A `running` or `dispatched` run whose executor died is claimed again by the same message, redelivered: `claimed_by` holds
-the SQS message id, so that a duplicate (another message of the same execution) is told from a redelivery.
+A `running` or `dispatched` run whose executor died is claimed again by the same message, redelivered: `claimed_by`
+holds the SQS message id, so that a duplicate (another message of the same execution) is told from a redelivery.
 """
 
 from __future__ import annotations

@@ -139,19 +139,24 @@ class Transaction:
         return len(self._writes)
 
     def put(self, table: Table, item: Mapping[str, Any], condition: Condition | None = None) -> None:
-        self._writes.append(
-            {"Put": {"TableName": table.name, "Item": to_wire(item), **_condition_arguments(condition, None)}}  # type: ignore[typeddict-item]
-        )
+        self._add("Put", table, {"Item": to_wire(item)}, condition)
 
     def update(self, table: Table, key: Key, change: Condition, condition: Condition | None = None) -> None:
-        self._writes.append(
-            {"Update": {"TableName": table.name, "Key": to_wire(key), **_condition_arguments(condition, change)}}  # type: ignore[typeddict-item]
-        )
+        self._add("Update", table, {"Key": to_wire(key)}, condition, change)
 
     def delete(self, table: Table, key: Key, condition: Condition | None = None) -> None:
-        self._writes.append(
-            {"Delete": {"TableName": table.name, "Key": to_wire(key), **_condition_arguments(condition)}}  # type: ignore[typeddict-item]
-        )
+        self._add("Delete", table, {"Key": to_wire(key)}, condition)
+
+    def _add(
+        self,
+        kind: str,
+        table: Table,
+        what: dict[str, Any],
+        condition: Condition | None,
+        change: Condition | None = None,
+    ) -> None:
+        write: Any = {kind: {"TableName": table.name, **what, **_condition_arguments(condition, change)}}
+        self._writes.append(write)
 
     def commit(self) -> None:
         """Write all of it.

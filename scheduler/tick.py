@@ -1,7 +1,7 @@
 """One tick: plan [mark, end of the next whole ten minutes) and hand every execution to the queue.
 
-The order of the steps is what makes it safe to cut it off anywhere, or to run it twice at once: announce, read, hand over,
-and only then move the mark. What is sent again by the next tick has the same execution id, and is run once.
+The order of the steps is what makes it safe to cut it off anywhere, or to run it twice at once: announce, read, hand
+over, and only then move the mark. What is sent again by the next tick has the same execution id, and is run once.
 """
 
 from __future__ import annotations

@@ -41,19 +41,18 @@ _PERMANENT = frozenset(
 
 
 def is_awaited(target: Mapping[str, Any]) -> bool:
-    return target["invocation"] == "RequestResponse"
+    return bool(target["invocation"] == "RequestResponse")
 
 
 def call(target: Mapping[str, Any], event: Mapping[str, Any], timeout_s: float) -> Outcome:
     """Invoke the function once. A call that outlives `timeout_s` is given up; the function itself may go on."""
     awaited = is_awaited(target)
-    log = {"LogType": "Tail"} if awaited else {}
     try:
-        answer = aws.lambda_(timeout_s).invoke(  # type: ignore[call-overload]
+        answer = aws.lambda_(timeout_s).invoke(
             FunctionName=target["arn"],
             InvocationType=target["invocation"],
             Payload=json.dumps(event, separators=(",", ":")).encode(),
-            **log,
+            LogType="Tail" if awaited else "None",
         )
         body = answer["Payload"].read() if awaited else b""
     except ReadTimeoutError:
