@@ -7,15 +7,16 @@ croniter parses and validates; its instance is read once per distinct text (abou
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
-from croniter import croniter  # type: ignore[import-untyped]
+from croniter import croniter
 
-from common.zones import date_bits
+from common.zones import DAY_S, date_bits
 
 ALL_DAYS: Final = (1 << 32) - 2
 ALL_WEEKDAYS: Final = ((1 << 42) - 1) << 64
@@ -56,7 +57,7 @@ def compile_cron(expression: str) -> Cron:
 
     Raises what croniter raises (ValueError mostly); text from a tenant goes through `cron_text.read_cron` first.
     """
-    parsed = croniter(expression, 0, second_at_beginning=True)
+    parsed: Any = croniter(expression, 0, second_at_beginning=True)
     minute, hour, day, month, weekday, *second = parsed.expanded
     texts = expression.split()[-5:]
     return Cron(
@@ -120,11 +121,11 @@ def _every_kind_of_date() -> tuple[tuple[int, int], ...]:
 
 def ever_fires(cron: Cron) -> bool:
     """Whether any date of the calendar matches (`0 0 31 2 *` never does)."""
-    return any(cron.on_date(month, bits) for month, bits in _every_kind_of_date())
+    return _comes(cron.months, cron.days, cron.weekdays, cron.either_day)
 
 
 def shortest_interval_s(cron: Cron) -> int | None:
-    """The least number of seconds between two fires as the calendar reads (clock changes apart), None if over a day."""
+    """The least seconds between two fires as the calendar reads (clock changes apart), None if it is over a day."""
     seconds, minutes, hours = cron.seconds, _bits(cron.minutes), _bits(cron.hours)
     within_minute = seconds[-1] - seconds[0]
     within_hour = (minutes[-1] - minutes[0]) * 60 + within_minute
@@ -132,11 +133,22 @@ def shortest_interval_s(cron: Cron) -> int | None:
     distances = [later - earlier for earlier, later in pairwise(seconds)]
     distances += [(later - earlier) * 60 - within_minute for earlier, later in pairwise(minutes)]
     distances += [(later - earlier) * 3600 - within_hour for earlier, later in pairwise(hours)]
-    if _on_consecutive_dates(cron):
-        distances.append(86_400 - within_day)
+    if _comes_on_consecutive_dates(cron.months, cron.days, cron.weekdays, cron.either_day):
+        distances.append(DAY_S - within_day)
     return min(distances, default=None)
 
 
-def _on_consecutive_dates(cron: Cron) -> bool:
-    matches = [cron.on_date(month, bits) for month, bits in _every_kind_of_date()]
-    return any(today and tomorrow for today, tomorrow in pairwise(matches))
+def _matching_dates(months: int, days: int, weekdays: int, either_day: bool) -> Iterator[bool]:
+    cron = Cron(0, 0, months, days, weekdays, either_day, names_hour=False, repeats=False)
+    return (cron.on_date(month, bits) for month, bits in _every_kind_of_date())
+
+
+@lru_cache(maxsize=4096)
+def _comes(months: int, days: int, weekdays: int, either_day: bool) -> bool:
+    return any(_matching_dates(months, days, weekdays, either_day))
+
+
+@lru_cache(maxsize=4096)
+def _comes_on_consecutive_dates(months: int, days: int, weekdays: int, either_day: bool) -> bool:
+    dates = pairwise(_matching_dates(months, days, weekdays, either_day))
+    return any(today and tomorrow for today, tomorrow in dates)
