@@ -1,0 +1,85 @@
+# `make` alone lists the commands. Each sets up what it needs and can be run again.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+STAGE ?= dev
+# What else goes to `serverless deploy`: make deploy STAGE=prod ARGS='--param="executorMemoryMb=512"'
+ARGS ?=
+
+# Make passes what it is given on to the shell, where SECONDS is the shell's own stopwatch: so it is taken
+# from make's command line or environment by make itself, under a name that means nothing to bash.
+DEMO_SECONDS := $(or $(SECONDS),0)
+unexport SECONDS
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+VENV_READY := $(VENV)/.ready
+NODE_READY := node_modules/.ready
+CHECKED := common scheduler executor api cli scripts examples benchmarks tests
+
+.PHONY: help install up down reset status demo test lint types check bench package deploy remove
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(VENV_READY) $(NODE_READY) ## Install what the other commands need (.venv and node_modules)
+
+up: install ## Start the embedded AWS and deploy Minute8 to it
+	@$(RUN) -m scripts.embedded up
+
+down: $(VENV_READY) ## Stop the embedded AWS; its state stays
+	@$(RUN) -m scripts.embedded stop
+
+reset: $(VENV_READY) ## Stop the embedded AWS and wipe its state
+	@$(RUN) -m scripts.embedded reset
+
+status: $(VENV_READY) ## Say where the embedded AWS is
+	@$(RUN) -m scripts.embedded status
+
+demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
+	@$(RUN) -m scripts.demo --seconds $(DEMO_SECONDS)
+
+test: install ## Run all tests; the end-to-end ones start an embedded AWS of their own
+	@$(RUN) -m pytest
+
+lint: $(VENV_READY) ## Check format and style (`.venv/bin/ruff format` repairs the first)
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m ruff check .
+
+types: $(VENV_READY) ## Check types, strictly
+	@$(RUN) -m mypy
+
+check: lint types test ## All that CI does
+
+bench: up ## Measure
+	@$(RUN) -m benchmarks
+
+package: install ## Build what goes to AWS, without an account, and print its sizes
+	@$(RUN) -m scripts.package_for_aws --stage $(STAGE)
+
+deploy: install ## Deploy to your AWS account: STAGE=… (default dev)
+	@$(RUN) -m scripts.build_layer arm64
+	@node_modules/.bin/osls deploy --stage $(STAGE) $(ARGS)
+
+remove: install ## Remove STAGE=… from your AWS account
+	@[[ "$(origin STAGE)" != file ]] || { echo "make remove wants to be told what: make remove STAGE=…" >&2; exit 2; }
+	@node_modules/.bin/osls remove --stage $(STAGE) $(ARGS)
+
+# --- what is installed, once ----------------------------------------------------------------------
+$(VENV_READY): requirements.txt requirements-dev.txt
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed, and $(PYTHON) is not here" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
+	@echo "install: Python packages into $(VENV) …"
+	@[[ -x $(RUN) ]] || $(PYTHON) -m venv $(VENV)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+$(NODE_READY): package.json package-lock.json .npmrc
+	@command -v node >/dev/null || { echo "Node 20 or newer is needed, and node is not here" >&2; exit 1; }
+	@node -e 'const v = process.versions.node; if (v.split(".")[0] < 20) { console.error("Node 20 or newer is needed; node is " + v); process.exit(1) }'
+	@echo "install: the deployment tool into node_modules …"
+	@npm ci --silent --no-fund --no-audit
+	@touch $@

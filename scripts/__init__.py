@@ -1,0 +1,1 @@
+"""Commands of the Makefile: the embedded AWS, the Lambda layer, the demo."""

@@ -1,0 +1,122 @@
+"""Build the Lambda layer that holds what requirements.txt lists.
+
+    python -m scripts.build_layer local    # for the embedded AWS: this machine's interpreter
+    python -m scripts.build_layer arm64    # for AWS: Lambda's platform, whatever machine this is
+
+boto3 is not in it: Lambda's runtime brings its own, and the embedded AWS takes the virtual environment's.
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "requirements.txt"
+
+# Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
+_PLATFORM_ARGUMENTS = {
+    "local": [],
+    "arm64": [
+        *("--platform", "manylinux2014_aarch64", "--platform", "manylinux_2_28_aarch64"),
+        *("--only-binary", ":all:", "--implementation", "cp", "--python-version", "3.13"),
+    ],
+}
+
+
+def build(platform: str, root: Path = ROOT) -> tuple[Path, bool]:
+    """Build build/layer-<platform> below `root` if requirements.txt changed since it was built.
+
+    Returns its path and whether it was built now. Raises RuntimeError with pip's output if pip fails.
+    """
+    layer = root / "build" / f"layer-{platform}"
+    stamp = layer / ".requirements"
+    fingerprint = _fingerprint(platform)
+    if stamp.exists() and stamp.read_text() == fingerprint:
+        return layer, False
+    # Built aside and renamed, so that a Ctrl-C never leaves half a layer that looks whole.
+    fresh = layer.with_name(f"{layer.name}.{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    _pip_install(platform, fresh / "python")
+    _strip(fresh / "python")
+    _compile(platform, fresh / "python")
+    (fresh / ".requirements").write_text(fingerprint)
+    shutil.rmtree(layer, ignore_errors=True)
+    fresh.rename(layer)
+    return layer, True
+
+
+def _fingerprint(platform: str) -> str:
+    """Return what the layer's content depends on: the requirements and, locally, this interpreter."""
+    interpreter = f"{sys.implementation.cache_tag} {sys.platform}" if platform == "local" else "cp313"
+    return f"{platform} {interpreter} {hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
+
+
+def _pip_install(platform: str, target: Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += [
+        "--no-compile",
+        "--target",
+        str(target),
+        "-r",
+        str(REQUIREMENTS),
+        *_PLATFORM_ARGUMENTS[platform],
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(
+            f"pip could not install {REQUIREMENTS.name} for {platform}:\n{done.stderr.strip()}"
+        )
+
+
+def _strip(packages: Path) -> None:
+    """Remove what no function reads. Package metadata stays where a package looks up its own version."""
+    for path in list(packages.rglob("*")):
+        if path.is_dir() and path.name in {"__pycache__", "tests", "test"}:
+            shutil.rmtree(path, ignore_errors=True)
+    for metadata in packages.glob("*.dist-info"):
+        for path in sorted(metadata.rglob("*"), reverse=True):
+            if path.is_file() and path.name != "METADATA":
+                path.unlink()
+            elif path.is_dir():
+                path.rmdir()
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+
+
+def _compile(platform: str, packages: Path) -> None:
+    """Compile the modules, since Lambda cannot keep what it compiles: half of a cold start would be that.
+
+    Unchecked: unpacking changes the files' times. For AWS only where a python3.13 is at hand to compile with.
+    """
+    interpreter = sys.executable if platform == "local" else shutil.which("python3.13")
+    if interpreter is None:
+        return
+    command = [interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(packages)]
+    subprocess.run(
+        command, capture_output=True, check=False
+    )  # a module that does not compile is its package's affair
+
+
+def size_bytes(directory: Path) -> int:
+    """Return the size of all files below `directory`, unpacked."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+
+
+def main() -> int:
+    """Build the layer named on the command line and print where it is."""
+    parser = argparse.ArgumentParser(description="Build the Lambda layer of requirements.txt")
+    parser.add_argument("platform", choices=sorted(_PLATFORM_ARGUMENTS))
+    try:
+        layer, built = build(parser.parse_args().platform)
+    except RuntimeError as error:
+        print(f"build_layer: {error}", file=sys.stderr)
+        return 1
+    print(f"{layer.relative_to(ROOT)}: {size_bytes(layer) / 1e6:.1f} MB{'' if built else ' (unchanged)'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The embedded AWS from a command line: python -m scripts.embedded up|start|deploy|status|stop|reset."""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from scripts.embedded import DEFAULT_PORT, DEFAULT_STATE_DIR, EmbeddedError, deploy, find, start, stop
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    options = _parse(arguments)
+    try:
+        return _COMMANDS[options.command](options)
+    except EmbeddedError as error:
+        print(f"embedded AWS: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m scripts.embedded", description=__doc__)
+    parser.add_argument("command", choices=_COMMANDS)
+    parser.add_argument("--state-dir", type=Path, default=DEFAULT_STATE_DIR)
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0: any free one")
+    parser.add_argument("--stage", default="local")
+    parser.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="for serverless.yml"
+    )
+    parser.add_argument("--auth", action="store_true", help="enforce IAM as AWS does")
+    parser.add_argument("--force", action="store_true", help="deploy even if nothing has changed")
+    options = parser.parse_args(arguments)
+    if wrong := [param for param in options.param if "=" not in param]:
+        parser.error(f"--param wants NAME=VALUE, not {wrong[0]!r}")
+    return options
+
+
+def _up(options: argparse.Namespace) -> int:
+    return _start(options) or _deploy(options)
+
+
+def _start(options: argparse.Namespace) -> int:
+    began = time.monotonic()
+    running = find(options.state_dir)
+    embedded = start(options.state_dir, options.port, auth=options.auth)
+    if running:
+        print(f"embedded AWS: runs on {embedded.endpoint_url} already (pid {embedded.pid})")
+        return 0
+    if options.port not in (0, embedded.port):
+        print(f"embedded AWS: port {options.port} is not to be had, so it took {embedded.port}")
+    print(
+        f"embedded AWS: up on {embedded.endpoint_url} after {time.monotonic() - began:.1f} s (pid {embedded.pid})"
+    )
+    return 0
+
+
+def _deploy(options: argparse.Namespace) -> int:
+    embedded = find(options.state_dir)
+    if embedded is None:
+        raise EmbeddedError("not running: start it with `make up`")
+    began = time.monotonic()
+    print(f"embedded AWS: deploying serverless.yml as stage {options.stage} …", flush=True)
+    params = dict(param.split("=", 1) for param in options.param)
+    embedded = deploy(embedded, stage=options.stage, params=params, force=options.force)
+    print(f"embedded AWS: deployed after {time.monotonic() - began:.1f} s; the API is {embedded.api_url}/v1")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    embedded = find(options.state_dir)
+    print(json.dumps(asdict(embedded), indent=2) if embedded else "embedded AWS: not running")
+    return 0 if embedded else 3
+
+
+def _stop(options: argparse.Namespace) -> int:
+    stopped = stop(options.state_dir)
+    print("embedded AWS: stopped; its state is kept" if stopped else "embedded AWS: was not running")
+    return 0
+
+
+def _reset(options: argparse.Namespace) -> int:
+    stop(options.state_dir)
+    # Only what is ours: --state-dir may name a directory that holds other things too.
+    for name in ("aws", "s3", "tmp"):
+        shutil.rmtree(options.state_dir / name, ignore_errors=True)
+    for service in options.state_dir.glob("service-*"):
+        shutil.rmtree(service, ignore_errors=True)
+    for name in ("embedded.json", "embedded.log", "embedded.lock"):
+        (options.state_dir / name).unlink(missing_ok=True)
+    print("embedded AWS: wiped")
+    return 0
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "up": _up,
+    "start": _start,
+    "deploy": _deploy,
+    "status": _status,
+    "stop": _stop,
+    "reset": _reset,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""Deploy serverless.yml to a running embedded AWS, apply what its CloudFormation drops, and check both."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from scripts import build_layer
+from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
+
+SOURCES = ("common", "scheduler", "executor", "api")
+_OSLS = ROOT / "node_modules" / ".bin" / "osls"
+_DEPLOY_TIMEOUT_S = 300
+
+
+def deploy(
+    embedded: Embedded, *, stage: str = "local", params: Mapping[str, str] | None = None, force: bool = False
+) -> Embedded:
+    """Deploy the working tree's serverless.yml as `stage` and return the record with its API's address.
+
+    `params` become --param arguments. Does nothing if what it would deploy is there already, unless `force`.
+    Raises EmbeddedError with the tool's output if the deployment fails or does not read back as written.
+    """
+    layer, _ = build_layer.build("local")
+    service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layer)
+    arguments = [f"--param={key}={value}" for key, value in sorted((params or {}).items())]
+    fingerprint = _fingerprint(service, layer, [embedded.endpoint_url, *arguments])
+    deployed = replace(embedded, api_url=api_url(embedded, stage))
+    stamp = service / ".deployed"
+    if not force and stamp.exists() and stamp.read_text() == fingerprint and _is_deployed(embedded, stage):
+        record(deployed)
+        return deployed
+    stamp.unlink(missing_ok=True)
+    run_osls(["deploy", "--stage", stage, *arguments], service, embedded)
+    template = json.loads((service / ".serverless" / "cloudformation-template-update-stack.json").read_text())
+    apply_dropped(embedded, template)
+    stamp.write_text(fingerprint)
+    record(deployed)
+    return deployed
+
+
+def remove(embedded: Embedded, *, stage: str) -> None:
+    """Remove the stage's stack again. Raises EmbeddedError if the tool fails."""
+    service = Path(embedded.state_dir) / f"service-{stage}"
+    run_osls(["remove", "--stage", stage], service, embedded)
+    (service / ".deployed").unlink(missing_ok=True)
+
+
+def api_url(embedded: Embedded, stage: str) -> str:
+    """Return the address of the stage's HTTP API. Its id is fixed in serverless.yml by the tag ms-custom-id."""
+    configuration = yaml.safe_load((ROOT / "serverless.yml").read_text())
+    tags = configuration["params"].get(stage, {}).get("tags", {})
+    if "ms-custom-id" not in tags:
+        raise EmbeddedError(f"serverless.yml gives stage {stage!r} no ms-custom-id: use local or test")
+    return f"{embedded.endpoint_url}/_aws/execute-api/{tags['ms-custom-id']}"
+
+
+def stage_service(directory: Path, layer: Path) -> Path:
+    """Copy what is deployed into `directory` and return it.
+
+    osls keeps its working files beside serverless.yml, so each deployment needs a place of its own; and it
+    need not search .venv and node_modules there.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in SOURCES:
+        shutil.rmtree(directory / name, ignore_errors=True)
+        shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "serverless.yml", directory)
+    # A link to the layer alone: one to all of build/ would lead back here, and osls follows links.
+    shutil.rmtree(directory / "build", ignore_errors=True)
+    (directory / "build").mkdir()
+    (directory / "build" / layer.name).symlink_to(layer)
+    return directory
+
+
+def run_osls(arguments: list[str], service: Path, embedded: Embedded) -> str:
+    """Run osls in `service` against the embedded AWS and return what it printed. Raises EmbeddedError."""
+    if not _OSLS.exists():
+        raise EmbeddedError("osls is not installed: run `make install` (or `npm ci`)")
+    environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(service), "NODE_NO_WARNINGS": "1"}
+    environment |= {"SLS_TELEMETRY_DISABLED": "1", "SLS_NOTIFICATIONS_MODE": "off", **embedded.env()}
+    try:
+        done = subprocess.run(
+            [str(_OSLS), *arguments],
+            cwd=service,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_DEPLOY_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise EmbeddedError(f"osls {' '.join(arguments)} took longer than {_DEPLOY_TIMEOUT_S} s") from error
+    if done.returncode:
+        raise EmbeddedError(f"osls {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def apply_dropped(embedded: Embedded, template: Mapping[str, Any]) -> None:
+    """Set the tables' TTL, which the embedded CloudFormation ignores, as the template says, and read it back."""
+    dynamodb = client(embedded, "dynamodb")
+    for resource in template["Resources"].values():
+        wanted = resource.get("Properties", {}).get("TimeToLiveSpecification")
+        if resource["Type"] != "AWS::DynamoDB::Table" or not wanted:
+            continue
+        table = resource["Properties"]["TableName"]
+        if (
+            dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
+            == "DISABLED"
+        ):
+            dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification=wanted)
+        found = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        if found.get("AttributeName") != wanted["AttributeName"]:
+            raise EmbeddedError(f"table {table} has the time to live {found}, not {wanted}")
+
+
+def client(embedded: Embedded, service: str) -> Any:
+    """Return a boto3 client of `service` that talks to this instance, whatever the environment says."""
+    import boto3
+
+    return boto3.client(
+        service,  # type: ignore[call-overload]
+        endpoint_url=embedded.endpoint_url,
+        region_name=embedded.env()["AWS_REGION"],
+        aws_access_key_id=embedded.env()["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=embedded.env()["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def _is_deployed(embedded: Embedded, stage: str) -> bool:
+    """Tell whether the stage's stack is there and whole: the state may have been wiped since."""
+    from botocore.exceptions import ClientError
+
+    try:
+        stacks = client(embedded, "cloudformation").describe_stacks(StackName=f"minute8-{stage}")["Stacks"]
+    except ClientError:
+        return False
+    return bool(stacks) and stacks[0]["StackStatus"] in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+
+
+def _fingerprint(service: Path, layer: Path, inputs: list[str]) -> str:
+    """Return a hash of everything a deployment depends on."""
+    digest = hashlib.sha256("\n".join(inputs).encode())
+    digest.update((layer / ".requirements").read_bytes())
+    files = [
+        service / "serverless.yml",
+        *(path for name in SOURCES for path in (service / name).rglob("*.py")),
+    ]
+    for path in sorted(files):
+        digest.update(f"\n{path.relative_to(service)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()

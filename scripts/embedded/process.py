@@ -1,0 +1,239 @@
+"""Start, find, stop and kill an embedded AWS. One state directory holds one instance; several can run."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DEFAULT_STATE_DIR = ROOT / ".minute8"
+DEFAULT_PORT = 4566
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+
+_READY_TIMEOUT_S = 30.0
+_STOP_TIMEOUT_S = 15.0
+
+
+class EmbeddedError(RuntimeError):
+    """The embedded AWS could not be started or deployed to; the message says why and where to look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A running embedded AWS, as recorded in <state_dir>/embedded.json."""
+
+    state_dir: str
+    pid: int
+    port: int
+    auth: bool
+    endpoint_url: str
+    # Of the stage deployed last; empty before the first deployment.
+    api_url: str = ""
+
+    def env(self) -> dict[str, str]:
+        """Return the environment variables that make any AWS client talk to this instance."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+        }
+
+
+def start(
+    state_dir: Path = DEFAULT_STATE_DIR, port: int = DEFAULT_PORT, *, auth: bool = False, tied: bool = False
+) -> Embedded:
+    """Start an embedded AWS on `state_dir` and wait until it is ready, or return the one that runs there.
+
+    `port` is a wish: a taken port is replaced by a free one (0 asks for a free one), and an instance that ran
+    before wishes for its old port, since queue URLs hold it. `auth` enforces IAM. `tied` ends the instance
+    together with the calling process. Raises EmbeddedError if it does not come up.
+    """
+    state_dir = state_dir.resolve()
+    state_dir.mkdir(parents=True, exist_ok=True)
+    if running := find(state_dir):
+        return running
+    before = _read_record(state_dir)
+    _kill_leftovers(state_dir)
+    shutil.rmtree(state_dir / "tmp", ignore_errors=True)
+    for _ in range(3):
+        chosen = free_port(before.port if before else port)
+        server = _spawn(state_dir, chosen, auth=auth, tied=tied)
+        embedded = Embedded(str(state_dir), server.pid, chosen, auth, f"http://127.0.0.1:{chosen}")
+        record(embedded)
+        if _wait_until_ready(server, embedded):
+            return embedded
+    log = state_dir / "embedded.log"
+    raise EmbeddedError(f"the embedded AWS did not start; its last words in {log}:\n{_log_tail(log)}")
+
+
+def find(state_dir: Path = DEFAULT_STATE_DIR) -> Embedded | None:
+    """Return the instance that runs on `state_dir`, or None. A stale record is no instance."""
+    state_dir = state_dir.resolve()
+    embedded = _read_record(state_dir)
+    return embedded if embedded and _is_locked(state_dir) and _answers(embedded) else None
+
+
+def record(embedded: Embedded) -> None:
+    """Write the instance's record in one step, so that a reader never sees half of it."""
+    path = Path(embedded.state_dir) / "embedded.json"
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.write_text(json.dumps(asdict(embedded), indent=2) + "\n")
+    fresh.replace(path)
+
+
+def stop(state_dir: Path = DEFAULT_STATE_DIR) -> bool:
+    """Stop the instance on `state_dir` cleanly: its state is saved. Returns whether one was running."""
+    state_dir = state_dir.resolve()
+    was_running = _is_locked(state_dir)
+    if was_running and (recorded := _read_record(state_dir)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(recorded.pid, signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        while _is_locked(state_dir) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    kill(state_dir)
+    return was_running
+
+
+def kill(state_dir: Path = DEFAULT_STATE_DIR) -> None:
+    """End the instance and all of its Lambda processes at once, as a power cut would."""
+    state_dir = state_dir.resolve()
+    _kill_leftovers(state_dir)
+    while _is_locked(state_dir):
+        time.sleep(0.02)
+
+
+def free_port(wish: int) -> int:
+    """Return `wish` if nothing listens there, else a port that is free now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wish))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _spawn(state_dir: Path, port: int, *, auth: bool, tied: bool) -> "subprocess.Popen[bytes]":
+    temporary = state_dir / "tmp"
+    temporary.mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "scripts.embedded.server", "--state-dir", str(state_dir)]
+    command += ["--tied-to-parent"] if tied else []
+    with (state_dir / "embedded.log").open("ab") as log:
+        return subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=_server_environment(state_dir, port, auth),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # a group of its own: a Ctrl-C here is not meant for it, and kill() gets all
+        )
+
+
+def _server_environment(state_dir: Path, port: int, auth: bool) -> dict[str, str]:
+    """Return the server's whole environment. Each Lambda inherits it, so nothing of the developer's is in it."""
+    return {
+        "PATH": os.defpath,
+        "HOME": str(state_dir / "tmp"),
+        "TMPDIR": str(state_dir / "tmp"),
+        "TZ": "UTC",
+        "LANG": "C.UTF-8",
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        "LOG_LEVEL": "WARNING",
+        "AUTH": "true" if auth else "false",
+        "PERSIST_STATE": "1",
+        "STATE_DIR": str(state_dir / "aws"),
+        "S3_PERSIST": "1",
+        "S3_DATA_DIR": str(state_dir / "s3"),
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }
+
+
+def _wait_until_ready(server: "subprocess.Popen[bytes]", embedded: Embedded) -> bool:
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if _answers(embedded):
+            return True
+        if server.poll() is not None:
+            return False
+        time.sleep(0.05)
+    os.killpg(server.pid, signal.SIGKILL)
+    return False
+
+
+def _answers(embedded: Embedded) -> bool:
+    try:
+        with urllib.request.urlopen(f"{embedded.endpoint_url}/_ministack/ready", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
+def _is_locked(state_dir: Path) -> bool:
+    """Tell whether a server holds the state directory's lock; unlike a pid, a lock cannot be stale."""
+    path = state_dir / "embedded.lock"
+    if not path.exists():
+        return False
+    with path.open("a") as lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        return False
+
+
+def _read_record(state_dir: Path) -> Embedded | None:
+    path = state_dir / "embedded.json"
+    return Embedded(**json.loads(path.read_text())) if path.exists() else None
+
+
+def _kill_leftovers(state_dir: Path) -> None:
+    """Kill what is left of the recorded instance's process group: the server, Lambda workers, a snapshot."""
+    recorded = _read_record(state_dir)
+    if recorded is None:
+        return
+    # The number may be another program's by now; every process of ours names the state directory.
+    ours = [pid for pid, pgid, command in _processes() if pgid == recorded.pid and str(state_dir) in command]
+    for pid in ours:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _processes() -> Iterator[tuple[int, int, str]]:
+    """Yield (pid, process group, command line) of every process: from /proc, or from ps where there is none."""
+    if not Path("/proc/self/cmdline").exists():
+        listing = subprocess.run(
+            ["ps", "-axo", "pid=,pgid=,args="], capture_output=True, text=True, check=True
+        )
+        for line in listing.stdout.splitlines():
+            fields = line.split(None, 2)
+            yield int(fields[0]), int(fields[1]), fields[2]
+        return
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            pid = int(directory.name)
+            yield pid, os.getpgid(pid), (directory / "cmdline").read_text().replace("\0", " ")
+
+
+def _log_tail(log: Path, lines: int = 15) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else "(no log)"

@@ -1,0 +1,54 @@
+"""Build what `serverless deploy` would upload to AWS, and print its sizes. Needs no account.
+
+The tool asks CloudFormation for the stack's last layer while it packages, so a throw-away embedded AWS
+answers it: "no such stack", as for a first deployment.
+"""
+
+import argparse
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from scripts import build_layer
+from scripts.embedded import EmbeddedError, start, stop
+from scripts.embedded.deployment import run_osls, stage_service
+
+OUTPUT = build_layer.ROOT / "build" / "package"
+
+
+def main() -> int:
+    """Package the stage named on the command line into build/package/<stage>; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stage", default="dev")
+    stage = parser.parse_args().stage
+    try:
+        package(stage, OUTPUT / stage)
+    except (EmbeddedError, RuntimeError) as error:
+        print(f"package: {error}", file=sys.stderr)
+        return 1
+    for archive in sorted((OUTPUT / stage / ".serverless").glob("*.zip")):
+        print(f"{archive.relative_to(build_layer.ROOT)}: {_sizes(archive)}")
+    return 0
+
+
+def package(stage: str, service: Path) -> Path:
+    """Package `stage` in the directory `service`; return the directory of the archives and templates."""
+    layer, _ = build_layer.build("arm64")
+    stage_service(service, layer)
+    with tempfile.TemporaryDirectory(prefix="minute8-package-") as directory:
+        try:
+            run_osls(["package", "--stage", stage], service, start(Path(directory), 0, tied=True))
+        finally:
+            stop(Path(directory))
+    return service / ".serverless"
+
+
+def _sizes(archive: Path) -> str:
+    with zipfile.ZipFile(archive) as content:
+        unpacked = sum(entry.file_size for entry in content.infolist())
+    return f"{archive.stat().st_size / 1e6:.2f} MB, {unpacked / 1e6:.1f} MB unpacked"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
