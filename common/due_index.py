@@ -113,11 +113,12 @@ class DueIndex:
 
     def one_off_shards(self, start: int, end: int) -> Iterator[Shard]:
         """The shards of one-off jobs in the windows that touch [start, end)."""
-        for window in range(window_start(start), end, WINDOW_S):
-            yield from self._directory(keys.one_off_directory_partition(window))
+        windows = keys.one_off_range(window_start(start), end - 1)
+        for partition in keys.one_off_partitions():
+            yield from self._directory(partition, windows)
 
-    def _directory(self, partition: str) -> Iterator[Shard]:
-        for item in self._table.query(partition):
+    def _directory(self, partition: str, between: tuple[str, str] | None = None) -> Iterator[Shard]:
+        for item in self._table.query(partition, sk_between=between):
             group, shard = keys.group_and_shard(item["sk"])
             yield Shard(group, shard, item["jobs"])
 

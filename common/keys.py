@@ -5,7 +5,7 @@
 | jobs    | tenant                       | JOB#job_id                      | the definition                         |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
-| due     | DIRECTORY#at\\|window start   | group#shard                     | the same, for one-off jobs             |
+| due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
 | due     | PENDING#0…7                  | tenant#job_id#schedule_revision | registered, its hand-over unconfirmed  |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
@@ -52,14 +52,17 @@ def directory(group: str, shard: int) -> Key:
 
 
 def directory_partition(group: str) -> str:
-    """One-off groups are listed by window, so that a tick reads those of its own window and no others."""
-    if group.startswith("at|"):
-        return f"DIRECTORY#{group}"
-    return f"DIRECTORY#{_spread(group)}"
+    """One-off groups lie apart and sort by window, so that a tick reads those of its own window and no others."""
+    return f"{'ONE_OFF' if group.startswith('at|') else 'DIRECTORY'}#{_spread(group)}"
 
 
-def one_off_directory_partition(window_start_at: int) -> str:
-    return directory_partition(f"at|{window_start_at}")
+def one_off_partitions() -> list[str]:
+    return [f"ONE_OFF#{n}" for n in range(SPREAD)]
+
+
+def one_off_range(start: int, end: int) -> tuple[str, str]:
+    """The sort keys of the one-off groups whose window starts in [start, end]; epoch seconds of ten digits sort."""
+    return f"at|{start}#", f"at|{end}$"
 
 
 def directory_partitions() -> list[str]:

@@ -86,8 +86,7 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
     missed_before = now - MISSED_AFTER_S
     for fire_at in fires(entry.schedule, max(start, entry.effective_at), end, excluded=excluded):
         (missed if fire_at < missed_before else wanted).append(fire_at)
-    caught_up = _caught_up(entry.catch_up)
-    skipped = missed[: len(missed) - caught_up] if caught_up else missed
+    skipped = missed[: max(0, len(missed) - _caught_up(entry.catch_up))]
     run = missed[len(skipped) :] + wanted
     return Plan([_execution(entry, fire_at) for fire_at in run], _missed(entry, skipped))
 

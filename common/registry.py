@@ -17,7 +17,7 @@ from common import keys
 from common.clock import Clock
 from common.definition import JOB_ID_CHARS, JobDefinition, Limits, check_id, parse_definition, schedule_given
 from common.due_index import DueIndex, Pending
-from common.errors import AlreadyExists, Busy, InvalidInput, NotFound, RevisionMismatch
+from common.errors import AlreadyExists, Busy, NotFound, RevisionMismatch
 from common.executions_queue import ExecutionsQueue
 from common.groups import group_key
 from common.job import ACTIVE, DELETED, PAUSED, Job, Retry, job_key
@@ -92,7 +92,7 @@ class Registry:
             if job.state == ACTIVE:
                 return job
             return _changed(
-                job, now, state=ACTIVE, note="", effective_at=math.ceil(now), group=group_key(job.schedule)
+                job, now, state=ACTIVE, note="", effective_at=_next_second(now), group=group_key(job.schedule)
             )
 
         return self._change(tenant, job_id, change)
@@ -220,7 +220,7 @@ def defined(
         note=before.note if before else "",
         revision=old.revision + 1 if old else 1,
         schedule_revision=_next_schedule_revision(old, same_times),
-        effective_at=before.effective_at if before and same_times else math.ceil(now),
+        effective_at=before.effective_at if before and same_times else _next_second(now),
         created_at=before.created_at if before else int(now),
         updated_at=int(now),
         group=group_key(schedule) if state == ACTIVE else "",
@@ -234,17 +234,18 @@ def _schedule(
     given = schedule_given(definition)
     if old and old.state != DELETED and old.schedule_given == given:
         return old.schedule, given
-    try:
-        schedule = parse_schedule(
-            given,
-            job_key=job_key(tenant, job_id),
-            now=int(now),
-            shortest_interval_s=limits.shortest_interval_s,
-        )
-    except InvalidInput as error:
-        error.field = f"schedule.{error.field}".removesuffix(".")
-        raise
+    schedule = parse_schedule(
+        given,
+        job_key=job_key(tenant, job_id),
+        now=int(now),
+        shortest_interval_s=limits.shortest_interval_s,
+    )
     return schedule, given
+
+
+def _next_second(now: float) -> int:
+    """A job fires from the second after its registration on: the one under way has begun without it."""
+    return math.floor(now) + 1
 
 
 def _starts_anew(old: Job | None, new: Job) -> bool:

@@ -83,6 +83,7 @@ class Table:
         pk: str,
         *,
         sk_prefix: str = "",
+        sk_between: tuple[str, str] | None = None,
         after: Mapping[str, Any] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
@@ -90,8 +91,12 @@ class Table:
         where: Condition | None = None,
     ) -> Iterator[Item]:
         """All items of a partition in sort-key order, page by page as they are consumed, at most `limit`."""
-        words = "pk = :pk" + (" AND begins_with(sk, :prefix)" if sk_prefix else "")
-        values: Item = {":pk": pk, **({":prefix": sk_prefix} if sk_prefix else {})}
+        words, values = "pk = :pk", {":pk": pk}
+        if sk_prefix:
+            words, values = f"{words} AND begins_with(sk, :prefix)", values | {":prefix": sk_prefix}
+        if sk_between:
+            words = f"{words} AND sk BETWEEN :first AND :last"
+            values |= {":first": sk_between[0], ":last": sk_between[1]}
         request: QueryInputTypeDef = {
             "TableName": self.name,
             "KeyConditionExpression": words,

@@ -1,0 +1,141 @@
+"""Ticks: late, doubled, lost, cut off. The same executions, once each."""
+
+from __future__ import annotations
+
+import pytest
+
+from common import keys
+from common.executions_queue import HandOverFailed
+from tests.worlds import World, at, job
+
+
+def minutes(first: int, last: int, hour: int = 3) -> list[str]:
+    return [f"2026-11-21T{hour:02}:{minute:02}:00Z" for minute in range(first, last + 1)]
+
+
+def test_ticks_plan_without_gap_or_overlap(w: World) -> None:
+    w.registry.create("alice", "minutely", job(cron="* * * * *"))
+    w.run_until("2026-11-21T05:00:00Z", ticks=True)
+    assert w.target.fire_times("minutely") == minutes(13, 59) + minutes(0, 59, 4) + minutes(0, 0, 5)
+    assert len(w.sqs.bodies) == len(set(w.sqs.bodies))  # nothing was sent twice either
+
+
+def test_nothing_is_called_early_and_seconds_are_kept(w: World) -> None:
+    w.registry.create("alice", "seconds", job(cron="*/10 * * * * *"))
+    w.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert len(w.target.calls) == 28 * 6
+    for called_at, context in w.target.calls:
+        assert called_at >= at(context["due_at"])
+
+
+def test_a_tick_run_twice_changes_nothing(w: World) -> None:
+    w.registry.create("alice", "minutely", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:18:00Z")
+    w.scheduler.tick()
+    sent = len(w.sqs.bodies)
+    assert w.scheduler.tick().planned == 0
+    assert len(w.sqs.bodies) == sent
+
+
+def test_a_lost_tick_is_made_up_for_by_the_next(w: World) -> None:
+    w.registry.create("alice", "minutely", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:28:00Z")  # 3:18 never ticked; planned up to 3:20 by the registration
+    w.scheduler.tick()
+    w.run_until("2026-11-21T03:39:30Z")
+    assert sorted(w.target.fire_times("minutely")) == minutes(13, 39)
+
+
+def test_after_an_outage_the_catch_up_policy_decides_and_the_rest_is_recorded(w: World) -> None:
+    for policy in ("none", "latest", "all"):
+        w.registry.create("alice", policy, job(cron="* * * * *", catch_up=policy))
+    w.run_until("2026-11-21T03:20:00Z")
+    before = minutes(13, 19)
+    w.clock.move_to(at("2026-11-21T05:08:00Z"))
+    w.scheduler.tick()
+    w.deliver()
+    late = minutes(58, 59, 4) + minutes(0, 8, 5)  # at most ten minutes ago: late, all run
+    missed = minutes(20, 59) + minutes(0, 57, 4)
+    assert sorted(w.target.fire_times("none")) == before + late
+    assert sorted(w.target.fire_times("latest")) == before + missed[-1:] + late
+    assert sorted(w.target.fire_times("all")) == before + missed + late
+    skipped = [run for run in w.run_items("alice", "latest") if run["status"] == "skipped"]
+    assert [(run["reason"], run["skipped_count"]) for run in skipped] == [("missed", 97)]
+    assert skipped[0]["skipped_from_at"] == at("2026-11-21T03:20:00Z")
+
+
+def test_a_bad_entry_harms_no_other_and_is_recorded(w: World) -> None:
+    for tenant in ("alice", "bob"):
+        w.registry.create(tenant, "job", job(cron="* * * * *"))
+    bad = w.registry.get("alice", "job")
+    key = keys.due_entry(bad.group, bad.shard, "alice", "job")
+    w.table("due").put({**key, "entry": '["alice","job",{"cron":"99 * * * *"},0,1,"latest"]'})
+    w.run_until("2026-11-21T03:18:00Z")
+    summary = w.scheduler.tick()
+    assert [(entry.tenant, entry.job_id) for entry in summary.bad] == [("alice", "job")]
+    w.run_until("2026-11-21T03:29:30Z")
+    assert [run["tenant"] for run in w.run_items("alice", "job") if run.get("reason") == "invalid"] == [
+        "alice"
+    ]
+    assert len(w.run_items("bob", "job")) == 17
+
+
+def test_entries_that_sqs_reports_as_failed_are_sent_again(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    send = w.sqs.send_message_batch
+    refusals = iter([True, False, False] * 1000)
+
+    def flaky(QueueUrl: str, Entries: list[dict[str, object]]) -> dict[str, object]:
+        failed = [entry for entry in Entries if next(refusals)]
+        passed = [entry for entry in Entries if entry not in failed]
+        if passed:
+            send(QueueUrl, passed)
+        return {"Failed": [{"Id": e["Id"], "Code": "InternalError", "SenderFault": False} for e in failed]}
+
+    monkeypatch.setattr(w.sqs, "send_message_batch", flaky)
+    w.registry.create("alice", "minutely", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:18:00Z")
+    w.scheduler.tick()
+    w.run_until("2026-11-21T03:29:30Z")
+    assert sorted(w.target.fire_times("minutely")) == minutes(13, 29)
+
+
+def test_when_sqs_takes_nothing_the_mark_stays_and_the_next_tick_makes_up(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w.registry.create("alice", "minutely", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:18:00Z")
+
+    def refuse(QueueUrl: str, Entries: list[dict[str, str]]) -> dict[str, object]:
+        return {
+            "Failed": [
+                {"Id": entry["Id"], "Code": "InternalError", "SenderFault": False} for entry in Entries
+            ]
+        }
+
+    with monkeypatch.context() as patched:
+        patched.setattr(w.sqs, "send_message_batch", refuse)
+        with pytest.raises(HandOverFailed):
+            w.scheduler.tick()
+    w.run_until("2026-11-21T03:28:00Z")
+    w.scheduler.tick()
+    w.run_until("2026-11-21T03:39:30Z")
+    assert sorted(w.target.fire_times("minutely")) == minutes(13, 39)
+
+
+def test_what_is_not_due_is_not_read(w: World) -> None:
+    w.registry.create("alice", "daily", job(cron="0 12 * * *"))
+    w.registry.create("alice", "yearly", job(at="2027-01-01T00:00:00Z"))
+    w.registry.create("alice", "weekly", job(every="1w", anchor="2026-01-01T12:34:00Z"))
+    w.registry.create("alice", "soon", job(cron="25 3 * * *"))
+    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+    summary = w.scheduler.tick()
+    assert (summary.groups_known, summary.shards_due, summary.entries_read, summary.planned) == (3, 1, 1, 1)
+
+
+def test_a_one_off_years_ahead_runs_on_its_second(w: World) -> None:
+    w.registry.create("alice", "once", job(at="2029-02-03T04:05:06Z"))
+    w.clock.move_to(at("2029-02-03T03:48:00Z"))
+    w.scheduler.tick()
+    w.run_until("2029-02-03T05:00:00Z", ticks=True)
+    assert [(called_at, context["fire_at"]) for called_at, context in w.target.calls] == [
+        (at("2029-02-03T04:05:06Z"), "2029-02-03T04:05:06Z")
+    ]

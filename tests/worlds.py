@@ -1,0 +1,232 @@
+"""A whole Minute8 in one process for the tests: moto's DynamoDB, a queue and a clock that move only when told to.
+
+with world() as w:
+    w.registry.put("alice", "report", job(cron="0 3 * * *"))
+    w.scheduler.tick()
+    w.run_until("2026-11-21T03:30:00Z")
+    assert w.statuses("alice", "report") == [...]
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import Any
+
+import boto3
+from moto import mock_aws
+
+from common.clock import ManualClock
+from common.definition import Limits
+from common.due_index import DueIndex
+from common.executions_queue import ExecutionsQueue
+from common.registry import Registry
+from common.runs import Outcome, Runs
+from common.tables import Table
+from executor.handler import execute_batch
+from executor.pipeline import Executor, Message, Report
+from executor.targets import Kind
+from scheduler.tick import Scheduler
+
+TABLES = ("jobs", "due", "tenants", "runs")
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:target"
+
+
+def at(text: str) -> int:
+    """Epoch seconds of an RFC 3339 instant."""
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def job(*, invocation: str = "RequestResponse", **fields: Any) -> dict[str, Any]:
+    """A job definition: schedule fields (cron, every, at, timezone…) and job fields, told apart by name."""
+    timing = ("cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s")
+    schedule = {name: fields.pop(name) for name in timing if name in fields}
+    target = {"kind": "lambda", "arn": ARN, "invocation": invocation}
+    return {"schedule": schedule, "target": target, **fields}
+
+
+def make_tables(client: Any, prefix: str = "test") -> None:
+    """The four tables, as serverless.yml has them."""
+    for name in TABLES:
+        request: dict[str, Any] = {
+            "TableName": f"{prefix}-{name}",
+            "BillingMode": "PAY_PER_REQUEST",
+            "KeySchema": [
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+            "AttributeDefinitions": [
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "S"},
+            ],
+        }
+        if name == "runs":
+            request["AttributeDefinitions"] += [
+                {"AttributeName": "failed_tenant", "AttributeType": "S"},
+                {"AttributeName": "failed_at", "AttributeType": "N"},
+            ]
+            request["GlobalSecondaryIndexes"] = [
+                {
+                    "IndexName": "failures",
+                    "KeySchema": [
+                        {"AttributeName": "failed_tenant", "KeyType": "HASH"},
+                        {"AttributeName": "failed_at", "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "ALL"},
+                }
+            ]
+        client.create_table(**request)
+
+
+class SimulatedQueue:
+    """SQS in simulated time: what Minute8 uses of it, no more. Delays, visibility, at-least-once delivery."""
+
+    def __init__(self, clock: ManualClock, visibility_s: float = 330) -> None:
+        self._clock = clock
+        self._visibility_s = visibility_s
+        self._numbers = count(1)
+        self._waiting: list[tuple[float, int, str, str]] = []
+        self.delays: list[int] = []
+        self.bodies: list[str] = []
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+        for entry in Entries:
+            delay_s = entry["DelaySeconds"]
+            assert 0 <= delay_s <= 900, delay_s
+            self.delays.append(delay_s)
+            self.bodies.append(entry["MessageBody"])
+            self._put(self._clock.now() + delay_s, entry["MessageBody"])
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+    def _put(self, visible_at: float, body: str, message_id: str = "") -> None:
+        number = next(self._numbers)
+        heapq.heappush(self._waiting, (visible_at, number, message_id or f"message-{number}", body))
+
+    def next_at(self) -> float | None:
+        return self._waiting[0][0] if self._waiting else None
+
+    def receive(self) -> Message | None:
+        """The next visible message, taken out; `give_back` is its redelivery."""
+        if not self._waiting or self._waiting[0][0] > self._clock.now():
+            return None
+        _, _, message_id, body = heapq.heappop(self._waiting)
+        return Message(message_id, body)
+
+    def give_back(self, message: Message) -> None:
+        self._put(self._clock.now() + self._visibility_s, message.body, message.message_id)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+@dataclass
+class Calls:
+    """The target: it keeps every call, and answers as `answer` says."""
+
+    clock: ManualClock
+    calls: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    answer: Callable[[Mapping[str, Any]], Outcome] = lambda event: Outcome(ok=True)
+
+    def __call__(self, target: Mapping[str, Any], event: Mapping[str, Any], timeout_s: float) -> Outcome:
+        self.calls.append((self.clock.now(), dict(event["minute8"])))
+        return self.answer(event)
+
+    @property
+    def execution_ids(self) -> list[str]:
+        return [context["execution_id"] for _, context in self.calls]
+
+    def fire_times(self, job_id: str) -> list[str]:
+        return [context["fire_at"] for _, context in self.calls if context["job_id"] == job_id]
+
+
+@dataclass
+class World:
+    """All parts of Minute8, wired as the handlers wire them, on one manual clock."""
+
+    clock: ManualClock
+    dynamodb: Any
+    sqs: SimulatedQueue
+    target: Calls
+    registry: Registry
+    scheduler: Scheduler
+    executor: Executor
+    runs: Runs
+    index: DueIndex
+    reports: list[Report] = field(default_factory=list)
+
+    def table(self, name: str) -> Table:
+        return Table(self.dynamodb, f"test-{name}")
+
+    def deliver(self) -> None:
+        """Deliver what is visible now, batch by batch, until nothing is."""
+        while message := self.sqs.receive():
+            reports, failed = execute_batch(self.executor, [message])
+            self.reports += reports
+            if failed:
+                self.sqs.give_back(message)
+
+    def run_until(self, text: str, ticks: bool = False) -> None:
+        """Move the clock from one delivery to the next, and with `ticks` through every minute 8, up to an instant."""
+        end = at(text)
+        while True:
+            moments = [
+                moment for moment in (self.sqs.next_at(), self._next_tick() if ticks else None) if moment
+            ]
+            moment = min(moments, default=end + 1)
+            if moment > end:
+                break
+            self.clock.move_to(max(self.clock.now(), moment))
+            self.deliver()
+            if ticks and int(self.clock.now()) % 600 == 480:
+                self.scheduler.tick()
+                self.clock.sleep(1)
+        self.clock.move_to(max(self.clock.now(), end))
+
+    def _next_tick(self) -> float:
+        now = int(self.clock.now())
+        return now + (480 - now) % 600
+
+    def run_items(self, tenant: str, job_id: str) -> list[dict[str, Any]]:
+        """The job's runs, oldest first."""
+        return self.runs.of_job(tenant, job_id, limit=10_000)[::-1]
+
+    def statuses(self, tenant: str, job_id: str) -> list[str]:
+        """The job's runs, oldest first: `succeeded`, or `skipped(paused)`."""
+        return [
+            f"{run['status']}({run['reason']})" if "reason" in run else run["status"]
+            for run in self.run_items(tenant, job_id)
+        ]
+
+
+@contextmanager
+def world(now: str = "2026-11-21T03:12:00Z") -> Iterator[World]:
+    """A fresh Minute8 at `now`."""
+    with mock_aws():
+        yield make_world(boto3.client("dynamodb", region_name="us-east-1"), now)
+
+
+def make_world(dynamodb: Any, now: str) -> World:
+    """Wire the parts over any DynamoDB client; the tables are made here."""
+    make_tables(dynamodb)
+    clock = ManualClock(at(now))
+    sqs = SimulatedQueue(clock)
+    queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
+    tables = {name: Table(dynamodb, f"test-{name}") for name in TABLES}
+    runs, index, target = Runs(tables["runs"]), DueIndex(tables["due"]), Calls(clock)
+    kind = Kind(target, lambda settings: settings["invocation"] == "RequestResponse")
+    return World(
+        clock=clock,
+        dynamodb=dynamodb,
+        sqs=sqs,
+        target=target,
+        registry=Registry(tables["jobs"], index, queue, clock, Limits(), random.Random(8)),
+        scheduler=Scheduler(index, runs, queue, clock),
+        executor=Executor(tables["jobs"], runs, queue, clock, {"lambda": kind}),
+        runs=runs,
+        index=index,
+    )
