@@ -128,14 +128,14 @@ def _days_text(cron: Cron) -> str:
 def _weekdays_text(cron: Cron) -> str:
     if cron.weekdays == ALL_WEEKDAYS and not cron.either_day:
         return "*"
-    texts = []
+    nth = [cron.weekdays >> 64 + 6 * weekday & 0b111111 for weekday in range(7)]
+    whole = sum(1 << weekday for weekday in range(7) if nth[weekday] & 0b111110 == 0b111110)
+    texts = [_numbers(whole)] if whole else []
     for weekday in range(7):
-        nth = cron.weekdays >> 64 + 6 * weekday & 0b111111
-        if nth & 0b111110 == 0b111110:
-            texts.append(str(weekday))
-            continue
-        texts += [f"{weekday}#{n}" for n in range(1, 6) if nth >> n & 1]
-        texts += [f"L{weekday}"] if nth & 1 else []
+        if not whole >> weekday & 1:
+            texts += [f"{weekday}#{n}" for n in range(1, 6) if nth[weekday] >> n & 1]
+        if nth[weekday] & 1:
+            texts.append(f"L{weekday}")
     return ",".join(texts)
 
 
@@ -180,6 +180,8 @@ def _weekday_mask(field: str) -> int:
         if item.startswith("L"):
             mask |= 1 << 64 + 6 * int(item[1:])
             continue
-        weekday, _, nth = item.partition("#")
-        mask |= (1 << int(nth) if nth else 0b111110) << 64 + 6 * int(weekday)
+        days, _, nth = item.partition("#")
+        first, _, last = days.partition("-")
+        for weekday in range(int(first), int(last or first) + 1):
+            mask |= (1 << int(nth) if nth else 0b111110) << 64 + 6 * weekday
     return mask

@@ -26,9 +26,7 @@ TZDATA_VERSION: Final[str] = tzdata.IANA_VERSION
 
 DAY_S: Final = 86_400
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
-_PROBE_S: Final = (
-    DAY_S // 4
-)  # no zone has ever changed its clock twice within six hours (tests/timing hold that)
+_PROBE_S: Final = 2 * DAY_S  # no zone has changed its clock twice within six days
 _BLOCK_S: Final = 128 * DAY_S
 _LONGEST_CHANGE_S: Final = 26 * 3600  # the date line: a clock moves by a day at most
 
@@ -50,7 +48,7 @@ class Span(NamedTuple):
 
     `parts` are (hour, mask of minutes), rounded outwards to whole minutes; `month` and `date` are the bits of
     `date_bits`; `midnight_at` is where the date's 0:00 lies at this offset; `day` is the ordinal of the local date on
-    which something fires here. A SKIPPED span lies at the single instant `opens_at`, the end of the gap.
+    which something fires here. A SKIPPED span is the minute after the gap, whose end is `opens_at`.
     """
 
     opens_at: int
@@ -224,7 +222,7 @@ def _pass(start: int, end: int, offset: int, repeated_until: int) -> Iterator[Sp
 def _gap(change: Change) -> Iterator[Span]:
     fires_on = (change.at + change.after) // DAY_S + _EPOCH_ORDINAL
     for span in _days(change.at, change.at + change.after - change.before, change.before, SKIPPED):
-        yield span._replace(opens_at=change.at, closes_at=change.at + 1, day=fires_on)
+        yield span._replace(opens_at=change.at, closes_at=change.at + 60, day=fires_on)
 
 
 def _days(start: int, end: int, offset: int, kind: int) -> Iterator[Span]:
