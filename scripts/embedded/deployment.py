@@ -86,6 +86,7 @@ def run_osls(arguments: list[str], service: Path, embedded: Embedded) -> str:
         raise EmbeddedError("osls is not installed: run `make install` (or `npm ci`)")
     environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(service), "NODE_NO_WARNINGS": "1"}
     environment |= {"SLS_TELEMETRY_DISABLED": "1", "SLS_NOTIFICATIONS_MODE": "off", **embedded.env()}
+    environment["SLS_AWS_MONITORING_FREQUENCY"] = "250"  # ms; the default of 5 s is for an AWS far away
     try:
         done = subprocess.run(
             [str(_OSLS), *arguments],

@@ -25,6 +25,9 @@ ACCOUNT = "000000000000"
 _READY_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 15.0
 
+# The servers that this very process has started, by pid: it has to wait for them when they end.
+_children: dict[int, "subprocess.Popen[bytes]"] = {}
+
 
 class EmbeddedError(RuntimeError):
     """The embedded AWS could not be started or deployed to; the message says why and where to look."""
@@ -72,6 +75,7 @@ def start(
     for _ in range(3):
         chosen = free_port(before.port if before else port)
         server = _spawn(state_dir, chosen, auth=auth, tied=tied)
+        _children[server.pid] = server
         embedded = Embedded(str(state_dir), server.pid, chosen, auth, f"http://127.0.0.1:{chosen}")
         record(embedded)
         if _wait_until_ready(server, embedded):
@@ -217,6 +221,8 @@ def _kill_leftovers(state_dir: Path) -> None:
     for pid in ours:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+    if child := _children.pop(recorded.pid, None):
+        child.wait()
 
 
 def _processes() -> Iterator[tuple[int, int, str]]:

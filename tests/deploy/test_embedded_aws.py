@@ -1,0 +1,182 @@
+"""The embedded AWS starts, keeps its state over a kill, and cleans up after itself."""
+
+import io
+import json
+import os
+import signal
+import socket
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.embedded import Embedded, deploy, find, kill, start, stop
+from scripts.embedded.deployment import client
+from scripts.embedded.process import ROOT, _processes
+
+pytestmark = pytest.mark.embedded
+
+TABLES = ["minute8-test-due", "minute8-test-jobs", "minute8-test-runs", "minute8-test-tenants"]
+ITEM = {"pk": {"S": "kept"}, "sk": {"S": "over a restart"}}
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    kill(tmp_path)
+
+
+def test_a_deployment_leaves_all_tables_with_their_time_to_live(deployed: Embedded) -> None:
+    dynamodb = client(deployed, "dynamodb")
+    assert dynamodb.list_tables()["TableNames"] == TABLES
+    for table in TABLES:
+        found = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        assert (found["TimeToLiveStatus"], found["AttributeName"]) == ("ENABLED", "expires_at")
+
+
+def test_cloudformation_still_drops_the_time_to_live(deployed: Embedded) -> None:
+    """When this fails, an upgrade of the embedded AWS has made apply_dropped() superfluous: remove it."""
+    cloudformation, dynamodb = client(deployed, "cloudformation"), client(deployed, "dynamodb")
+    template = """{"Resources": {"T": {"Type": "AWS::DynamoDB::Table", "Properties": {
+        "TableName": "drops", "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "TimeToLiveSpecification": {"AttributeName": "expires_at", "Enabled": true}}}}}"""
+    cloudformation.create_stack(StackName="drops", TemplateBody=template)
+    cloudformation.get_waiter("stack_create_complete").wait(
+        StackName="drops", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
+    )
+    found = dynamodb.describe_time_to_live(TableName="drops")["TimeToLiveDescription"]
+    cloudformation.delete_stack(StackName="drops")
+    cloudformation.get_waiter("stack_delete_complete").wait(
+        StackName="drops", WaiterConfig={"Delay": 1, "MaxAttempts": 20}
+    )
+    assert found["TimeToLiveStatus"] == "DISABLED"
+
+
+def test_deploying_the_same_again_does_nothing(deployed: Embedded) -> None:
+    began = time.monotonic()
+    deploy(deployed, stage="test")
+    assert time.monotonic() - began < 2
+
+
+def test_a_killed_instance_comes_back_with_what_it_had(state_dir: Path) -> None:
+    first = start(state_dir, 0, tied=True)
+    _make_table_with_item(first)
+    queue = client(first, "sqs").create_queue(QueueName="delayed")["QueueUrl"]
+    client(first, "sqs").send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=900)
+    time.sleep(5)  # two snapshots
+
+    os.kill(first.pid, signal.SIGKILL)
+    _wait_for(lambda: find(state_dir) is None)
+    second = start(state_dir, 0, tied=True)
+
+    assert second.port == first.port
+    assert client(second, "dynamodb").get_item(TableName="things", Key=ITEM)["Item"] == ITEM
+    name = "ApproximateNumberOfMessagesDelayed"
+    counted = client(second, "sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=[name])
+    assert counted["Attributes"][name] == "1"
+
+
+def test_a_stopped_instance_comes_back_with_its_last_write(state_dir: Path) -> None:
+    first = start(state_dir, 0, tied=True)
+    _make_table_with_item(first)
+    assert stop(state_dir)
+    second = start(state_dir, 0, tied=True)
+    assert client(second, "dynamodb").get_item(TableName="things", Key=ITEM)["Item"] == ITEM
+
+
+def test_starting_again_reuses_what_runs(state_dir: Path) -> None:
+    assert start(state_dir, 0, tied=True) == start(state_dir, 0, tied=True)
+
+
+def test_a_taken_port_is_left_alone(state_dir: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        assert start(state_dir, taken, tied=True).port != taken
+
+
+def test_a_record_without_a_process_is_not_taken_for_an_instance(state_dir: Path) -> None:
+    instance = start(state_dir, 0, tied=True)
+    kill(state_dir)
+    assert (state_dir / "embedded.json").exists()
+    assert find(state_dir) is None
+    assert start(state_dir, 0, tied=True).pid != instance.pid
+
+
+def test_killing_leaves_no_process_behind_not_even_a_lambda_at_work(state_dir: Path) -> None:
+    instance = start(state_dir, 0, tied=True)
+    _invoke_sample_target(instance, {"payload": {"duration_s": 60}}, "Event")
+    _wait_for(lambda: any("_worker" in command for command in _group(instance)))
+    kill(state_dir)
+    _wait_for(lambda: _group(instance) == [])
+
+
+def test_the_sample_target_runs_as_a_lambda(state_dir: Path) -> None:
+    instance = start(state_dir, 0, tied=True)
+    event: dict[str, Any] = {
+        "payload": {"duration_s": 0, "fail_first_attempts": 1},
+        "minute8": {"job_id": "j", "execution_id": "e", "attempt": 2},
+    }
+    answer = json.loads(_invoke_sample_target(instance, event, "RequestResponse"))
+    assert (answer["attempt"], answer["items"] > 0) == (2, True)
+    event["minute8"]["attempt"] = 1
+    assert "fail_first_attempts" in json.loads(_invoke(instance, event, "RequestResponse"))["errorMessage"]
+
+
+def test_it_listens_on_the_loopback_alone(deployed: Embedded) -> None:
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect(("127.0.0.2", deployed.port))
+
+
+def _make_table_with_item(instance: Embedded) -> None:
+    dynamodb = client(instance, "dynamodb")
+    dynamodb.create_table(
+        TableName="things",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+    )
+    dynamodb.put_item(TableName="things", Item=ITEM)
+
+
+def _invoke_sample_target(instance: Embedded, event: dict[str, Any], invocation: str) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as content:
+        content.write(ROOT / "examples" / "target" / "handler.py", "handler.py")
+    client(instance, "lambda").create_function(
+        FunctionName="target",
+        Runtime="python3.13",
+        Handler="handler.handle",
+        Role="arn:aws:iam::000000000000:role/target",
+        Code={"ZipFile": archive.getvalue()},
+        Timeout=90,
+    )
+    return _invoke(instance, event, invocation)
+
+
+def _invoke(instance: Embedded, event: dict[str, Any], invocation: str) -> bytes:
+    answer = client(instance, "lambda").invoke(
+        FunctionName="target", InvocationType=invocation, Payload=json.dumps(event)
+    )
+    return bytes(answer["Payload"].read())
+
+
+def _group(instance: Embedded) -> list[str]:
+    """The command lines of all that runs in the instance's process group; a process that has ended has none."""
+    return [command for _, group, command in _processes() if group == instance.pid and command]
+
+
+def _wait_for(condition: Callable[[], bool], timeout_s: float = 10) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)

@@ -1,0 +1,141 @@
+"""serverless.yml becomes the template that is meant: each function's environment, role and limits."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.embedded import Embedded
+from scripts.embedded.deployment import client
+from scripts.package_for_aws import package
+
+pytestmark = pytest.mark.embedded
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+ENVIRONMENT = {
+    "Scheduler": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL"},
+    "Executor": {"JOBS_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S"},
+    "Api": {
+        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
+        *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S"),
+    },
+}
+
+_READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
+_WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+_TRANSACT = _READ | _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"}
+_RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+# Role -> what it may do to what. Whoever adds a permission says so here too.
+PERMISSIONS: dict[str, dict[str, set[str]]] = {
+    "Scheduler": {
+        "DueTable": _READ | _WRITE,
+        "JobsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "RunsTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "ExecutionsQueue": {"sqs:SendMessage"},
+    },
+    "Executor": {
+        "JobsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "TenantsTable": {"dynamodb:GetItem"},
+        "RunsTable": _RECORD,
+        "ExecutionsQueue": {
+            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+            *("sqs:ReceiveMessage", "sqs:SendMessage"),
+        },
+        "function:*": {"lambda:InvokeFunction"},
+    },
+    "Api": {
+        "JobsTable": _TRANSACT,
+        "DueTable": _TRANSACT,
+        "TenantsTable": _TRANSACT,
+        "RunsTable": _RECORD | {"dynamodb:Query"},
+        "${RunsTable.Arn}/index/failures": _RECORD | {"dynamodb:Query"},
+        "ExecutionsQueue": {"sqs:SendMessage"},
+    },
+}
+LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+
+
+@pytest.mark.parametrize("function", ENVIRONMENT)
+def test_a_function_is_given_the_environment_that_it_uses(template: dict[str, Any], function: str) -> None:
+    variables = template["Resources"][f"{function}LambdaFunction"]["Properties"]["Environment"]["Variables"]
+    assert set(variables) == ENVIRONMENT[function] | EVERY_FUNCTION
+
+
+def test_the_configuration_reads_what_the_functions_are_given() -> None:
+    read = set(re.findall(r'env(?:\.get\(|\[)"([A-Z0-9_]+)"', (ROOT / "common" / "config.py").read_text()))
+    powertools = {name for name in EVERY_FUNCTION if name.startswith("POWERTOOLS_")}
+    assert read == set.union(EVERY_FUNCTION - powertools, *ENVIRONMENT.values())
+
+
+@pytest.mark.parametrize("function", PERMISSIONS)
+def test_a_role_holds_what_is_listed_and_no_more(template: dict[str, Any], function: str) -> None:
+    properties = template["Resources"][f"{function}Role"]["Properties"]
+    assert "ManagedPolicyArns" not in properties
+    [policy] = properties["Policies"]
+    allowed = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Allow"]
+    granted: dict[str, set[str]] = {}
+    for statement in allowed:
+        for resource in _as_list(statement["Resource"]):
+            granted.setdefault(_named(resource), set()).update(_as_list(statement["Action"]))
+    assert granted == PERMISSIONS[function] | {f"log-group of {function.lower()}": LOGS}
+
+
+@pytest.mark.parametrize("function", PERMISSIONS)
+def test_each_function_runs_under_its_own_role(template: dict[str, Any], function: str) -> None:
+    role = template["Resources"][f"{function}LambdaFunction"]["Properties"]["Role"]
+    assert role == {"Fn::GetAtt": [f"{function}Role", "Arn"]}
+
+
+def test_no_job_can_call_minute8_itself(template: dict[str, Any]) -> None:
+    [policy] = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
+    denied = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Deny"]
+    assert [entry["Action"] for entry in denied] == ["lambda:InvokeFunction"]
+    assert denied[0]["Resource"]["Fn::Sub"].endswith(":function:minute8-test-*")
+
+
+def test_a_message_stays_hidden_for_longer_than_the_executor_can_run(template: dict[str, Any]) -> None:
+    queue = template["Resources"]["ExecutionsQueue"]["Properties"]
+    executor = template["Resources"]["ExecutorLambdaFunction"]["Properties"]
+    assert int(queue["VisibilityTimeout"]) > int(executor["Timeout"])
+
+
+def test_the_queue_feeds_the_executor_without_a_batching_window(deployed: Embedded) -> None:
+    [mapping] = client(deployed, "lambda").list_event_source_mappings()["EventSourceMappings"]
+    assert mapping["FunctionArn"].endswith("function:minute8-test-executor")
+    assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 0)
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
+    [rule] = client(deployed, "events").list_rules()["Rules"]
+    assert rule["ScheduleExpression"] == "cron(8/10 * * * ? *)"
+    assert rule["State"] == "ENABLED"
+
+
+def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
+    archives = package("prod", tmp_path)
+    made = (archives / "cloudformation-template-update-stack.json").read_text()
+    assert made.count('"RetainExceptOnCreate"') == 4
+    assert made.count('"PointInTimeRecoveryEnabled": true') == 4
+    assert made.count('"DeletionProtectionEnabled": true') == 4
+    assert "ms-custom-id" not in made
+    # Lambda's limits are 50 MB packed and 250 MB unpacked; a cold start feels it long before.
+    assert (archives / "minute8.zip").stat().st_size < 500_000
+    assert (archives / "deps.zip").stat().st_size < 10_000_000
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _named(resource: dict[str, Any]) -> str:
+    """Return what a statement's resource is, in a word."""
+    if attribute := resource.get("Fn::GetAtt"):
+        return str(attribute[0])
+    text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])
+    if match := re.search(r":log-group:/aws/lambda/minute8-test-(\w+):\*$", text):
+        return f"log-group of {match[1]}"
+    return text.rpartition("lambda:${AWS::Region}:${AWS::AccountId}:")[2]
