@@ -77,6 +77,15 @@ class Unauthenticated(Minute8Error):
     """No credential, or one that is not valid (unknown, malformed, expired, revoked: never told apart)."""
 
 
+class Forbidden(Minute8Error):
+    """The credential is valid, and its role does not allow this."""
+
+    def __init__(self, role: str, needed: str) -> None:
+        self.role = role
+        self.needed = needed
+        super().__init__(f"a key of role {role!r} may not do this; it needs the role {needed!r}")
+
+
 def shown(value: object) -> str:
     """A value as an error shows it: its repr, cut, so that hostile input cannot flood a log. Never raises."""
     if value is None:

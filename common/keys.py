@@ -10,6 +10,8 @@
 | due     | MARK                         | MARK                            | up to where everything is planned      |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
 | tenants | tenant                       | TENANT                          | the tenant                             |
+| tenants | TENANTS#                     | tenant                          | the list of all tenants                |
+| tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
 """
 
@@ -97,8 +99,23 @@ def tenant(tenant_id: str) -> Key:
     return {"pk": tenant_id, "sk": "TENANT"}
 
 
+# No tenant's id holds a #, so that none can be taken for the list.
+TENANTS = "TENANTS#"
+
+
+def tenant_listing(tenant_id: str) -> Key:
+    return {"pk": TENANTS, "sk": tenant_id}
+
+
 def api_key(key_hash: str) -> Key:
     return {"pk": f"KEY#{key_hash}", "sk": "KEY"}
+
+
+KEY_REFERENCE_PREFIX = "KEYREF#"
+
+
+def api_key_reference(tenant_id: str, key_id: str) -> Key:
+    return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
 
 
 def compact_time(at: int) -> str:
