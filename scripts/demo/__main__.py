@@ -1,0 +1,89 @@
+"""See Minute8 work: `make demo`, until Ctrl-C, or `make demo SECONDS=90`, which judges what it saw.
+
+Exits with 1 if an execution that was due is missing, doubled, early or unexplained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import Progress
+
+from scripts.demo.show import Show
+from scripts.demo.stage import Stage
+from scripts.demo.view import LiveView, PlainView, View, figures
+from scripts.demo.witness import calls_in, problems
+from scripts.demo.workload import LIVELY_TENANT, Registration, lively_jobs, real_workload
+from scripts.embedded import find
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.demo", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=0, help="end by itself after so long; 0: at Ctrl-C")
+    seconds = parser.parse_args().seconds
+    embedded = find()
+    if embedded is None:
+        print("the embedded AWS is not running: `make up` starts it", file=sys.stderr)
+        return 2
+    console = Console()
+    stage = Stage(embedded.env())
+    target = stage.deploy_target()
+    workload = list(real_workload(target))
+    _register_missing(stage, workload, console)
+    _tick_if_due(stage, console)
+    started_at = time.time()
+    jobs = stage.register(lively_jobs(target, started_at), lambda: None)
+    view: View = LiveView(console) if console.is_terminal else PlainView()
+    show = Show(stage, stage.registered(sorted({r.tenant for r in workload})) + jobs, view, started_at)
+    try:
+        show.watch(seconds or None)
+    except KeyboardInterrupt:
+        view.event("stopping")
+    finally:
+        view.close()
+    return _judge(stage, show)
+
+
+def _register_missing(stage: Stage, workload: Sequence[Registration], console: Console) -> None:
+    tenants = sorted({registration.tenant for registration in workload})
+    known = {(job.tenant, job.job_id) for job in stage.registered(tenants)}
+    missing = [r for r in workload if (r.tenant, r.job_id) not in known]
+    if missing:
+        with Progress(console=console) as progress:
+            bar = progress.add_task(f"registering {len(missing)} real jobs", total=len(missing))
+            stage.register(missing, lambda: progress.advance(bar))
+    console.print(
+        f"{len(workload)} jobs of {len(tenants)} tenants are registered ({len(missing)} of them now)"
+    )
+
+
+def _tick_if_due(stage: Stage, console: Console) -> None:
+    """After a pause of the embedded AWS its rule has missed ticks; this is the one that is due."""
+    mark = stage.mark()
+    if mark is None or mark.planned_until <= time.time():
+        console.print(f"the tick that is due: {stage.tick()}")
+
+
+def _judge(stage: Stage, show: Show) -> int:
+    """Wait for what is under way, then hold schedules, runs and the target's own log against each other."""
+    print("\nwaiting for what is under way …", flush=True)
+    show.settle()
+    for job in show.lively():
+        stage.registry.delete(LIVELY_TENANT, job.job_id)
+    calls = calls_in(stage.target_log(show.started_at))
+    found = problems(show.due(), show.runs, calls)
+    print(f"\n{len(show.due())} executions were due, {len(calls)} calls of their target")
+    print(figures(list(show.runs.values())))
+    for problem in found:
+        print(f"PROBLEM {problem}")
+    print("problems: none" if not found else f"problems: {len(found)}")
+    print("the embedded AWS goes on: `make down` stops it, `make reset` wipes it")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

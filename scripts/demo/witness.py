@@ -1,0 +1,80 @@
+"""Did everything happen that was due? Answered from the schedules and the target's own log, not from Minute8's word."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from common.execution import Execution
+from common.fires import due_at, fires
+from common.job import Job
+from common.runs import DISPATCHED, FAILED, RETRYING, SKIPPED, SUCCEEDED
+
+ENDED = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
+# A run that waits for its next attempt is explained, though it has not ended.
+EXPLAINED = ENDED | {RETRYING}
+_CALL = re.compile(r"start job=\S+ execution=(?P<execution>\S+) attempt=(?P<attempt>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call as the target itself logged it; `at` in epoch seconds with milliseconds."""
+
+    execution_id: str
+    attempt: int
+    at: float
+
+
+def expected(job: Job, start: int, end: int) -> Iterator[Execution]:
+    """The executions of `job` with a fire time in [start, end), from its schedule alone."""
+    for fire_at in fires(job.schedule, max(start, job.effective_at), end):
+        yield Execution(
+            tenant=job.tenant,
+            job_id=job.job_id,
+            fire_at=fire_at,
+            due_at=due_at(job.schedule, job.key, fire_at),
+            schedule_revision=job.schedule_revision,
+        )
+
+
+def calls_in(log_events: Iterable[Mapping[str, Any]]) -> list[Call]:
+    """The calls in the target's log events (CloudWatch's `timestamp` in ms and `message`)."""
+    found = ((event["timestamp"] / 1000, _CALL.search(event["message"])) for event in log_events)
+    return [Call(match["execution"], int(match["attempt"]), at) for at, match in found if match]
+
+
+def problems(
+    due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls: Iterable[Call]
+) -> list[str]:
+    """What went wrong, a sentence each: missing, unexplained, doubled, early. `runs` are by execution id."""
+    calls = list(calls)
+    due_by_id = {execution.execution_id: execution for execution in due}
+    called = {call.execution_id for call in calls}
+    found = []
+    for execution_id, execution in due_by_id.items():
+        run = runs.get(execution_id)
+        if run is None:
+            found.append(f"missing: {execution_id} was due and has no run")
+        elif run["status"] not in EXPLAINED:
+            found.append(f"unexplained: {execution_id} is still {run['status']}")
+        elif run["status"] == SKIPPED and not run.get("reason"):
+            found.append(f"unexplained: {execution_id} was skipped without a reason")
+        elif run["status"] in (SUCCEEDED, DISPATCHED) and execution_id not in called:
+            found.append(f"missing: {execution_id} is {run['status']}, but its target was not called")
+        elif run["status"] != SKIPPED and run["lateness_s"] < 0:
+            found.append(
+                f"early: {execution_id} by its own record, {run['lateness_s']} s; due {execution.due_at}"
+            )
+    for (execution_id, attempt), count in Counter(
+        (call.execution_id, call.attempt) for call in calls
+    ).items():
+        if count > 1:
+            found.append(f"doubled: {execution_id} attempt {attempt} called its target {count} times")
+    for call in calls:
+        if call.execution_id in due_by_id and call.at < due_by_id[call.execution_id].due_at:
+            early_s = due_by_id[call.execution_id].due_at - call.at
+            found.append(f"early: {call.execution_id} called its target {early_s:.3f} s before it was due")
+    return found
