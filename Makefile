@@ -74,7 +74,7 @@ $(VENV_READY): requirements.txt requirements-dev.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
 	@echo "install: Python packages into $(VENV) …"
 	@[[ -x $(RUN) ]] || $(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
 $(NODE_READY): package.json package-lock.json .npmrc

@@ -65,11 +65,14 @@ def _deploy(options: argparse.Namespace) -> int:
     if embedded is None:
         raise EmbeddedError("not running: start it with `make up`")
     began = time.monotonic()
-    print(f"embedded AWS: deploying serverless.yml as stage {options.stage} …", flush=True)
     params = dict(param.split("=", 1) for param in options.param)
-    embedded = deploy(embedded, stage=options.stage, params=params, force=options.force)
-    print(f"embedded AWS: deployed after {time.monotonic() - began:.1f} s; the API is {embedded.api_url}/v1")
+    embedded = deploy(embedded, stage=options.stage, params=params, force=options.force, report=_say)
+    _say(f"ready after {time.monotonic() - began:.1f} s; the API is {embedded.api_url}/v1")
     return 0
+
+
+def _say(text: str) -> None:
+    print(f"embedded AWS: {text}", flush=True)
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,17 @@ _DEPLOY_TIMEOUT_S = 300
 
 
 def deploy(
-    embedded: Embedded, *, stage: str = "local", params: Mapping[str, str] | None = None, force: bool = False
+    embedded: Embedded,
+    *,
+    stage: str = "local",
+    params: Mapping[str, str] | None = None,
+    force: bool = False,
+    report: Callable[[str], object] = lambda _text: None,
 ) -> Embedded:
     """Deploy the working tree's serverless.yml as `stage` and return the record with its API's address.
 
     `params` become --param arguments. Does nothing if what it would deploy is there already, unless `force`.
+    `report` is told in words what takes time.
     Raises EmbeddedError with the tool's output if the deployment fails or does not read back as written.
     """
     layer, _ = build_layer.build("local")
@@ -36,7 +42,9 @@ def deploy(
     stamp = service / ".deployed"
     if not force and stamp.exists() and stamp.read_text() == fingerprint and _is_deployed(embedded, stage):
         record(deployed)
+        report(f"stage {stage} is deployed and unchanged")
         return deployed
+    report(f"deploying serverless.yml as stage {stage} …")
     stamp.unlink(missing_ok=True)
     run_osls(["deploy", "--stage", stage, *arguments], service, embedded)
     template = json.loads((service / ".serverless" / "cloudformation-template-update-stack.json").read_text())
