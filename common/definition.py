@@ -17,7 +17,7 @@ from common.errors import InvalidInput
 from common.job import Retry
 
 # Time that the executor keeps for itself around a call: holding, claiming, recording.
-EXECUTOR_MARGIN_S = 20
+EXECUTOR_MARGIN_S = 10
 
 _RETRY = Retry()
 
@@ -36,7 +36,7 @@ _LAMBDA_ARN = (
 class Limits:
     """What a tenant may ask for in this deployment."""
 
-    longest_timeout_s: int = 280
+    longest_timeout_s: int = 290
     shortest_interval_s: int = 1
     payload_bytes: int = 128 * 1024
 
@@ -127,6 +127,8 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
         definition = JobDefinition.model_validate(raw)
     except ValidationError as error:
         raise _invalid_input(error) from None
+    if "timeout_s" not in definition.model_fields_set:
+        definition.timeout_s = min(definition.timeout_s, limits.longest_timeout_s)
     if definition.timeout_s > limits.longest_timeout_s:
         raise InvalidInput(
             "timeout_s",

@@ -53,12 +53,15 @@ class Stage:
             index=self.index,
             queue=ExecutionsQueue(self._sqs, url, self._clock),
             clock=self._clock,
-            limits=Limits.of_executor(60),
+            limits=Limits.of_executor(self._executor_timeout_s()),
             rng=random.Random(),
         )
 
     def _table(self, name: str) -> Table:
         return Table(self._dynamodb, f"{self._name}-{name}")
+
+    def _executor_timeout_s(self) -> int:
+        return int(self._lambda.get_function_configuration(FunctionName=f"{self._name}-executor")["Timeout"])
 
     def deploy_target(self) -> str:
         """Create the sample target, if it is not there, and return its ARN."""
