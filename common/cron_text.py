@@ -7,8 +7,8 @@ as `5`, macros expanded. What croniter and the evaluator see is that text and no
 
 from __future__ import annotations
 
+import hashlib
 import re
-import zlib
 from typing import Final, NamedTuple
 
 from common.cron import Cron, compile_cron, ever_fires, shortest_interval_s
@@ -233,13 +233,14 @@ def _read_hashed(item: _Item, match: re.Match[str]) -> str:
         if low >= high or high > field.high:
             raise item.refuse("the range in `H(a-b)` must rise", f"{field.low} <= a < b <= {field.high}")
     # Salted with the field: one checksum for all of them would give few of the 1,440 pairs of minute and hour.
-    checksum = zlib.crc32(f"{field.name}|{item.seed}".encode(errors="replace"))
+    digest = hashlib.blake2b(f"{field.name}|{item.seed}".encode(errors="replace"), digest_size=8).digest()
+    drawn = int.from_bytes(digest)
     if step is None:
-        return str(low + checksum % (high - low + 1))
+        return str(low + drawn % (high - low + 1))
     if match["low"] and not 1 <= int(step) <= field.size:
         raise item.refuse(f"the step {int(step)} is out of range", f"a step from 1 to {field.size}")
     stride = int(step) if match["low"] else _free_step(item, step)
-    first = low + checksum % min(stride, high - low + 1)
+    first = low + drawn % min(stride, high - low + 1)
     if not match["low"]:
         return f"{first}/{stride}"
     return f"{first}-{high}/{stride}" if first < high else str(first)
