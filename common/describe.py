@@ -37,7 +37,9 @@ def describe(schedule: Schedule) -> str:
 
 def _cron_words(expression: str) -> str:
     *front, weekday = expression.split(" ")
-    plain = " ".join([*front, "*" if _special(weekday) else weekday])
+    plain = " ".join(
+        [_untaken_steps_dropped(field) for field in front] + ["*" if _special(weekday) else weekday]
+    )
     try:
         # Imported here: the Lambdas do not carry it, and words are wanted by people alone.
         from cron_descriptor import Options, get_description  # type: ignore[import-untyped]
@@ -50,6 +52,12 @@ def _cron_words(expression: str) -> str:
     except Exception:  # noqa: BLE001  it knows fewer forms than croniter; the text itself is never wrong
         return f"cron {expression}"
     return words + (f", on {_special_words(weekday)} of the month" if _special(weekday) else "")
+
+
+def _untaken_steps_dropped(field: str) -> str:
+    """`2-23/24` as `2`, which is what it means; the library would say "every 24 hours, between 02:00 and 23:59"."""
+    match = re.fullmatch(r"(\d+)-(\d+)/(\d+)", field)
+    return match[1] if match and int(match[1]) + int(match[3]) > int(match[2]) else field
 
 
 def _special(weekday: str) -> bool:

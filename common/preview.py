@@ -49,15 +49,11 @@ class Preview:
 def read_schedule(raw: Mapping[str, object], *, job_key: str, now: int) -> tuple[Schedule, str]:
     """The schedule and the zone to show it in. Unlike at registration, a timezone next to `every` or an instant is
     taken as the zone to show. Raises InvalidInput."""
-    given = dict(raw)
-    zone = given.get("timezone")
-    shown_in = "UTC" if zone is None else check_zone(zone)
-    at = given.get("at")
-    if "cron" not in given and not (
-        isinstance(at, str) and re.search(r"\d$", at) and not re.search(r"[+-]\d\d:\d\d$", at)
-    ):
+    given = {key: value for key, value in raw.items() if value is not None}
+    zone = check_zone(given["timezone"]) if "timezone" in given else "UTC"
+    if "cron" not in given and not _is_local(given.get("at")):
         given.pop("timezone", None)
-    return parse_schedule(given, job_key=job_key, now=now), shown_in
+    return parse_schedule(given, job_key=job_key, now=now), zone
 
 
 def preview(
@@ -80,6 +76,10 @@ def preview(
         sentence=describe(schedule),
         warnings=tuple(warnings(schedule, now, excluded)),
     )
+
+
+def _is_local(at: object) -> bool:
+    return isinstance(at, str) and not re.search(r"([Zz]|[+-]\d\d:\d\d)$", at)
 
 
 def check_count(count: object) -> int:
@@ -118,14 +118,14 @@ def warnings(schedule: Schedule, now: int, excluded: Container[str] = ()) -> Ite
 
 
 def _text_warnings(expression: str) -> Iterator[str]:
-    minute, hour, day, _month, weekday = expression.split(" ")[-5:]
+    minute, hour, day, month, weekday = expression.split(" ")[-5:]
     if day != "*" and weekday != "*":
         yield (
             f"Day of month ({day}) and day of week ({weekday}) are both restricted: "
             "it fires when either matches, not when both do."
         )
     days = {int(number) for number in re.findall(r"\d+", day)} if re.fullmatch(r"[\d,]+", day) else set()
-    if days and min(days) > 28 and weekday == "*":
+    if days and min(days) > 28 and (month, weekday) == ("*", "*"):
         yield f"Months without a day {min(days)} are passed over; `L` means the last day of every month."
     for name, text in (("minute", minute), ("hour", hour)):
         for item in text.split(","):
@@ -171,7 +171,7 @@ def _told(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str | No
             return f"{clock} the time it names is skipped: it fires once, at {local_text(change.at, zone)}."
         return None
     if cron.repeats:
-        again = any(span.kind == REPEATED and can_fire(cron, span) for span in around)
+        again = cron.names_hour and any(span.kind == REPEATED and can_fire(cron, span) for span in around)
         return (
             f"{clock} it fires in both passes of the repeated time, as elapsed time goes on."
             if again
