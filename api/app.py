@@ -1,0 +1,119 @@
+"""The API put together: each route behind the same guard, every error an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+
+from api import jobs, runs, tenant
+from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
+from api.requests import Request, bearer, raw_body
+from api.routing import Reply, Route
+from api.services import Services
+from common import telemetry
+from common.errors import Forbidden, InvalidInput, shown
+
+ROUTES: tuple[Route, ...] = jobs.ROUTES + runs.ROUTES + tenant.ROUTES
+
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+def build(services: Services) -> APIGatewayHttpResolver:
+    """The resolver with all routes."""
+    app = APIGatewayHttpResolver()
+    for route in ROUTES:
+        app.route(_PARAMETER.sub(r"<\1>", route.path), method=route.method)(_endpoint(app, services, route))
+
+    @app.not_found
+    def not_found(_: Exception) -> Response[str]:
+        return _problem(_refused(app), _request_id(app))
+
+    return app
+
+
+def _endpoint(app: APIGatewayHttpResolver, services: Services, route: Route) -> Any:
+    def answer(**path: str) -> Response[str]:
+        request_id = _request_id(app)
+        try:
+            return _response(route.answer(services, _request(app, services, route, path)), request_id)
+        except Exception as error:  # noqa: BLE001  whatever it is, the client gets a problem document
+            return _problem(error, request_id)
+
+    # Powertools tells routes apart in its warnings by their functions' names.
+    answer.__name__ = f"{route.method}_{route.path}"
+    return answer
+
+
+def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path: dict[str, str]) -> Request:
+    """The guard: who it is, whether they may, and whether it is a request to this route at all."""
+    event = app.current_event
+    headers = {name.lower(): value for name, value in (event.raw_event.get("headers") or {}).items()}
+    now = services.clock.now()
+    credential = services.tenants.authenticate(bearer(headers), now)
+    if not credential.may(route.role):
+        raise Forbidden(credential.role, route.role)
+    query = event.raw_event.get("queryStringParameters") or {}
+    known = [parameter.name for parameter in route.query]
+    if unknown := sorted(set(query) - set(known)):
+        raise InvalidInput(
+            unknown[0], "is no parameter here", value=query[unknown[0]], accepted=", ".join(known) or "none"
+        )
+    return Request(
+        credential=credential,
+        now=now,
+        # Some gateways decode the path and some do not. No id holds a %, so that decoding twice harms nothing.
+        path={name: unquote(value) for name, value in path.items()},
+        query=query,
+        headers=headers,
+        body=raw_body(
+            event.raw_event.get("body"), bool(event.raw_event.get("isBase64Encoded")), route.longest_body
+        ),
+    )
+
+
+def _refused(app: APIGatewayHttpResolver) -> Exception:
+    """Why no route took the request."""
+    path, method = app.current_event.path, app.current_event.http_method
+    allowed = [route.method for route in ROUTES if re.fullmatch(_PARAMETER.sub(r"[^/]+", route.path), path)]
+    return (
+        MethodNotAllowed(method, sorted(allowed)) if allowed else NoSuchRoute(f"nothing is at {shown(path)}")
+    )
+
+
+def _response(reply: Reply, request_id: str) -> Response[str]:
+    body = None if reply.status == HTTPStatus.NO_CONTENT else _json(reply.body)
+    return Response(
+        status_code=reply.status.value,
+        content_type="application/json" if body else None,
+        body=body,
+        headers={**_headers(request_id), **reply.headers},
+    )
+
+
+def _problem(error: Exception, request_id: str) -> Response[str]:
+    problem: Problem = problem_of(error, request_id)
+    if problem.kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        telemetry.logger().error("request failed", request_id=request_id, exc_info=error)
+    return Response(
+        status_code=problem.kind.status.value,
+        content_type=CONTENT_TYPE,
+        body=_json(problem.body),
+        headers={**_headers(request_id), **problem.headers},
+    )
+
+
+def _headers(request_id: str) -> dict[str, str | list[str]]:
+    return {"X-Request-Id": request_id, "Cache-Control": "no-store"}
+
+
+def _request_id(app: APIGatewayHttpResolver) -> str:
+    return str((app.current_event.raw_event.get("requestContext") or {}).get("requestId") or "")
+
+
+def _json(body: Any) -> str:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,172 @@
+"""The routes of jobs."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from http import HTTPStatus
+from itertools import islice
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from api.cursors import read_cursor, write_cursor
+from api.requests import Request
+from api.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.services import Services
+from api.views import coming_fires, job_view
+from common.definition import JOB_ID_CHARS, check_id
+from common.errors import InvalidInput, NotFound
+from common.fires import due_at
+from common.instants import rfc3339
+from common.job import Job
+from common.schedule import CronTiming
+
+_NOTE_CHARS = 500
+_MOST_FIRES = 100
+_FIRES = 5
+
+
+def create(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs"""
+    definition = _object(request.json())
+    job_id = definition.pop("job_id", None) or _new_id()
+    job = services.registry.create(request.tenant, check_id("job_id", job_id, JOB_ID_CHARS), definition)
+    return _job_reply(job, request, HTTPStatus.CREATED)
+
+
+def put(services: Services, request: Request) -> Reply:
+    """PUT /v1/jobs/{job_id}"""
+    job_id = check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
+    definition = _object(request.json())
+    named = definition.pop("job_id", job_id)
+    if named != job_id:
+        raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
+    existed = _exists(services, request.tenant, job_id)
+    job = services.registry.put(request.tenant, job_id, definition, request.if_match())
+    return _job_reply(job, request, HTTPStatus.OK if existed else HTTPStatus.CREATED)
+
+
+def get(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}"""
+    return _job_reply(services.registry.get(request.tenant, existing_id(request)), request)
+
+
+def delete(services: Services, request: Request) -> Reply:
+    """DELETE /v1/jobs/{job_id}"""
+    services.registry.delete(request.tenant, existing_id(request), request.if_match())
+    return Reply(status=HTTPStatus.NO_CONTENT)
+
+
+def list_page(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    after = read_cursor(request.tenant, "jobs", request.query.get("cursor"))
+    found = list(islice(services.registry.list_jobs(request.tenant, after, limit + 1), limit + 1))
+    page = found[:limit]
+    cursor = write_cursor(request.tenant, "jobs", page[-1].job_id) if len(found) > limit else None
+    return Reply({"jobs": [job_view(job, request.now) for job in page], "next_cursor": cursor})
+
+
+def pause(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/pause"""
+    note = _note(request.json() if request.body else {})
+    job = services.registry.pause(request.tenant, existing_id(request), note, request.if_match())
+    return _job_reply(job, request)
+
+
+def resume(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/resume"""
+    if request.body and _object(request.json()):
+        raise InvalidInput("body", "is not used here", accepted="no body")
+    job = services.registry.resume(request.tenant, existing_id(request), request.if_match())
+    return _job_reply(job, request)
+
+
+def next_fires(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/next"""
+    count = request.number("count", _FIRES, _MOST_FIRES)
+    job = services.registry.get(request.tenant, existing_id(request))
+    timing = job.schedule.timing
+    zone = ZoneInfo(timing.timezone if isinstance(timing, CronTiming) else "UTC")
+    fires = [
+        {
+            "fire_at": rfc3339(at),
+            "due_at": rfc3339(due_at(job.schedule, job.key, at)),
+            "local": datetime.fromtimestamp(at, zone).isoformat(),
+        }
+        for at in coming_fires(job, request.now, count)
+    ]
+    return Reply({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
+
+
+def existing_id(request: Request) -> str:
+    """The path's job id; what cannot be an id names no job. Raises NotFound."""
+    try:
+        return check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
+    except InvalidInput:
+        raise NotFound("job", request.path["job_id"]) from None
+
+
+def _exists(services: Services, tenant: str, job_id: str) -> bool:
+    try:
+        services.registry.get(tenant, job_id)
+    except NotFound:
+        return False
+    return True
+
+
+def _job_reply(job: Job, request: Request, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    headers = {"ETag": f'"{job.revision}"'}
+    if status == HTTPStatus.CREATED:
+        headers["Location"] = f"/v1/jobs/{job.job_id}"
+    return Reply(job_view(job, request.now), status, headers)
+
+
+def _object(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
+    return body
+
+
+def _note(body: Mapping[str, Any]) -> str:
+    fields = _object(body)
+    if unknown := sorted(set(fields) - {"note"}):
+        raise InvalidInput(unknown[0], "is not a field here", accepted="note")
+    note = fields.get("note", "")
+    if not isinstance(note, str) or len(note) > _NOTE_CHARS:
+        raise InvalidInput("note", "is no note", value=note, accepted=f"text of up to {_NOTE_CHARS} chars")
+    return note
+
+
+def _new_id() -> str:
+    return f"job-{secrets.token_hex(8)}"
+
+
+_COUNT = Query(
+    "count",
+    "How many fire times.",
+    {"type": "integer", "minimum": 1, "maximum": _MOST_FIRES, "default": _FIRES},
+)
+
+ROUTES = (
+    Route(
+        "POST", "/v1/jobs", create, "write", "Create a job", "Job", HTTPStatus.CREATED, takes="NewJob"
+    ),
+    Route("GET", "/v1/jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR)),
+    Route("GET", "/v1/jobs/{job_id}", get, "read", "Get a job", "Job"),
+    Route(
+        "PUT", "/v1/jobs/{job_id}", put, "write", "Create or replace a job", "Job",
+        takes="NewJob", if_match=True,
+    ),
+    Route(
+        "DELETE", "/v1/jobs/{job_id}", delete, "write", "Delete a job", "",
+        HTTPStatus.NO_CONTENT, if_match=True,
+    ),
+    Route(
+        "POST", "/v1/jobs/{job_id}/pause", pause, "write", "Pause a job", "Job",
+        takes="Pause", if_match=True,
+    ),
+    Route("POST", "/v1/jobs/{job_id}/resume", resume, "write", "Resume a job", "Job", if_match=True),
+    Route("GET", "/v1/jobs/{job_id}/next", next_fires, "read", "When a job fires next", "Fires", query=(_COUNT,)),
+)  # fmt: skip

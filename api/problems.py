@@ -1,0 +1,131 @@
+"""What the API answers when it refuses: RFC 9457 problem documents, from one table of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from common.errors import (
+    AlreadyExists,
+    Busy,
+    Forbidden,
+    InvalidInput,
+    Minute8Error,
+    NotFound,
+    RevisionMismatch,
+    Unauthenticated,
+)
+
+CONTENT_TYPE = "application/problem+json"
+_TYPE = "urn:minute8:problem:"
+
+
+class Malformed(Minute8Error):
+    """The body is no JSON that can be read."""
+
+    def __init__(self, message: str, position: int | None = None) -> None:
+        self.position = position
+        super().__init__(message)
+
+
+class TooLarge(Minute8Error):
+    """The body has more bytes than this route takes."""
+
+
+class UnsupportedMediaType(Minute8Error):
+    """The body is of a kind that this route does not take."""
+
+
+class NoSuchRoute(Minute8Error):
+    """There is nothing at this path."""
+
+
+class MethodNotAllowed(Minute8Error):
+    """The path exists, and not for this method."""
+
+    def __init__(self, method: str, allowed: list[str]) -> None:
+        self.allowed = allowed
+        super().__init__(f"{method} is not possible here; possible are {', '.join(allowed)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of problem. `name` is stable: clients branch on it."""
+
+    status: HTTPStatus
+    name: str
+    title: str
+
+    @property
+    def type(self) -> str:
+        return _TYPE + self.name
+
+
+# The one table of errors and statuses.
+KINDS: dict[type[Exception], Kind] = {
+    InvalidInput: Kind(HTTPStatus.BAD_REQUEST, "invalid-input", "The input is not valid"),
+    Malformed: Kind(HTTPStatus.BAD_REQUEST, "malformed-json", "The body is not readable JSON"),
+    Unauthenticated: Kind(HTTPStatus.UNAUTHORIZED, "unauthenticated", "A valid API key is needed"),
+    Forbidden: Kind(HTTPStatus.FORBIDDEN, "forbidden", "The key's role does not allow this"),
+    NotFound: Kind(HTTPStatus.NOT_FOUND, "not-found", "It does not exist"),
+    NoSuchRoute: Kind(HTTPStatus.NOT_FOUND, "no-such-route", "There is nothing at this path"),
+    MethodNotAllowed: Kind(
+        HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", "The path does not take this method"
+    ),
+    AlreadyExists: Kind(HTTPStatus.CONFLICT, "already-exists", "It exists already"),
+    RevisionMismatch: Kind(
+        HTTPStatus.PRECONDITION_FAILED, "revision-mismatch", "It has changed in the meantime"
+    ),
+    TooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", "The body is too large"),
+    UnsupportedMediaType: Kind(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body's type is not taken"
+    ),
+    Busy: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Too many changes at once; try again"),
+}
+_INTERNAL = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Minute8 failed; this is not your fault")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A refusal, ready to be sent."""
+
+    kind: Kind
+    body: dict[str, Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def problem_of(error: Exception, request_id: str) -> Problem:
+    """The document for any error; what is not in the table tells nothing of what happened inside."""
+    kind = next((kind for known, kind in KINDS.items() if isinstance(error, known)), _INTERNAL)
+    body: dict[str, Any] = {"type": kind.type, "title": kind.title, "status": kind.status.value}
+    body["detail"] = str(error) if kind is not _INTERNAL else "Tell us the request_id."
+    headers = {}
+    match error:
+        case InvalidInput():
+            body["errors"] = list(_errors(error))
+        case Malformed(position=int(position)):
+            body["errors"] = [{"field": "", "position": position, "message": str(error)}]
+        case Unauthenticated():
+            headers["WWW-Authenticate"] = 'Bearer realm="minute8"'
+        case RevisionMismatch():
+            body["current_revision"] = error.current
+            headers["ETag"] = f'"{error.current}"'
+        case MethodNotAllowed():
+            headers["Allow"] = ", ".join(error.allowed)
+        case Busy():
+            headers["Retry-After"] = "1"
+    return Problem(kind, body | {"request_id": request_id}, headers)
+
+
+def _errors(error: InvalidInput) -> Iterator[dict[str, Any]]:
+    for one in (error, *error.also):
+        fields = {
+            "field": one.field,
+            "position": one.position,
+            "message": one.message,
+            "value": one.value or None,
+            "accepted": one.accepted or None,
+        }
+        yield {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,60 @@
+"""What a route is. A route is declared once; authentication, bounds, dispatch and OpenAPI all follow from that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from api.requests import Request
+from api.services import Services
+from common.tenants import Role
+
+# A payload is 128 KiB at most; its JSON may be written with escapes and spaces.
+LONGEST_BODY: Final = 512 * 1024
+PAGE: Final = 50
+LONGEST_PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a route's handler gives back."""
+
+    body: Any = None
+    status: HTTPStatus = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One parameter of the query; what is not declared is refused."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path, for those whose role is at least `role`. `takes` and `gives` name shapes."""
+
+    method: str
+    path: str
+    answer: Callable[[Services, Request], Reply]
+    role: Role
+    summary: str
+    gives: str
+    status: HTTPStatus = HTTPStatus.OK
+    takes: str = ""
+    query: tuple[Query, ...] = ()
+    if_match: bool = False
+    longest_body: int = LONGEST_BODY
+
+
+LIMIT: Final = Query(
+    "limit",
+    "How many at most.",
+    {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
+)
+CURSOR: Final = Query("cursor", "The `next_cursor` of the page before.", {"type": "string"})

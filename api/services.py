@@ -1,0 +1,45 @@
+"""What the routes work with."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from common import aws
+from common.clock import Clock, SystemClock
+from common.config import Config
+from common.definition import Limits
+from common.due_index import DueIndex
+from common.executions_queue import ExecutionsQueue
+from common.registry import Registry
+from common.runs import Runs
+from common.tables import Table
+from common.tenants import Tenants
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The stores behind the API."""
+
+    registry: Registry
+    runs: Runs
+    tenants: Tenants
+    clock: Clock
+
+    @classmethod
+    def of(cls, settings: Config) -> Services:
+        """Those of a deployment."""
+        clock = SystemClock()
+        return cls(
+            registry=Registry(
+                jobs=Table(aws.dynamodb(), settings.jobs_table),
+                index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
+                queue=ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock),
+                clock=clock,
+                limits=Limits.of_executor(settings.executor_timeout_s),
+                rng=random.Random(),
+            ),
+            runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
+            tenants=Tenants(Table(aws.dynamodb(), settings.tenants_table)),
+            clock=clock,
+        )

@@ -1,0 +1,119 @@
+"""Jobs and runs as JSON: instants in RFC 3339, durations in seconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from common.definition import JobDefinition
+from common.fires import next_fires
+from common.instants import rfc3339
+from common.job import ACTIVE, Job
+from common.runs import DISPATCHED, RUNNING
+from common.schedule import Schedule
+from common.tables import Item
+
+_RUN_FIELDS = (
+    "status",
+    "reason",
+    "detail",
+    "trigger",
+    "schedule_revision",
+    "fire_at",
+    "due_at",
+    "started_at",
+    "finished_at",
+    "next_attempt_at",
+    "lateness_s",
+    "duration_s",
+    "skipped_count",
+    "skipped_from_at",
+)
+_EXECUTION_ID = re.compile(
+    r"([\w.-]{1,64}):([\w.-]{1,128}):([0-9]{8}T[0-9]{6}Z:[0-9]{1,18}(?::[\w.-]{1,128})?)", re.ASCII
+)
+_DEFINED = tuple(JobDefinition.model_fields)
+
+
+def definition_view(job: Job) -> dict[str, Any]:
+    """What a client may send back: the whole definition, under its id."""
+    stored = {name: _plain(getattr(job, name)) for name in _DEFINED}
+    return {"job_id": job.job_id, **stored, "schedule": job.schedule_given}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def job_view(job: Job, now: float) -> dict[str, Any]:
+    """A job with its definition, its state, and when it fires next."""
+    return definition_view(job) | {
+        "schedule_resolved": schedule_view(job.schedule),
+        "state": job.state,
+        "note": job.note,
+        "revision": job.revision,
+        "schedule_revision": job.schedule_revision,
+        "created_at": rfc3339(job.created_at),
+        "updated_at": rfc3339(job.updated_at),
+        "next_fire_at": next(iter(rfc3339(at) for at in coming_fires(job, now, 1)), None),
+    }
+
+
+def coming_fires(job: Job, now: float, count: int) -> list[int]:
+    """The next fire times; none while it is paused."""
+    if job.state != ACTIVE:
+        return []
+    return next_fires(job.schedule, max(math.ceil(now), job.effective_at), count)
+
+
+def schedule_view(schedule: Schedule) -> dict[str, Any]:
+    """What the schedule means: `H` resolved, the anchor set, instants in UTC."""
+    instants = ("at", "anchor_at", "start_at", "end_at")
+    return {name: rfc3339(value) if name in instants else value for name, value in schedule.to_item().items()}
+
+
+def run_view(item: Item) -> dict[str, Any]:
+    """One run with its attempts."""
+    execution_id = f"{item['tenant']}:{item['job_id']}:{item['sk']}"
+    attempts = [_attempt_view(attempt) for attempt in item.get("attempts", [])]
+    last = attempts[-1] if attempts else {}
+    if item["status"] in (RUNNING, DISPATCHED) and item["attempt"] > last.get("attempt", 0):
+        attempts.append(
+            {
+                "attempt": item["attempt"],
+                "started_at": rfc3339(item["started_at"]),
+                "outcome": item["status"],
+            }
+        )
+    view: dict[str, Any] = {"execution_id": execution_id, "job_id": item["job_id"]}
+    view |= {name: item[name] for name in _RUN_FIELDS if name in item}
+    view |= {
+        "attempt": item.get("attempt", 0),
+        "error_type": item.get("error_type") or last.get("error_type"),
+        "error": item.get("error") or last.get("error"),
+    }
+    shown = {name: value for name, value in _instants(view).items() if value is not None}
+    return shown | {"attempts": attempts}
+
+
+def _attempt_view(attempt: Mapping[str, Any]) -> dict[str, Any]:
+    duration_s = max(0.0, attempt["finished_at"] - attempt["started_at"])
+    return _instants({**attempt, "duration_s": round(duration_s, 3)})
+
+
+def _instants(view: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: rfc3339(value) if name.endswith("_at") and value is not None else value
+        for name, value in view.items()
+    }
+
+
+def read_execution_id(text: str) -> tuple[str, str, str] | None:
+    """Tenant, job and run name of an execution id; None if it is none. The inverse of `Execution.execution_id`."""
+    match = _EXECUTION_ID.fullmatch(text)
+    return (match[1], match[2], match[3]) if match else None

@@ -1,0 +1,122 @@
+"""Calling the real handler with the events that API Gateway sends (payload format 2.0)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from api import handler
+from tests.worlds import World
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def problem(self) -> str:
+        """The problem's name, behind the part that all have."""
+        assert self.headers["content-type"] == "application/problem+json", self
+        assert self.json["status"] == self.status
+        assert self.json["request_id"] == self.headers["x-request-id"] == "request-1"
+        return str(self.json["type"]).removeprefix("urn:minute8:problem:")
+
+
+def event(
+    method: str,
+    url: str,
+    headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+    *,
+    base64d: bool = False,
+) -> dict[str, Any]:
+    """As an HTTP API sends it: the path decoded, header names in lower case.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+    """
+    parts = urlsplit(url)
+    made: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "ANY /v1/{proxy+}",
+        "rawPath": unquote(parts.path),
+        "rawQueryString": parts.query,
+        "headers": {name.lower(): value for name, value in (headers or {}).items()},
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "api",
+            "http": {
+                "method": method,
+                "path": unquote(parts.path),
+                "protocol": "HTTP/1.1",
+                "sourceIp": "192.0.2.1",
+            },
+            "requestId": "request-1",
+            "stage": "$default",
+        },
+        "isBase64Encoded": base64d,
+    }
+    if query := parse_qsl(parts.query, keep_blank_values=True):
+        made["queryStringParameters"] = {
+            name: ",".join(value for other, value in query if other == name) for name, _ in query
+        }
+    if body is not None:
+        made["body"] = base64.b64encode(body).decode() if base64d else body.decode()
+    return made
+
+
+def send(
+    method: str, url: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+) -> Answer:
+    """One request, through the handler that Lambda calls."""
+    raw = handler.handle(event(method, url, headers, body), None)
+    names = {name.lower(): value for name, value in raw["headers"].items()}
+    return Answer(raw["statusCode"], names, raw.get("body") or "")
+
+
+@dataclass
+class Caller:
+    """Somebody with a key, or without one."""
+
+    key: str | None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, method: str, url: str, body: Any = None, **headers: str) -> Answer:
+        """`body` goes as JSON, bytes as they are; If_Match=… becomes the header If-Match."""
+        sent = {"content-type": "application/json"} if body is not None else {}
+        if self.key is not None:
+            sent["authorization"] = f"Bearer {self.key}"
+        sent |= {name.replace("_", "-").lower(): value for name, value in headers.items()}
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        return send(method, url, sent, data)
+
+
+@dataclass
+class Office:
+    """A world with its API: alice's and bob's keys of every role, and keys that are worth nothing."""
+
+    world: World
+    alice: Caller
+    alice_reads: Caller
+    alice_admin: Caller
+    bob: Caller
+    nobody: Mapping[str, Caller]
+    new_key: Callable[..., str]
+
+    def stored(self) -> list[dict[str, Any]]:
+        """Every item of jobs, due index and tenants: what a refusal must not change."""
+        items: list[dict[str, Any]] = []
+        for name in ("jobs", "due", "tenants"):
+            items += self.world.dynamodb.scan(TableName=f"test-{name}")["Items"]
+        return items

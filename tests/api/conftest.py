@@ -1,0 +1,54 @@
+"""The API over a world: two tenants, and every kind of key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api import handler
+from api.app import build
+from api.services import Services
+from common.tenants import Tenants, new_key
+from tests.api.calls import Caller, Office
+from tests.worlds import World
+
+
+@pytest.fixture
+def office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
+    return open_office(w, monkeypatch)
+
+
+def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
+    tenants = Tenants(w.table("tenants"))
+    app = build(Services(w.registry, w.runs, tenants, w.clock))
+    monkeypatch.setattr(handler, "_app", lambda: app)
+    now = w.clock.now()
+    for tenant in ("alice", "bob"):
+        tenants.create(tenant, tenant.title(), now)
+
+    def key(tenant: str, role: str = "write", **more: Any) -> str:
+        return tenants.create_key(tenant, role, w.clock.now(), **more)[0]
+
+    w.clock.move_to(now - 60)
+    expired = key("alice", "admin", expires_at=int(now))
+    w.clock.move_to(now)
+    raw_revoked, revoked = tenants.create_key("alice", "admin", now)
+    tenants.revoke_key("alice", revoked.key_id, now)
+    return Office(
+        world=w,
+        alice=Caller(key("alice")),
+        alice_reads=Caller(key("alice", "read")),
+        alice_admin=Caller(key("alice", "admin")),
+        bob=Caller(key("bob", "admin")),
+        nobody={
+            "no key": Caller(None),
+            "a forged key": Caller(new_key()),
+            "a key with a wrong checksum": Caller(new_key()[:-1] + "!"),
+            "a key in words": Caller("m8_alice"),
+            "an expired key": Caller(expired),
+            "a revoked key": Caller(raw_revoked),
+            "the stored hash": Caller(revoked.key_hash),
+        },
+        new_key=key,
+    )

@@ -1,0 +1,158 @@
+"""Jobs over HTTP, each route as a client meets it."""
+
+from __future__ import annotations
+
+import re
+
+from tests.api.calls import Office
+from tests.worlds import ARN, job
+
+
+def test_a_job_is_created_and_found(office: Office) -> None:
+    created = office.alice(
+        "POST", "/v1/jobs", {"job_id": "report", **job(cron="30 4 * * *", timezone="Europe/Paris")}
+    )
+    assert created.status == 201
+    assert created.headers["location"] == "/v1/jobs/report"
+    assert created.headers["etag"] == '"1"'
+    assert created.headers["x-request-id"] == "request-1"
+    assert created.json == {
+        "job_id": "report",
+        "name": "",
+        "tags": [],
+        "schedule": {"cron": "30 4 * * *", "timezone": "Europe/Paris"},
+        "schedule_resolved": {"cron": "30 4 * * *", "timezone": "Europe/Paris"},
+        "target": {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"},
+        "payload": None,
+        "timeout_s": 60,
+        "retry": {"max_attempts": 3, "base_s": 30, "factor": 2, "cap_s": 900, "max_age_s": 86400},
+        "start_deadline_s": None,
+        "catch_up": "latest",
+        "state": "active",
+        "note": "",
+        "revision": 1,
+        "schedule_revision": 1,
+        "created_at": "2026-11-21T03:12:00Z",
+        "updated_at": "2026-11-21T03:12:00Z",
+        "next_fire_at": "2026-11-21T03:30:00Z",
+    }
+    found = office.alice_reads("GET", "/v1/jobs/report")
+    assert (found.status, found.json) == (200, created.json)
+
+
+def test_without_an_id_one_is_made(office: Office) -> None:
+    created = office.alice("POST", "/v1/jobs", job(every="90m"))
+    assert re.fullmatch(r"job-[0-9a-f]{16}", created.json["job_id"])
+    assert created.json["schedule_resolved"] == {"every_s": 5400, "anchor_at": "2026-11-21T03:12:00Z"}
+    assert office.alice("GET", created.headers["location"]).status == 200
+
+
+def test_an_id_is_taken_once_and_free_again_after_a_delete(office: Office) -> None:
+    first = {"job_id": "report", **job(cron="0 3 * * *")}
+    assert office.alice("POST", "/v1/jobs", first).status == 201
+    again = office.alice("POST", "/v1/jobs", first)
+    assert (again.status, again.problem) == (409, "already-exists")
+    assert office.alice("DELETE", "/v1/jobs/report").status == 204
+    assert office.alice("GET", "/v1/jobs/report").problem == "not-found"
+    assert office.alice("POST", "/v1/jobs", first).json["revision"] == 3
+
+
+def test_put_creates_and_replaces(office: Office) -> None:
+    created = office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *", tags=["a"]))
+    assert (created.status, created.json["revision"]) == (201, 1)
+    replaced = office.alice(
+        "PUT", "/v1/jobs/report", {"job_id": "report", **job(cron="0 3 * * *", name="Report")}
+    )
+    assert (replaced.status, replaced.json["revision"], replaced.json["schedule_revision"]) == (200, 2, 1)
+    assert (replaced.json["name"], replaced.json["tags"]) == ("Report", [])
+
+
+def test_what_is_shown_can_be_sent_back(office: Office) -> None:
+    sent = job(
+        cron="0 3 * * *", payload={"n": 1.5, "text": "é😀", "list": [None, True]}, tags=["x"], catch_up="all"
+    )
+    shown = office.alice("PUT", "/v1/jobs/report", sent).json
+    fields = (
+        "schedule",
+        "target",
+        "payload",
+        "timeout_s",
+        "retry",
+        "start_deadline_s",
+        "catch_up",
+        "name",
+        "tags",
+    )
+    again = office.alice("PUT", "/v1/jobs/report", {name: shown[name] for name in fields}).json
+    moved = ("revision",)
+    assert {**again, **dict.fromkeys(moved)} == {**shown, **dict.fromkeys(moved)}
+    assert shown["payload"] == sent["payload"]
+
+
+def test_a_change_against_an_old_revision_is_refused_with_the_current_one(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    assert office.alice("PUT", "/v1/jobs/report", job(cron="0 4 * * *"), If_Match='"1"').status == 200
+    for method, url, body in (
+        ("PUT", "/v1/jobs/report", job(cron="0 5 * * *")),
+        ("POST", "/v1/jobs/report/pause", None),
+        ("POST", "/v1/jobs/report/resume", None),
+        ("DELETE", "/v1/jobs/report", None),
+    ):
+        late = office.alice(method, url, body, If_Match='"1"')
+        assert (late.status, late.problem, late.json["current_revision"]) == (412, "revision-mismatch", 2)
+        assert late.headers["etag"] == '"2"'
+    assert office.alice("GET", "/v1/jobs/report").json["schedule"] == {"cron": "0 4 * * *"}
+    assert office.alice("PUT", "/v1/jobs/new", job(cron="0 5 * * *"), If_Match="1").status == 404
+    assert (
+        office.alice("PUT", "/v1/jobs/report", job(cron="0 5 * * *"), If_Match="new").problem
+        == "invalid-input"
+    )
+
+
+def test_pausing_keeps_a_note_and_resuming_clears_it(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    paused = office.alice("POST", "/v1/jobs/report/pause", {"note": "until the move is done"}).json
+    assert (paused["state"], paused["note"], paused["next_fire_at"]) == (
+        "paused",
+        "until the move is done",
+        None,
+    )
+    assert office.alice("GET", "/v1/jobs/report/next").json["fires"] == []
+    resumed = office.alice("POST", "/v1/jobs/report/resume").json
+    assert (resumed["state"], resumed["note"], resumed["next_fire_at"]) == (
+        "active",
+        "",
+        "2026-11-22T03:00:00Z",
+    )
+    assert office.alice("POST", "/v1/jobs/report/pause").json["note"] == ""
+
+
+def test_the_next_fires_in_utc_and_local_time(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="30 2 * * *", timezone="Europe/Paris", jitter_s=30))
+    told = office.alice("GET", "/v1/jobs/report/next?count=2").json
+    assert (told["job_id"], told["state"], told["timezone"]) == ("report", "active", "Europe/Paris")
+    assert [fire["fire_at"] for fire in told["fires"]] == ["2026-11-22T01:30:00Z", "2026-11-23T01:30:00Z"]
+    assert told["fires"][0]["local"] == "2026-11-22T02:30:00+01:00"
+    assert "2026-11-22T01:30:00Z" <= told["fires"][0]["due_at"] <= "2026-11-22T01:30:30Z"
+
+
+def test_a_list_goes_on_by_cursor_and_holds_each_job_once(office: Office) -> None:
+    names = [f"job-{n:02}" for n in range(7)]
+    for name in names:
+        office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 3 * * *"))
+    office.alice("DELETE", "/v1/jobs/job-03")
+    office.bob("PUT", "/v1/jobs/job-bob", job(cron="0 3 * * *"))
+    seen, cursor, pages = [], "", 0
+    while True:
+        page = office.alice("GET", f"/v1/jobs?limit=2{cursor}").json
+        seen += [found["job_id"] for found in page["jobs"]]
+        pages += 1
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert (seen, pages) == ([name for name in names if name != "job-03"], 3)
+
+
+def test_who_am_i(office: Office) -> None:
+    told = office.alice_reads("GET", "/v1/tenant").json
+    assert (told["tenant_id"], told["name"], told["key"]["role"]) == ("alice", "Alice", "read")
