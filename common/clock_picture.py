@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from common.duration import instant_text
 from common.fires import fires
+from common.instants import rfc3339
 from common.preview import clock_text
 from common.schedule import Schedule
 from common.zones import DAY_S, changes, offset_at
@@ -46,7 +46,7 @@ def clock_pictures(schedule: Schedule, zone: str, now: int) -> list[ClockPicture
         cells = tuple(
             Cell(
                 at,
-                instant_text(at + offset_at(zone, at))[11:16],
+                rfc3339(at + offset_at(zone, at))[11:16],
                 sum(1 for _ in fires(schedule, at, at + CELL_S)),
                 change.at <= at < change.at - gap_s,
             )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from common.duration import duration_text, instant_text
+from common.duration import duration_text
+from common.instants import rfc3339
 from common.schedule import AtTiming, CronTiming, EveryTiming, Schedule
 
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -17,15 +18,13 @@ def describe(schedule: Schedule) -> str:
         case CronTiming(expression, timezone):
             sentence = f"{_cron_words(expression)}, in {timezone}"
         case EveryTiming(interval_s, anchor_at):
-            sentence = (
-                f"Every {duration_text(interval_s)} of elapsed time, in step with {instant_text(anchor_at)}"
-            )
+            sentence = f"Every {duration_text(interval_s)} of elapsed time, in step with {rfc3339(anchor_at)}"
         case AtTiming(at):
-            sentence = f"Once, at {instant_text(at)}"
+            sentence = f"Once, at {rfc3339(at)}"
     if schedule.start_at is not None:
-        sentence += f", from {instant_text(schedule.start_at)}"
+        sentence += f", from {rfc3339(schedule.start_at)}"
     if schedule.end_at is not None:
-        sentence += f", before {instant_text(schedule.end_at)}"
+        sentence += f", before {rfc3339(schedule.end_at)}"
     if schedule.exclude_dates:
         sentence += f", except on {len(schedule.exclude_dates)} dates"
     if schedule.calendars:

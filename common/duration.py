@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from common.errors import InvalidInput
@@ -76,8 +76,3 @@ def parse_instant(value: object, field: str, zone: str | None = None) -> int:
     if zone is None:
         raise InvalidInput(field, "a time without an offset from UTC", value=value, accepted=_INSTANT)
     return instant_of_local(zone, time)
-
-
-def instant_text(at: int) -> str:
-    """Epoch seconds as `2025-03-30T01:00:00Z`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

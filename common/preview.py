@@ -14,9 +14,10 @@ from zoneinfo import ZoneInfo
 
 from common.cron import Cron, compile_cron, shortest_interval_s
 from common.describe import describe
-from common.duration import duration_text, instant_text
+from common.duration import duration_text
 from common.errors import InvalidInput
 from common.fires import can_fire, fires, next_fires
+from common.instants import rfc3339
 from common.schedule import AtTiming, CronTiming, EveryTiming, Schedule, parse_schedule
 from common.zones import DAY_S, REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
 
@@ -72,7 +73,7 @@ def preview(
     return Preview(
         schedule=schedule.to_item(),
         timezone=zone,
-        fires=tuple(Fire(at, instant_text(at), local_text(at, zone)) for at in found),
+        fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in found),
         sentence=describe(schedule),
         warnings=tuple(warnings(schedule, now, excluded)),
     )
@@ -147,7 +148,7 @@ def _step_warnings(name: str, item: str) -> Iterator[str]:
 def _rarity_warnings(upcoming: list[int], now: int) -> Iterator[str]:
     waits = [later - earlier for earlier, later in zip([now, *upcoming], upcoming, strict=False)]
     if waits and max(waits) > _YEAR_S:
-        yield f"It fires rarely: next at {instant_text(upcoming[0])}, and up to {max(waits) // DAY_S} days lie between."
+        yield f"It fires rarely: next at {rfc3339(upcoming[0])}, and up to {max(waits) // DAY_S} days lie between."
 
 
 def _clock_warnings(schedule: Schedule, cron: Cron, zone: str, now: int) -> Iterator[str]:
@@ -183,5 +184,5 @@ def _told(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str | No
 
 def clock_text(change: Change) -> str:
     """A clock change as its date and what the clock shows before and after: "2025-03-30, 02:00 -> 03:00"."""
-    before, after = (instant_text(change.at + offset) for offset in (change.before, change.after))
+    before, after = (rfc3339(change.at + offset) for offset in (change.before, change.after))
     return f"{after[:10]}, {before[11:16]} -> {after[11:16]}"

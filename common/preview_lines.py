@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from common.duration import instant_text, parse_instant
+from common.duration import parse_instant
 from common.errors import InvalidInput
 from common.fires import next_fires
+from common.instants import rfc3339
 from common.preview import MAX_COUNT, check_count, read_schedule
 
 DEFAULT_COUNT: Final = 10
@@ -50,4 +51,4 @@ def _fire_times(request: dict[str, Any], name: object, now: int) -> list[str]:
     if count is None:
         count = DEFAULT_COUNT if end is None else MAX_COUNT
     schedule, _ = read_schedule(request, job_key=str(name), now=after)
-    return [instant_text(at) for at in next_fires(schedule, after, check_count(count), end)]
+    return [rfc3339(at) for at in next_fires(schedule, after, check_count(count), end)]

@@ -208,8 +208,8 @@ def _exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     accepted = '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'
     if not isinstance(raw, Mapping) or not set(raw) <= {"dates", "calendars"}:
         raise InvalidInput("schedule.exclude", "cannot be read", value=raw, accepted=accepted)
-    dates = _texts(raw.get("dates") or (), "schedule.exclude.dates", MAX_EXCLUDED_DATES)
-    calendars = _texts(raw.get("calendars") or (), "schedule.exclude.calendars", MAX_CALENDARS)
+    dates = _texts(_listed(raw, "dates"), "schedule.exclude.dates", MAX_EXCLUDED_DATES)
+    calendars = _texts(_listed(raw, "calendars"), "schedule.exclude.calendars", MAX_CALENDARS)
     for text in dates:
         if not _is_date(text):
             raise InvalidInput(
@@ -221,6 +221,11 @@ def _exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
                 "schedule.exclude.calendars", "not a name", value=name, accepted="letters, digits, ._-"
             )
     return dates, calendars
+
+
+def _listed(raw: Mapping[str, object], key: str) -> object:
+    value = raw.get(key)
+    return () if value is None else value
 
 
 def _texts(value: object, where: str, most: int) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from common.duration import instant_text, parse_instant
+from common.duration import parse_instant
 from common.fires import fires
+from common.instants import rfc3339
 from tests.timing.reference import HOUR_S, cron
 
 # (zone, "the change in UTC", "local before -> local after", {expression: fire times within 3 hours of the change})
@@ -77,9 +78,7 @@ OVERLAPS = [
 def test_around_a_change(zone: str, change: str, clock: str, expected: dict[str, list[str]]) -> None:
     at = parse_instant(change, "change")
     for expression, times in expected.items():
-        found = [
-            instant_text(fire) for fire in fires(cron(expression, zone), at - 3 * HOUR_S, at + 3 * HOUR_S)
-        ]
+        found = [rfc3339(fire) for fire in fires(cron(expression, zone), at - 3 * HOUR_S, at + 3 * HOUR_S)]
         assert [text[11:19] for text in found] == times, f"{expression} in {zone}, {clock}"
 
 
@@ -98,7 +97,7 @@ def test_around_a_change(zone: str, change: str, clock: str, expected: dict[str,
 def test_apia_crosses_the_date_line(expression: str, times: list[str]) -> None:
     """Samoa went from Thursday 29 December 2011, 24:00 at UTC-10, to Saturday 31 December, 0:00 at UTC+14."""
     start, end = parse_instant("2011-12-29T21:00:00Z", "from"), parse_instant("2011-12-31T09:59:00Z", "to")
-    assert [instant_text(at) for at in fires(cron(expression, "Pacific/Apia"), start, end)] == times
+    assert [rfc3339(at) for at in fires(cron(expression, "Pacific/Apia"), start, end)] == times
 
 
 def test_an_exclusion_of_the_missing_day_takes_nothing_from_the_next() -> None:
@@ -127,7 +126,7 @@ def test_an_exclusion_of_the_missing_day_takes_nothing_from_the_next() -> None:
     ],
 )
 def test_a_local_time_becomes_an_instant(zone: str, local: str, instant: str) -> None:
-    assert instant_text(parse_instant(local, "at", zone)) == instant
+    assert rfc3339(parse_instant(local, "at", zone)) == instant
 
 
 def test_the_table_uses_the_clock_that_was() -> None:

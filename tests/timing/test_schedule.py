@@ -64,6 +64,15 @@ def test_canonical_text(typed: str, canonical: str) -> None:
     assert read_cron(canonical, job_key="a/b") == canonical
 
 
+@pytest.mark.parametrize("first", range(8))
+def test_ranges_to_sunday_keep_their_step(first: int) -> None:
+    """croniter counts Sunday as 0 and so sees `5-7/2` as a range that wraps; its phase must be that of the text."""
+    for step in range(1, 8):
+        weekdays = compile_cron(read_cron(f"0 0 * * {first}-7/{step}", job_key="a/b")).weekdays
+        expected = {day % 7 for day in range(first, 8, step)}
+        assert {day for day in range(7) if weekdays >> 64 + 6 * day & 0b111110} == expected
+
+
 def test_h_is_the_jobs_own_and_stays() -> None:
     first = read_cron("H H(0-5) H * H/3", job_key="alice/report")
     assert first == read_cron("H H(0-5) H * H/3", job_key="alice/report")
