@@ -211,9 +211,11 @@ def _read_range(item: _Item, match: re.Match[str]) -> str:
 
 def _weekday_range(low: int, high: int) -> tuple[int, int]:
     """Sunday as 0 at the beginning of a range and as 7 at the end, so that FRI-SUN does not wrap."""
-    low = low % 7
     if (low, high) == (0, 7):
         return 0, 6
+    if low % 7 == high % 7:
+        return low % 7, low % 7
+    low %= 7
     return low, 7 if high == 0 and low > 0 else high
 
 
