@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,12 +12,22 @@ from api.app import build
 from api.services import Services
 from common.tenants import Tenants, new_key
 from tests.api.calls import Caller, Office
-from tests.worlds import World
+from tests.worlds import World, job, world
 
 
 @pytest.fixture
 def office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
     return open_office(w, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def settled() -> Iterator[Office]:
+    """alice has a job with a run. Shared, and so for tests in modules of their own that change nothing."""
+    with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
+        office = open_office(w, monkeypatch)
+        office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+        w.run_until("2026-11-21T03:13:30Z")
+        yield office
 
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
