@@ -75,7 +75,7 @@ def check_zone(name: object, field: str = "schedule.timezone") -> str:
     if isinstance(name, str) and name in zone_names():
         return name
     near: list[str] = []
-    if isinstance(name, str) and len(name) <= 64:
+    if isinstance(name, str) and len(name) <= 32:  # the longest is 30
         by_lower = {known.lower(): known for known in zone_names()}
         near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
         near = [by_lower[match] for match in near]
