@@ -110,6 +110,8 @@ def run_osls(arguments: list[str], service: Path, embedded: Embedded) -> str:
         raise EmbeddedError(f"osls {' '.join(arguments)} took longer than {_DEPLOY_TIMEOUT_S} s") from error
     if done.returncode:
         raise EmbeddedError(f"osls {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+    if "Invalid configuration" in done.stderr:
+        raise EmbeddedError(f"osls finds fault with serverless.yml:\n{done.stderr}")
     return done.stdout + done.stderr
 
 
