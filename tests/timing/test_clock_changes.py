@@ -129,6 +129,23 @@ def test_a_local_time_becomes_an_instant(zone: str, local: str, instant: str) ->
     assert rfc3339(parse_instant(local, "at", zone)) == instant
 
 
+def test_a_gap_that_ends_inside_a_minute_is_owed_in_the_next() -> None:
+    """Monrovia, 1972-01-07: 0:00:00 became 0:44:30, at 00:44:30 UTC. Five fields fire on whole minutes, at 00:45."""
+    gap_end = parse_instant("1972-01-07T00:44:30Z", "gap")
+    for start in (gap_end - 5, gap_end, gap_end + 2, gap_end + 29, gap_end + 30):
+        assert list(fires(cron("0 0 * * *", "Africa/Monrovia"), start, start + 50)) == [gap_end + 30]
+    assert list(fires(cron("0 0 0 * * *", "Africa/Monrovia"), gap_end - 5, gap_end + 50)) == [gap_end]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Midway", "Europe/Berlin"])
+@pytest.mark.parametrize("month", range(1, 13))
+def test_no_edge_of_a_month_is_lost_over_the_years(zone: str, month: int) -> None:
+    """Long walks pass over stretches without the month; the first and the last minute must not go with them."""
+    start, end = parse_instant("2000-01-15T00:00:00Z", "from"), parse_instant("2040-01-15T00:00:00Z", "to")
+    for expression in (f"0 0 1 {month} *", f"59 23 L {month} *"):
+        assert len(list(fires(cron(expression, zone), start, end))) == 40
+
+
 def test_the_table_uses_the_clock_that_was() -> None:
     """The changes above, told by the standard library."""
     from zoneinfo import ZoneInfo
