@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ class Stage:
         self._name = f"minute8-{stage}"
         self._dynamodb = session.client("dynamodb", endpoint_url=endpoint)
         self._lambda = session.client("lambda", endpoint_url=endpoint)
+        self._iam = session.client("iam", endpoint_url=endpoint)
         self._logs = session.client("logs", endpoint_url=endpoint)
         self._sqs = session.client("sqs", endpoint_url=endpoint)
         self._clock = SystemClock()
@@ -76,11 +79,20 @@ class Stage:
             FunctionName=TARGET_NAME,
             Runtime="python3.13",
             Handler="handler.handle",
-            Role="arn:aws:iam::000000000000:role/sample-target",
+            Role=self._target_role(),
             Timeout=60,
             Code={"ZipFile": package.getvalue()},
         )
         return str(created["FunctionArn"])
+
+    def _target_role(self) -> str:
+        """A role that may log, and nothing else."""
+        trust = _policy("sts:AssumeRole", Principal={"Service": "lambda.amazonaws.com"})
+        with suppress(self._iam.exceptions.EntityAlreadyExistsException):
+            self._iam.create_role(RoleName=TARGET_NAME, AssumeRolePolicyDocument=trust)
+        may_log = _policy(["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], Resource="*")
+        self._iam.put_role_policy(RoleName=TARGET_NAME, PolicyName="logs", PolicyDocument=may_log)
+        return str(self._iam.get_role(RoleName=TARGET_NAME)["Role"]["Arn"])
 
     def register(self, registrations: Sequence[Registration], done: Callable[[], None]) -> list[Job]:
         """Put them all; `done` is called after each, for a progress bar."""
@@ -148,3 +160,8 @@ class Stage:
             if not answer.get("nextToken"):
                 return
             request["nextToken"] = answer["nextToken"]
+
+
+def _policy(action: str | list[str], **fields: Any) -> str:
+    statement = {"Effect": "Allow", "Action": action, **fields}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from scripts.embedded import snapshot, unpacking
+from scripts.embedded import permissions, snapshot, unpacking
 
 logger = logging.getLogger("embedded")
 
@@ -35,11 +35,12 @@ def main() -> None:
 
     lock = hold_lock(arguments.state_dir)
     from ministack import app  # type: ignore[import-untyped]
-    from ministack.core import lambda_runtime  # type: ignore[import-untyped]
+    from ministack.core import iam_actions, lambda_runtime  # type: ignore[import-untyped]
     from ministack.services import eventbridge, lambda_svc, scheduler  # type: ignore[import-untyped]
 
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_INTERVAL_S
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
+    permissions.install(iam_actions)
     unpacking.install(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
     snapshot.install(app, arguments.state_dir / "aws")
     _start_thread(_look_at_queues, lambda_svc)

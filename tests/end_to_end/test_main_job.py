@@ -1,0 +1,144 @@
+"""The main job on the embedded AWS: deployed, registered, ticked, run, looked at; also while things die.
+
+The judge is the demo's: schedules, runs and the target's own log are held against each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.execution import Execution
+from common.instants import rfc3339
+from common.job import Job
+from scripts.demo.stage import Stage
+from scripts.demo.witness import EXPLAINED, calls_in, expected, problems
+from scripts.demo.workload import Registration
+from scripts.embedded import Embedded, kill, start
+
+pytestmark = pytest.mark.embedded
+
+PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def stage(embedded: Embedded) -> Stage:
+    return Stage(embedded.env(), "test")
+
+
+@pytest.fixture
+def register(stage: Stage) -> Iterator[Callable[..., Job]]:
+    """Registers a job of the tenant `alice` against the sample target, and deletes it after the test."""
+    target = {"kind": "lambda", "arn": stage.deploy_target(), "invocation": "RequestResponse"}
+    made: list[Job] = []
+
+    def one(job_id: str, schedule: dict[str, Any], invocation: str = "RequestResponse", **fields: Any) -> Job:
+        definition = {"schedule": schedule, "target": target | {"invocation": invocation}, **fields}
+        (job,) = stage.register([Registration("alice", job_id, definition)], lambda: None)
+        made.append(job)
+        return job
+
+    yield one
+    for job in made:
+        stage.registry.delete(job.tenant, job.job_id)
+
+
+def wait_for_runs(stage: Stage, due: list[Execution], statuses: frozenset[str] = EXPLAINED) -> dict[str, Any]:
+    """The runs of these executions, as soon as all have one of `statuses`."""
+    give_up_at = time.time() + PATIENCE_S
+    while True:
+        runs = stage.runs(due)
+        if len(runs) == len(due) and all(run["status"] in statuses for run in runs.values()):
+            return runs
+        runs_by_status = {e.execution_id: runs.get(e.execution_id, {}).get("status") for e in due}
+        stuck = {name: status for name, status in runs_by_status.items() if status not in statuses}
+        assert time.time() < give_up_at, stuck
+        time.sleep(0.5)
+
+
+def due_of(jobs: list[Job], end: int) -> list[Execution]:
+    return [execution for job in jobs for execution in expected(job, 0, end)]
+
+
+def test_jobs_fire_on_their_second_and_are_recorded(stage: Stage, register: Callable[..., Job]) -> None:
+    started_at = time.time()
+    jobs = [
+        register("every-3-seconds", {"cron": "*/3 * * * * *", "timezone": "Asia/Kathmandu"}),
+        register("once", {"at": rfc3339(int(started_at) + 6)}),
+        register(
+            "retried",
+            {"at": rfc3339(int(started_at) + 5)},
+            payload={"fail_first_attempts": 1},
+            retry={"max_attempts": 2, "base_s": 1},
+        ),
+        register("event", {"at": rfc3339(int(started_at) + 7)}, invocation="Event"),
+    ]
+    time.sleep(10)
+    due = due_of(jobs, int(time.time()))
+    runs = wait_for_runs(stage, due, frozenset({"succeeded", "dispatched"}))
+    time.sleep(1)  # an Event call is asynchronous
+    assert problems(due, runs, calls_in(stage.target_log(started_at))) == []
+    by_job = {run["job_id"]: run for run in runs.values()}
+    assert [attempt["outcome"] for attempt in by_job["retried"]["attempts"]] == ["failed", "succeeded"]
+    assert "as the payload asked" in by_job["retried"]["attempts"][0]["error"]
+    assert "done items=" in by_job["once"]["attempts"][0]["log_tail"]
+    assert by_job["event"]["status"] == "dispatched"
+
+
+def test_the_tick_plans_through_its_own_role(stage: Stage, register: Callable[..., Job]) -> None:
+    register("minutely", {"cron": "* * * * *"})
+    summary = json.loads(stage.tick())
+    mark = stage.mark()
+    assert summary["bad"] == []
+    assert mark is not None
+    assert mark.planned_until == summary["end"] > time.time()
+    assert json.loads(stage.tick())["planned"] == 0
+
+
+def test_a_power_cut_loses_nothing(embedded: Embedded, stage: Stage, register: Callable[..., Job]) -> None:
+    started_at = time.time()
+    job = register("every-2-seconds", {"cron": "*/2 * * * * *"})
+    time.sleep(6)
+    kill(Path(embedded.state_dir))
+    restarted = start(Path(embedded.state_dir), embedded.port, auth=True, tied=True)
+    assert restarted.port == embedded.port
+    time.sleep(6)
+    due = due_of([job], int(time.time()))
+    runs = wait_for_runs(stage, due)
+    assert problems(due, runs, calls_in(stage.target_log(started_at))) == []
+
+
+def test_a_killed_executors_run_is_taken_over(
+    embedded: Embedded, stage: Stage, register: Callable[..., Job]
+) -> None:
+    job = register("slow", {"at": rfc3339(int(time.time()) + 3)}, payload={"duration_s": 4}, timeout_s=8)
+    (execution,) = due_of([job], int(time.time()) + 10)
+    wait_for_runs(stage, [execution], frozenset({"running"}))
+    assert kill_workers(embedded, "minute8-test-executor") > 0
+    (run,) = wait_for_runs(stage, [execution], frozenset({"succeeded", "failed"})).values()
+    assert (run["status"], run["attempt"]) == ("succeeded", 1)
+
+
+def kill_workers(embedded: Embedded, function: str) -> int:
+    """Kill -9 the Lambda workers of `function`; how many there were."""
+    killed = 0
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if f"AWS_LAMBDA_FUNCTION_NAME={function}".encode() in environment and (
+            embedded.endpoint_url.encode() in environment
+        ):
+            os.kill(int(entry.name), signal.SIGKILL)
+            killed += 1
+    return killed
