@@ -13,8 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
+from common import targets
 from common.errors import InvalidInput
 from common.job import Retry
+from common.templating import check_payload
 
 # Time that the executor keeps for itself around a call: holding, claiming, recording.
 EXECUTOR_MARGIN_S = 10
@@ -25,12 +27,6 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 TENANT_ID_CHARS = 64
 JOB_ID_CHARS = 128
 
-# https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
-_LAMBDA_ARN = (
-    r"^arn:aws[a-z-]*:lambda:[a-z]{2}(-[a-z]+)+-\d:\d{12}:function:"
-    r"[A-Za-z0-9-_]{1,64}(:(\$LATEST|[A-Za-z0-9-_]{1,128}))?$"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -39,6 +35,7 @@ class Limits:
     longest_timeout_s: int = 290
     shortest_interval_s: int = 1
     payload_bytes: int = 128 * 1024
+    plain_http: bool = False
 
     @classmethod
     def of_executor(cls, executor_timeout_s: int) -> Limits:
@@ -77,14 +74,6 @@ class ScheduleDefinition(_Strict):
     jitter_s: int | None = Field(default=None, description="Spread: each run is due 0 to n seconds later.")
 
 
-class LambdaTarget(_Strict):
-    """A Lambda function, called and waited for (`RequestResponse`) or handed the event (`Event`)."""
-
-    kind: Literal["lambda"]
-    arn: Annotated[str, StringConstraints(pattern=_LAMBDA_ARN)]
-    invocation: Literal["RequestResponse", "Event"] = "RequestResponse"
-
-
 class RetryDefinition(_Strict):
     """When a failed attempt is tried again: base · factor^(n-1), at most cap, jittered, within the age."""
 
@@ -103,7 +92,7 @@ class JobDefinition(_Strict):
         default=[], max_length=20
     )
     schedule: ScheduleDefinition
-    target: LambdaTarget
+    target: targets.Target
     payload: JsonValue = None
     timeout_s: int = Field(default=60, ge=1, description="After this a call is given up as timed out.")
     retry: RetryDefinition = RetryDefinition()
@@ -136,11 +125,15 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             value=definition.timeout_s,
             accepted=f"1 to {limits.longest_timeout_s} s; for longer work use invocation Event",
         )
+    check_payload(definition.payload)
     size = len(json.dumps(definition.payload, separators=(",", ":"), ensure_ascii=False).encode())
     if size > limits.payload_bytes:
         raise InvalidInput(
             "payload", f"has {size} bytes", accepted=f"at most {limits.payload_bytes} bytes of JSON"
         )
+    target = definition.target
+    if isinstance(target, targets.HttpTarget) and target.url.startswith("http:") and not limits.plain_http:
+        raise InvalidInput("target.url", "is not https", value=target.url, accepted="https://…")
     return definition
 
 
@@ -164,7 +157,7 @@ def check_id(field: str, text: object, longest: int) -> str:
 def _invalid_input(error: ValidationError) -> InvalidInput:
     problems = [
         InvalidInput(
-            ".".join(str(part) for part in problem["loc"]) or "job",
+            ".".join(str(part) for part in targets.place(problem["type"], problem["loc"])) or "job",
             problem["msg"][:1].lower() + problem["msg"][1:],
             value=None if problem["type"] == "missing" else problem["input"],
             accepted=_accepted(problem["type"], problem["loc"]),
@@ -179,16 +172,14 @@ def _invalid_input(error: ValidationError) -> InvalidInput:
 def _accepted(kind: str, loc: tuple[int | str, ...]) -> str:
     if kind == "extra_forbidden":
         return "the fields " + ", ".join(_fields_at(loc[:-1]))
-    if kind == "string_pattern_mismatch" and loc[-1:] == ("arn",):
-        return "arn:aws:lambda:<region>:<account>:function:<name>[:<qualifier>]"
-    return ""
+    return targets.accepted(kind, loc) if loc[:1] == ("target",) else ""
 
 
 _MODELS: dict[str, type[BaseModel]] = {
     "schedule": ScheduleDefinition,
     "exclude": ExcludeDefinition,
-    "target": LambdaTarget,
     "retry": RetryDefinition,
+    **targets.MODELS,
 }
 
 

@@ -208,7 +208,7 @@ def defined(
         job_id=job_id,
         schedule_given=given,
         schedule=schedule,
-        target=definition.target.model_dump(),
+        target=definition.target.model_dump(exclude_none=True),
         payload=definition.payload,
         timeout_s=definition.timeout_s,
         retry=Retry(**definition.retry.model_dump()),
