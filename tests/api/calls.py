@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+import httpx
 
 from api import handler
 from tests.worlds import World
@@ -120,3 +122,24 @@ class Office:
         for name in ("jobs", "due", "tenants"):
             items += self.world.dynamodb.scan(TableName=f"test-{name}")["Items"]
         return items
+
+
+class HandlerTransport(httpx.BaseTransport):
+    """The API's handler in place of a network. `failures` are what goes wrong first: statuses or exceptions."""
+
+    def __init__(self, failures: Sequence[int | Exception] = ()) -> None:
+        self.failures = list(failures)
+        self.requests: list[httpx.Request] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        if self.failures:
+            failure = self.failures.pop(0)
+            if isinstance(failure, Exception):
+                raise failure
+            return httpx.Response(failure, json={"message": "Service Unavailable"}, request=request)
+        body = request.read() or None
+        answer = send(request.method, request.url.raw_path.decode(), dict(request.headers), body)
+        return httpx.Response(
+            answer.status, headers=answer.headers, content=answer.text.encode(), request=request
+        )

@@ -1,0 +1,5 @@
+"""`python -m cli` is `minute8`."""
+
+from cli.main import main
+
+main()

@@ -1,0 +1,86 @@
+"""A job as the command line gives it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class JobOptions:
+    """The options that `jobs create` and `jobs edit` share."""
+
+    cron = Annotated[str | None, typer.Option(help="Five fields, or six with the seconds first.")]
+    every = Annotated[str | None, typer.Option(help="An interval: 90m, PT90M.")]
+    at = Annotated[str | None, typer.Option(help="One time: RFC 3339, or local with --timezone.")]
+    timezone = Annotated[str | None, typer.Option("--timezone", "--tz", help="An IANA zone.")]
+    target = Annotated[str | None, typer.Option(help="The ARN of the Lambda function to call.")]
+    invocation = Annotated[str | None, typer.Option(help="RequestResponse (wait for it) or Event.")]
+    payload = Annotated[str | None, typer.Option(help="JSON, or @file.json.")]
+    name = Annotated[str | None, typer.Option(help="A name for people.")]
+    tag = Annotated[list[str] | None, typer.Option(help="A tag; can be given several times.")]
+    timeout_s = Annotated[int | None, typer.Option("--timeout", help="Seconds that a call may take.")]
+
+
+def definition_of(
+    *,
+    cron: str | None,
+    every: str | None,
+    at: str | None,
+    timezone: str | None,
+    target: str | None,
+    invocation: str | None,
+    payload: str | None,
+    name: str | None,
+    tag: list[str] | None,
+    timeout_s: int | None,
+) -> dict[str, Any]:
+    """The parts of a job definition that were given. The API says what is wrong with them."""
+    schedule = _given(cron=cron, every=every, at=at, timezone=timezone)
+    call = _given(kind="lambda", arn=target, invocation=invocation) if target or invocation else {}
+    fields = _given(name=name, tags=tag or None, timeout_s=timeout_s)
+    if payload is not None:
+        fields["payload"] = _payload(payload)
+    return fields | ({"schedule": schedule} if schedule else {}) | ({"target": call} if call else {})
+
+
+def read_json_file(path: str) -> dict[str, Any]:
+    """A JSON object from a file, or from stdin. Raises typer.BadParameter."""
+    try:
+        value = json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error}") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{path} holds no JSON object")
+    return value
+
+
+def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
+    """What $VISUAL or $EDITOR makes of it. Raises typer.BadParameter."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="minute8-") as folder:
+        path = Path(folder) / "job.json"
+        path.write_text(json.dumps(definition, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        try:
+            subprocess.run([*shlex.split(editor), str(path)], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise typer.BadParameter(f"the editor {editor!r} failed: {error}") from None
+        return read_json_file(str(path))
+
+
+def _payload(text: str) -> Any:
+    try:
+        return json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"--payload is neither JSON nor @file: {error}") from None
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,221 @@
+"""`minute8 jobs`: a tenant's jobs."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from cli import output
+from cli.job_input import JobOptions, definition_of, edited_in_editor, read_json_file
+from cli.output import console, print_json, relative, schedule_words, state, when, why
+from cli.session import session
+from minute8_client import Client, Job
+
+app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
+
+JobId = Annotated[str, typer.Argument(help="The job's id.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
+
+
+@app.command()
+def create(
+    ctx: typer.Context,
+    job_id: Annotated[str | None, typer.Argument(help="The job's id; generated if left out.")] = None,
+    cron: JobOptions.cron = None,
+    every: JobOptions.every = None,
+    at: JobOptions.at = None,
+    timezone: JobOptions.timezone = None,
+    target: JobOptions.target = None,
+    invocation: JobOptions.invocation = None,
+    payload: JobOptions.payload = None,
+    name: JobOptions.name = None,
+    tag: JobOptions.tag = None,
+    timeout_s: JobOptions.timeout_s = None,
+    file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a job, from options, from a file, or from a file with some of it changed."""
+    changes = definition_of(
+        cron=cron, every=every, at=at, timezone=timezone, target=target, invocation=invocation,
+        payload=payload, name=name, tag=tag, timeout_s=timeout_s,
+    )  # fmt: skip
+    definition = (read_json_file(file) if file else {}) | changes
+    with session(ctx).client() as client:
+        job = client.create_job(definition, job_id)
+    _tell(ctx, job, "created", as_json)
+
+
+@app.command("list")
+def list_jobs(
+    ctx: typer.Context,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many; all if left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the jobs."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        found = list(islice(client.jobs(), limit))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            job["job_id"],
+            state(job["state"]),
+            relative(job["next_fire_at"], now),
+            schedule_words(job["schedule"]),
+            job["note"] or job["name"],
+        )
+        for job in found
+    ]
+    console().print(output.table(("JOB", "STATE", "NEXT", "SCHEDULE", ""), rows) if rows else "no jobs")
+
+
+@app.command()
+def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Show a job, its next fire time and its latest run."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        job = client.get_job(job_id)
+        latest = [] if as_json else client.runs_page(job_id, limit=1)["runs"]
+    if as_json:
+        print_json(job)
+        return
+    out = console()
+    out.print(state(job["state"]), f"- {job['note']}" if job["note"] else "", soft_wrap=True)
+    last = (
+        f"{latest[0]['status']} {relative(latest[0]['fire_at'], now)} {why(latest[0])}" if latest else "none"
+    )
+    rows = [
+        ("next", when(job["next_fire_at"], now)),
+        ("last run", last.strip()),
+        ("schedule", schedule_words(job["schedule"])),
+        ("target", f"{job['target'].get('arn', job['target'])} {job['target'].get('invocation', '')}"),
+        ("payload", json.dumps(job["payload"], ensure_ascii=False)),
+        ("time limit", output.seconds(job["timeout_s"])),
+        ("retry", ", ".join(f"{name} {value}" for name, value in job["retry"].items())),
+        ("catch-up", job["catch_up"]),
+        ("name", job["name"]),
+        ("tags", ", ".join(job["tags"])),
+        ("revision", f"{job['revision']}, changed {when(job['updated_at'], now)}"),
+    ]
+    out.print(output.table(("", ""), [row for row in rows if row[1]]))
+
+
+@app.command()
+def edit(
+    ctx: typer.Context,
+    job_id: JobId,
+    cron: JobOptions.cron = None,
+    every: JobOptions.every = None,
+    at: JobOptions.at = None,
+    timezone: JobOptions.timezone = None,
+    target: JobOptions.target = None,
+    invocation: JobOptions.invocation = None,
+    payload: JobOptions.payload = None,
+    name: JobOptions.name = None,
+    tag: JobOptions.tag = None,
+    timeout_s: JobOptions.timeout_s = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", help="The whole job as JSON; - is stdin.")
+    ] = None,
+    revision: Revision = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change a job: by options, from a file (created if it is not there), or, without either, in your editor."""
+    changes = definition_of(
+        cron=cron, every=every, at=at, timezone=timezone, target=target, invocation=invocation,
+        payload=payload, name=name, tag=tag, timeout_s=timeout_s,
+    )  # fmt: skip
+    with session(ctx).client() as client:
+        if file:
+            job = client.put_job(job_id, read_json_file(file) | changes, revision)
+        else:
+            job = _edited(client, job_id, changes, revision)
+    _tell(ctx, job, "changed", as_json)
+
+
+@app.command()
+def pause(
+    ctx: typer.Context,
+    job_id: JobId,
+    note: Annotated[str, typer.Option(help="Why; shown with the job and each run that is skipped.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Pause a job: nothing of it runs any more, what is queued neither."""
+    with session(ctx).client() as client:
+        job = client.pause_job(job_id, note)
+    _tell(ctx, job, "paused", as_json)
+
+
+@app.command()
+def resume(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Let a paused job run again, from now on."""
+    with session(ctx).client() as client:
+        job = client.resume_job(job_id)
+    _tell(ctx, job, "resumed", as_json)
+
+
+@app.command()
+def delete(ctx: typer.Context, job_id: JobId, revision: Revision = None, as_json: AsJson = False) -> None:
+    """Delete a job. Its runs stay to be looked at, until they expire."""
+    with session(ctx).client() as client:
+        client.delete_job(job_id, revision)
+    if as_json:
+        print_json({"job_id": job_id, "deleted": True})
+    else:
+        console().print(f"{job_id} deleted", soft_wrap=True, markup=False)
+
+
+@app.command("next")
+def next_fires(
+    ctx: typer.Context,
+    job_id: JobId,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=100, help="How many.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show when a job fires next."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        told = client.next_fires(job_id, count)
+    if as_json:
+        print_json(told)
+        return
+    if not told["fires"]:
+        console().print("it is paused" if told["state"] == "paused" else "never again")
+        return
+    rows = [(relative(fire["fire_at"], now), fire["fire_at"], fire["local"]) for fire in told["fires"]]
+    console().print(output.table(("IN", "UTC", told["timezone"]), rows))
+
+
+def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None) -> Job:
+    """Read, change, and write only if nobody else did in between."""
+    job = client.get_job(job_id)
+    definition: dict[str, Any] = {name: value for name, value in job.items() if name in _DEFINED}
+    if not changes:
+        changes = edited_in_editor(definition)
+        if changes == definition:
+            raise typer.Exit(0)
+        definition = {}
+    elif "target" in changes:
+        changes["target"] = {**definition["target"], **changes["target"]}
+    return client.put_job(job_id, definition | changes, revision or job["revision"])
+
+
+# What of an answer is the definition, and can be sent back.
+_DEFINED = (
+    "name", "tags", "schedule", "target", "payload", "timeout_s", "retry", "start_deadline_s", "catch_up",
+)  # fmt: skip
+
+
+def _tell(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
+    if as_json:
+        print_json(job)
+        return
+    coming = f", next {when(job['next_fire_at'], session(ctx).clock.now())}" if job["next_fire_at"] else ""
+    line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
+    console().print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,101 @@
+"""The `minute8` command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from cli import jobs, platform, runs
+from cli.preview import preview
+from cli.session import Session
+from common.errors import AlreadyExists, InvalidInput, Minute8Error, NotFound
+from minute8_client import Minute8Problem, Unreachable
+
+# The exit codes, as docs/cli.md tells them. 2 is also what typer and click use for a wrong command line.
+FAILED, INVALID, NOT_FOUND, CONFLICT, NOT_ALLOWED, UNREACHABLE = 1, 2, 3, 4, 5, 6
+_BY_STATUS = {
+    400: INVALID,
+    413: INVALID,
+    415: INVALID,
+    404: NOT_FOUND,
+    409: CONFLICT,
+    412: CONFLICT,
+    401: NOT_ALLOWED,
+    403: NOT_ALLOWED,
+    429: UNREACHABLE,
+    503: UNREACHABLE,
+}
+
+
+class _Guarded(TyperGroup):
+    """Turns what was refused into words on stderr and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Minute8Problem as problem:
+            for line in _lines(problem):
+                typer.echo(f"minute8: {line}", err=True)
+            raise typer.Exit(_BY_STATUS.get(problem.status, FAILED)) from None
+        except Unreachable as error:
+            typer.echo(f"minute8: {error}", err=True)
+            raise typer.Exit(UNREACHABLE) from None
+        except Minute8Error as error:
+            typer.echo(f"minute8: {error}", err=True)
+            codes = {InvalidInput: INVALID, NotFound: NOT_FOUND, AlreadyExists: CONFLICT}
+            raise typer.Exit(codes.get(type(error), FAILED)) from None
+
+
+def _lines(problem: Minute8Problem) -> list[str]:
+    lines = [
+        f"{error.get('field', '')}: {error['message']}"
+        + (f" (got {error['value']})" if error.get("value") else "")
+        + (f"; accepted: {error['accepted']}" if error.get("accepted") else "")
+        for error in problem.errors
+        if error.get("field")
+    ]
+    request = f" (request {problem.request_id})" if problem.status >= 500 else ""
+    return lines or [f"{problem}{request}"]
+
+
+app = typer.Typer(
+    cls=_Guarded,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Minute8: a multi-tenant cron for AWS.",
+    epilog="Exit codes: 0 done, 1 failed, 2 invalid input, 3 not found, 4 conflict, 5 not allowed, 6 not reachable.",
+)
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(runs.app, name="runs")
+app.add_typer(platform.tenants_app, name="tenants")
+app.add_typer(platform.keys_app, name="keys")
+app.command()(preview)
+
+
+@app.callback()
+def options(
+    ctx: typer.Context,
+    url: Annotated[str | None, typer.Option(help="The API's address; else MINUTE8_URL.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="The API key; else MINUTE8_KEY, which no process list shows.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="A profile of the settings file; else MINUTE8_PROFILE.")
+    ] = None,
+) -> None:
+    ctx.obj = ctx.obj or Session(url, key, profile)
+
+
+def main() -> None:
+    """Run the command."""
+    try:
+        app(prog_name="minute8")
+    except BrokenPipeError:  # `minute8 jobs list | head`
+        sys.stderr.close()
+
+
+if __name__ == "__main__":
+    main()

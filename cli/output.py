@@ -1,0 +1,107 @@
+"""Human output: answers first, times as people say them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from common.instants import rfc3339
+
+_WIDE = 200
+_STYLES = {
+    "active": "green",
+    "succeeded": "green",
+    "dispatched": "green",
+    "running": "cyan",
+    "retrying": "yellow",
+    "paused": "yellow",
+    "skipped": "yellow",
+    "expired": "yellow",
+    "failed": "bold red",
+    "revoked": "red",
+}
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def console() -> Console:
+    """A console; what goes into a pipe or a file is not cut to a terminal's width."""
+    return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return made
+
+
+def state(word: str) -> Text:
+    return Text(word, style=_STYLES.get(word, ""))
+
+
+def seconds(value: float | None) -> str:
+    """0.03 s, 4.2 s, 3 min 20 s."""
+    if value is None:
+        return "-"
+    if value < 60:
+        return f"{value:.2g} s" if value < 1 else f"{value:.1f} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def relative(at: str | int | None, now: float) -> str:
+    """in 3 min, 2 h ago, now; `-` if there is no time."""
+    if at is None:
+        return "-"
+    away = (at if isinstance(at, int) else datetime.fromisoformat(at).timestamp()) - now
+    size = abs(away)
+    for unit_s, letter in _UNITS:
+        if size >= unit_s:
+            text = f"{int(size // unit_s)} {letter}"
+            return f"in {text}" if away > 0 else f"{text} ago"
+    return "now"
+
+
+def when(at: str | int | None, now: float) -> str:
+    """2026-11-21T03:30:00Z (in 18 min)"""
+    if at is None:
+        return "-"
+    return f"{rfc3339(at) if isinstance(at, int) else at} ({relative(at, now)})"
+
+
+def schedule_words(schedule: Mapping[str, Any]) -> str:
+    """A schedule in one line, as it was written."""
+    if "cron" in schedule:
+        zone = schedule.get("timezone", "UTC")
+        return f"{schedule['cron']} ({zone})"
+    if "every" in schedule:
+        return f"every {schedule['every']}{' s' if isinstance(schedule['every'], int) else ''}"
+    return f"at {schedule.get('at')}"
+
+
+def why(run: Mapping[str, Any]) -> str:
+    """The reason of a run that did not simply succeed, in one line."""
+    if run["status"] == "skipped":
+        reason = str(run.get("detail") or run.get("reason", ""))
+        times = run.get("skipped_count", 1)
+        return f"{times} fire times, {reason}" if times > 1 else reason
+    if run["status"] in ("failed", "retrying"):
+        error = f"{run.get('error_type', '')}: {run.get('error', '')}".strip(": ")
+        return error.splitlines()[0] if error else ""
+    return ""

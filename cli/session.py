@@ -1,0 +1,32 @@
+"""What the commands share: the client, made on first use, and the time that relative times are relative to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import typer
+
+from cli.settings import read_settings
+from common.clock import Clock, SystemClock
+from minute8_client import Client
+
+
+@dataclass
+class Session:
+    """One invocation of the command."""
+
+    url: str | None = None
+    key: str | None = None
+    profile: str | None = None
+    clock: Clock = field(default_factory=lambda: SystemClock())
+
+    def client(self) -> Client:
+        settings = read_settings(self.url, self.key, self.profile)
+        return Client(settings.url, settings.key)
+
+
+def session(ctx: typer.Context) -> Session:
+    """The session of a command."""
+    found = ctx.find_object(Session)
+    assert found is not None
+    return found

@@ -1,0 +1,58 @@
+"""Where the API is and which key to use: options, then the environment, then a profile of the settings file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a command needs to reach the API."""
+
+    url: str
+    key: str
+
+
+def settings_file(env: Mapping[str, str]) -> Path:
+    """$XDG_CONFIG_HOME/minute8/config.toml, ~/.config by default."""
+    home = env.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(home) / "minute8" / "config.toml"
+
+
+def read_settings(
+    url: str | None, key: str | None, profile: str | None, env: Mapping[str, str] = os.environ
+) -> Settings:
+    """Options win over the environment, and that over the profile. Raises typer.BadParameter."""
+    named = profile or env.get("MINUTE8_PROFILE")
+    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
+    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    key = key or (env.get("MINUTE8_KEY") if not profile else None) or found.get("key")
+    if not url or not key:
+        missing = "address" if not url else "key"
+        raise typer.BadParameter(
+            f"the API's {missing} is not known: set MINUTE8_URL and MINUTE8_KEY, or a profile in {settings_file(env)}"
+        )
+    return Settings(url, key)
+
+
+def _profile(name: str, path: Path, *, must_exist: bool) -> dict[str, str]:
+    try:
+        profiles = tomllib.loads(path.read_text("utf-8")).get("profiles", {})
+    except FileNotFoundError:
+        profiles = {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error}") from None
+    if name not in profiles:
+        if must_exist:
+            raise typer.BadParameter(
+                f"no profile {name!r} in {path}; there are: {', '.join(profiles) or 'none'}"
+            )
+        return {}
+    found: dict[str, str] = profiles[name]
+    return found

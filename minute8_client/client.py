@@ -1,0 +1,178 @@
+"""A small synchronous client."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Final, Self, cast
+from urllib.parse import quote
+
+import httpx
+
+from minute8_client.errors import Unreachable, problem_of
+from minute8_client.shapes import Fires, Job, JobPage, Run, RunPage, Tenant
+
+_TRIES: Final = 4
+_FIRST_WAIT_S: Final = 0.2
+_LONGEST_WAIT_S: Final = 10.0
+_TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
+
+Json = Mapping[str, Any]
+
+
+class Client:
+    """The API as one tenant sees it.
+
+    Calls that may be repeated are, when the API is throttling, failing or cannot be reached. Everything that the API
+    refuses raises a `Minute8Problem`; no answer at all raises `Unreachable`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._http = httpx.Client(
+            base_url=url.rstrip("/"),
+            headers={"Authorization": f"Bearer {key}", "User-Agent": "minute8-client"},
+            timeout=_TIMEOUT,
+            transport=transport,
+        )
+        self._sleep = sleep
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # Jobs
+
+    def create_job(self, definition: Json, job_id: str | None = None) -> Job:
+        """A new job, under an id of yours or a generated one. Raises AlreadyExists, InvalidInput."""
+        body = {**definition, **({"job_id": job_id} if job_id else {})}
+        return cast(Job, self._call("POST", "/v1/jobs", body, repeatable=False))
+
+    def put_job(self, job_id: str, definition: Json, revision: int | None = None) -> Job:
+        """Create the job or replace all of it; with `revision` only if that is still the current one."""
+        return cast(Job, self._call("PUT", _job(job_id), definition, revision))
+
+    def get_job(self, job_id: str) -> Job:
+        return cast(Job, self._call("GET", _job(job_id)))
+
+    def jobs_page(self, *, limit: int | None = None, cursor: str | None = None) -> JobPage:
+        return cast(JobPage, self._call("GET", "/v1/jobs", query={"limit": limit, "cursor": cursor}))
+
+    def jobs(self) -> Iterator[Job]:
+        """All jobs, page by page as they are consumed."""
+        cursor = None
+        while True:
+            page = self.jobs_page(limit=200, cursor=cursor)
+            yield from page["jobs"]
+            if not (cursor := page["next_cursor"]):
+                return
+
+    def delete_job(self, job_id: str, revision: int | None = None) -> None:
+        self._call("DELETE", _job(job_id), revision=revision)
+
+    def pause_job(self, job_id: str, note: str = "", revision: int | None = None) -> Job:
+        return cast(Job, self._call("POST", f"{_job(job_id)}/pause", {"note": note}, revision))
+
+    def resume_job(self, job_id: str, revision: int | None = None) -> Job:
+        return cast(Job, self._call("POST", f"{_job(job_id)}/resume", revision=revision))
+
+    def next_fires(self, job_id: str, count: int | None = None) -> Fires:
+        return cast(Fires, self._call("GET", f"{_job(job_id)}/next", query={"count": count}))
+
+    # Runs
+
+    def runs_page(self, job_id: str, *, limit: int | None = None, cursor: str | None = None) -> RunPage:
+        query = {"limit": limit, "cursor": cursor}
+        return cast(RunPage, self._call("GET", f"{_job(job_id)}/runs", query=query))
+
+    def runs(self, job_id: str) -> Iterator[Run]:
+        """A job's runs, newest first, page by page as they are consumed."""
+        cursor = None
+        while True:
+            page = self.runs_page(job_id, limit=100, cursor=cursor)
+            yield from page["runs"]
+            if not (cursor := page["next_cursor"]):
+                return
+
+    def get_run(self, execution_id: str) -> Run:
+        return cast(Run, self._call("GET", f"/v1/runs/{quote(execution_id, safe=':')}"))
+
+    # The tenant
+
+    def tenant(self) -> Tenant:
+        return cast(Tenant, self._call("GET", "/v1/tenant"))
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        revision: int | None = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool | None = None,
+    ) -> Any:
+        request = self._http.build_request(
+            method,
+            path,
+            json=body,
+            params={name: value for name, value in (query or {}).items() if value is not None},
+            headers={"If-Match": f'"{revision}"'} if revision is not None else {},
+        )
+        if repeatable is None:
+            # Repeated after an answer that was lost, a change of one revision would meet its own work.
+            repeatable = revision is None
+        response = self._send(request, repeatable)
+        if response.is_success:
+            return response.json() if response.content else None
+        raise problem_of(response)
+
+    def _send(self, request: httpx.Request, repeatable: bool) -> httpx.Response:
+        for tries_left in reversed(range(_TRIES)):
+            wait_s = _wait_s(_TRIES - 1 - tries_left)
+            try:
+                response = self._http.send(request)
+            except httpx.TransportError as error:
+                # Not connected: nothing was sent, and so nothing can happen twice.
+                if not tries_left or not (repeatable or isinstance(error, httpx.ConnectError)):
+                    raise Unreachable(
+                        f"no answer from {request.url.copy_with(query=None)}: {error}"
+                    ) from error
+            else:
+                busy = response.status_code == 429 or (response.status_code >= 500 and repeatable)
+                if not busy or not tries_left:
+                    return response
+                wait_s = max(wait_s, _asked_to_wait_s(response))
+            self._sleep(wait_s)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _job(job_id: str) -> str:
+    return f"/v1/jobs/{quote(job_id, safe='')}"
+
+
+def _wait_s(attempt: int) -> float:
+    longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**attempt)
+    return random.uniform(longest / 2, longest)
+
+
+def _asked_to_wait_s(response: httpx.Response) -> float:
+    try:
+        return min(_LONGEST_WAIT_S, float(response.headers.get("Retry-After", 0)))
+    except ValueError:  # a date: our API sends seconds
+        return 0.0

@@ -1,0 +1,86 @@
+"""The API's refusals as exceptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+_TYPE = "urn:minute8:problem:"
+
+
+class Minute8Problem(Exception):
+    """The API refused. `name` is stable and made to branch on; `errors` names the fields that are not valid."""
+
+    def __init__(self, status: int, document: dict[str, Any]) -> None:
+        self.status = status
+        self.document = document
+        self.name = str(document.get("type", "")).removeprefix(_TYPE)
+        self.title = str(document.get("title", ""))
+        self.detail = str(document.get("detail", ""))
+        self.errors: list[dict[str, Any]] = document.get("errors", [])
+        self.request_id = str(document.get("request_id", ""))
+        super().__init__(self.detail or self.title or f"HTTP {status}")
+
+
+class InvalidInput(Minute8Problem):
+    """Something in the request is not valid; nothing was stored."""
+
+
+class Unauthenticated(Minute8Problem):
+    """The API key is not valid."""
+
+
+class Forbidden(Minute8Problem):
+    """The key's role does not allow this."""
+
+
+class NotFound(Minute8Problem):
+    """It does not exist."""
+
+
+class AlreadyExists(Minute8Problem):
+    """It exists already."""
+
+
+class RevisionMismatch(Minute8Problem):
+    """The job has changed since it was read."""
+
+    @property
+    def current_revision(self) -> int:
+        return int(self.document["current_revision"])
+
+
+class Unavailable(Minute8Problem):
+    """The API could not do it now, also when asked again."""
+
+
+class Unreachable(Exception):
+    """No answer came from the API."""
+
+
+_BY_STATUS = {
+    400: InvalidInput,
+    401: Unauthenticated,
+    403: Forbidden,
+    404: NotFound,
+    409: AlreadyExists,
+    412: RevisionMismatch,
+    413: InvalidInput,
+    415: InvalidInput,
+}
+
+
+def problem_of(response: httpx.Response) -> Minute8Problem:
+    """The exception for a refusal, also for one that a gateway wrote."""
+    try:
+        document = response.json()
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        document = {"title": response.reason_phrase, "detail": response.text[:500]}
+    document.setdefault("detail", str(document.get("message", "")))
+    kind = _BY_STATUS.get(response.status_code, Minute8Problem)
+    if response.status_code == 429 or response.status_code >= 500:
+        kind = Unavailable
+    return kind(response.status_code, document)

@@ -1,0 +1,107 @@
+"""What the API answers, as it comes: an answer of a newer API may hold more."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class Job(TypedDict):
+    """A job with its definition, its state, and when it fires next."""
+
+    job_id: str
+    name: str
+    tags: list[str]
+    schedule: dict[str, Any]
+    schedule_resolved: dict[str, Any]
+    target: dict[str, Any]
+    payload: Any
+    timeout_s: int
+    retry: dict[str, Any]
+    start_deadline_s: int | None
+    catch_up: str
+    state: Literal["active", "paused"]
+    note: str
+    revision: int
+    schedule_revision: int
+    created_at: str
+    updated_at: str
+    next_fire_at: str | None
+
+
+class JobPage(TypedDict):
+    """Some jobs, and where the list goes on."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class Fire(TypedDict):
+    """One coming fire time: nominal, when it is really called, and on the schedule's own clock."""
+
+    fire_at: str
+    due_at: str
+    local: str
+
+
+class Fires(TypedDict):
+    """When a job fires next."""
+
+    job_id: str
+    state: str
+    timezone: str
+    fires: list[Fire]
+
+
+class Attempt(TypedDict):
+    """One call of the target."""
+
+    attempt: int
+    started_at: str
+    outcome: Literal["running", "dispatched", "succeeded", "failed"]
+    finished_at: NotRequired[str]
+    duration_s: NotRequired[float]
+    error_type: NotRequired[str]
+    error: NotRequired[str]
+    log_tail: NotRequired[str]
+    request_id: NotRequired[str]
+
+
+class Run(TypedDict):
+    """What became of one execution."""
+
+    execution_id: str
+    job_id: str
+    status: Literal["running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    trigger: str
+    schedule_revision: int
+    fire_at: str
+    due_at: str
+    attempts: list[Attempt]
+    attempt: NotRequired[int]
+    reason: NotRequired[str]
+    detail: NotRequired[str]
+    started_at: NotRequired[str]
+    finished_at: NotRequired[str]
+    next_attempt_at: NotRequired[str]
+    lateness_s: NotRequired[float]
+    duration_s: NotRequired[float]
+    error_type: NotRequired[str]
+    error: NotRequired[str]
+    skipped_count: NotRequired[int]
+    skipped_from_at: NotRequired[str]
+
+
+class RunPage(TypedDict):
+    """Some runs, newest first, and where the list goes on."""
+
+    runs: list[Run]
+    next_cursor: str | None
+
+
+class Tenant(TypedDict):
+    """Whose key it is."""
+
+    tenant_id: str
+    name: str
+    created_at: str
+    key: dict[str, str]

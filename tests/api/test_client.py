@@ -1,0 +1,113 @@
+"""The Python client over the real handler."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from minute8_client import (
+    AlreadyExists,
+    Client,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    RevisionMismatch,
+    Unauthenticated,
+    Unavailable,
+    Unreachable,
+)
+from tests.api.calls import HandlerTransport, Office
+from tests.worlds import job
+
+
+def client(key: str | None, *failures: int | Exception) -> tuple[Client, HandlerTransport, list[float]]:
+    transport, waits = HandlerTransport(failures), list[float]()
+    return Client("https://api.test/", key or "", transport=transport, sleep=waits.append), transport, waits
+
+
+def test_a_job_from_its_creation_to_its_end(office: Office) -> None:
+    minute8, _, _ = client(office.alice.key)
+    with minute8:
+        created = minute8.create_job(job(cron="* * * * *"), "minutely")
+        assert minute8.create_job(job(every="1h"))["job_id"].startswith("job-")
+        changed = minute8.put_job(
+            "minutely", job(cron="* * * * *", name="Minutely"), revision=created["revision"]
+        )
+        assert minute8.get_job("minutely") == changed
+        assert [fire["fire_at"] for fire in minute8.next_fires("minutely", 1)["fires"]] == [
+            "2026-11-21T03:13:00Z"
+        ]
+        office.world.run_until("2026-11-21T03:14:30Z")
+        runs = list(minute8.runs("minutely"))
+        assert [run["status"] for run in runs] == ["succeeded", "succeeded"]
+        assert minute8.get_run(runs[0]["execution_id"]) == runs[0]
+        assert minute8.pause_job("minutely", "enough")["note"] == "enough"
+        assert minute8.resume_job("minutely")["state"] == "active"
+        minute8.delete_job("minutely")
+        assert len(list(minute8.jobs())) == 1
+        assert minute8.tenant()["tenant_id"] == "alice"
+
+
+def test_lists_go_on_over_pages(office: Office) -> None:
+    minute8, transport, _ = client(office.alice.key)
+    for n in range(5):
+        minute8.put_job(f"job-{n}", job(cron="* * * * *"))
+    page = minute8.jobs_page(limit=3)
+    rest = minute8.jobs_page(limit=3, cursor=page["next_cursor"])
+    assert [found["job_id"] for found in page["jobs"] + rest["jobs"]] == [f"job-{n}" for n in range(5)]
+    assert len(transport.requests) == 7
+
+
+def test_refusals_are_exceptions(office: Office) -> None:
+    minute8, transport, _ = client(office.alice.key)
+    minute8.create_job(job(cron="0 3 * * *"), "report")
+    with pytest.raises(AlreadyExists):
+        minute8.create_job(job(cron="0 3 * * *"), "report")
+    with pytest.raises(NotFound, match="nothing"):
+        minute8.get_job("nothing")
+    with pytest.raises(InvalidInput) as refused:
+        minute8.put_job("report", job(cron="61 3 * * *"))
+    assert refused.value.errors[0]["field"] == "schedule.cron"
+    assert (refused.value.name, refused.value.request_id) == ("invalid-input", "request-1")
+    with pytest.raises(RevisionMismatch) as late:
+        minute8.delete_job("report", revision=7)
+    assert late.value.current_revision == 1
+    with pytest.raises(Forbidden):
+        client(office.alice_reads.key)[0].delete_job("report")
+    with pytest.raises(Unauthenticated):
+        client("m8_nothing")[0].tenant()
+    assert len(transport.requests) == 5  # a refusal is not tried again
+
+
+def test_what_can_be_repeated_is(office: Office) -> None:
+    minute8, transport, waits = client(office.alice.key, 503, httpx.ReadTimeout("slow"), 429)
+    assert minute8.put_job("report", job(cron="0 3 * * *"))["revision"] == 1
+    assert len(transport.requests) == 4
+    assert waits == sorted(waits) and len(waits) == 3 and 0.1 <= waits[0] <= 0.2
+
+
+def test_what_cannot_be_repeated_is_not(office: Office) -> None:
+    minute8, transport, _ = client(office.alice.key, 502)
+    with pytest.raises(Unavailable):
+        minute8.create_job(job(cron="0 3 * * *"))
+    minute8, transport, _ = client(office.alice.key, httpx.ReadTimeout("slow"))
+    with pytest.raises(Unreachable):
+        minute8.create_job(job(cron="0 3 * * *"))
+    assert len(transport.requests) == 1
+    minute8, transport, _ = client(office.alice.key, httpx.ConnectError("refused"), 429)
+    assert minute8.create_job(job(cron="0 3 * * *"))["revision"] == 1
+
+
+def test_it_gives_up(office: Office) -> None:
+    minute8, transport, waits = client(office.alice.key, *[503] * 9)
+    with pytest.raises(Unavailable) as failed:
+        minute8.tenant()
+    assert (failed.value.status, failed.value.detail, len(transport.requests)) == (
+        503,
+        "Service Unavailable",
+        4,
+    )
+    minute8, transport, waits = client(office.alice.key, *[httpx.ConnectError("refused")] * 9)
+    with pytest.raises(Unreachable, match="refused"):
+        minute8.tenant()
+    assert (len(transport.requests), len(waits)) == (4, 3)

@@ -1,0 +1,71 @@
+"""The command over the API's real handler, and over moto's tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from cli import session
+from cli.main import app
+from common import aws
+from minute8_client import Client
+from tests.api.calls import HandlerTransport, Office
+from tests.api.conftest import open_office
+from tests.worlds import World
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command said and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass
+class Desk:
+    """Somebody at a terminal, with a key of alice's in the environment."""
+
+    office: Office
+    transport: HandlerTransport
+    environment: dict[str, str]
+
+    def __call__(self, *words: str, stdin: str | None = None) -> Told:
+        done = CliRunner().invoke(app, words, input=stdin, env=self.environment)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return Told(done.exit_code, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
+    office, transport = open_office(w, monkeypatch), HandlerTransport()
+
+    def over_the_handler(url: str, key: str) -> Client:
+        return Client(url, key, transport=transport, sleep=lambda _: None)
+
+    monkeypatch.setattr(session, "Client", over_the_handler)
+    monkeypatch.setattr(session, "SystemClock", lambda: w.clock)
+    monkeypatch.setattr(aws, "dynamodb", lambda: w.dynamodb)
+    environment = {
+        "MINUTE8_URL": "https://api.test",
+        "MINUTE8_KEY": office.alice.key or "",
+        "TENANTS_TABLE": "test-tenants",
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "EDITOR": "false",
+    }
+    return Desk(office, transport, environment)
+
+
+Say = Callable[..., Told]

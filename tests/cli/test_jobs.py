@@ -1,0 +1,157 @@
+"""`minute8 jobs`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Desk
+from tests.worlds import ARN, job
+
+
+def test_create_show_list_and_next(desk: Desk) -> None:
+    made = desk("jobs", "create", "report", "--cron", "30 4 * * *", "--tz", "Europe/Paris", "--target", ARN)
+    assert made.code == 0, made
+    assert made.out.strip() == "report created: revision 1, active, next 2026-11-21T03:30:00Z (in 18 min)"
+    shown = desk("jobs", "show", "report").out
+    assert shown.startswith("active")
+    for words in ("in 18 min", "30 4 * * * (Europe/Paris)", ARN, "last run", "none"):
+        assert words in shown
+    listed = desk("jobs", "list").out.splitlines()
+    assert listed[0].split() == ["JOB", "STATE", "NEXT", "SCHEDULE"]
+    assert listed[1].split() == [
+        "report",
+        "active",
+        "in",
+        "18",
+        "min",
+        "30",
+        "4",
+        "*",
+        "*",
+        "*",
+        "(Europe/Paris)",
+    ]
+    times = desk("jobs", "next", "report", "-n", "2").out
+    assert "2026-11-22T03:30:00Z" in times and "2026-11-22T04:30:00+01:00" in times and "in 18 min" in times
+
+
+def test_json_is_what_the_api_says(desk: Desk) -> None:
+    made = desk(
+        "jobs", "create", "report", "--every", "90m", "--target", ARN, "--payload", '{"n": 1}', "--json"
+    ).json
+    assert made == desk.office.alice("GET", "/v1/jobs/report").json
+    assert made["payload"] == {"n": 1}
+    assert desk("jobs", "show", "report", "--json").json == made
+    assert desk("jobs", "list", "--json").json == [made]
+    assert desk("jobs", "next", "report", "--json").json["fires"][0]["fire_at"] == made["next_fire_at"]
+    assert desk("jobs", "pause", "report", "--json").json["state"] == "paused"
+    assert desk("jobs", "resume", "report", "--json").json["state"] == "active"
+    assert desk("jobs", "delete", "report", "--json").json == {"job_id": "report", "deleted": True}
+
+
+def test_a_job_from_a_file_and_from_stdin(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "job.json").write_text(json.dumps(job(cron="0 3 * * *", tags=["a"])))
+    (tmp_path / "payload.json").write_text('{"customer": 7}')
+    made = desk(
+        "jobs", "create", "report", "-f", str(tmp_path / "job.json"), "--payload", f"@{tmp_path}/payload.json", "--json"
+    )  # fmt: skip
+    assert (made.json["tags"], made.json["payload"]) == (["a"], {"customer": 7})
+    other = desk("jobs", "edit", "other", "-f", "-", "--json", stdin=json.dumps(job(cron="0 4 * * *")))
+    assert other.json["schedule"] == {"cron": "0 4 * * *"}
+
+
+def test_edit_changes_what_is_named_and_keeps_the_rest(desk: Desk) -> None:
+    desk.office.alice(
+        "PUT", "/v1/jobs/report", job(cron="0 3 * * *", tags=["a"], payload=[1], invocation="Event")
+    )
+    other = ARN.replace("target", "other")
+    edited = desk("jobs", "edit", "report", "--cron", "0 5 * * *", "--target", other)
+    assert edited.out.startswith("report changed: revision 2, active")
+    found = desk.office.alice("GET", "/v1/jobs/report").json
+    assert (found["schedule"], found["tags"], found["payload"]) == ({"cron": "0 5 * * *"}, ["a"], [1])
+    assert found["target"] == {"kind": "lambda", "arn": other, "invocation": "Event"}
+
+
+def test_edit_in_an_editor(desk: Desk, tmp_path: Path) -> None:
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    desk.environment["EDITOR"] = "sed -i 's/0 3/0 6/'"
+    assert desk("jobs", "edit", "report").code == 0
+    assert desk.office.alice("GET", "/v1/jobs/report").json["schedule"] == {"cron": "0 6 * * *"}
+    desk.environment["EDITOR"] = "true"
+    assert desk("jobs", "edit", "report").out == ""
+    assert desk.office.alice("GET", "/v1/jobs/report").json["revision"] == 2
+    desk.environment["EDITOR"] = "false"
+    assert desk("jobs", "edit", "report").code == 2
+
+
+def test_edit_never_overwrites_what_another_wrote(desk: Desk) -> None:
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 4 * * *"))
+    late = desk("jobs", "edit", "report", "--cron", "0 5 * * *", "--revision", "1")
+    assert (late.code, late.err) == (4, "minute8: job 'report' is at revision 2, the change expected 1\n")
+
+
+def test_pause_with_a_note_is_seen_everywhere(desk: Desk) -> None:
+    desk("jobs", "create", "minutely", "--cron", "* * * * *", "--target", ARN)
+    assert "paused" in desk("jobs", "pause", "minutely", "--note", "until the move is done").out
+    desk.office.world.run_until("2026-11-21T03:13:30Z")
+    shown = desk("jobs", "show", "minutely").out
+    assert shown.startswith("paused - until the move is done")
+    assert "skipped 30 s ago" in shown
+    assert "until the move is done" in desk("jobs", "list").out
+    assert "it is paused" in desk("jobs", "next", "minutely").out
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("jobs", "show", "nothing"), 3, "no job 'nothing'"),
+        (("jobs", "delete", "nothing"), 3, "no job 'nothing'"),
+        (("jobs", "create", "x", "--cron", "61 * * * *", "--target", ARN), 2, "schedule.cron"),
+        (("jobs", "create", "x", "--cron", "0 3 * * *"), 2, "target: field required"),
+        (("jobs", "create", "x", "--cron", "0 3 * * *", "--target", "arn:x"), 2, "arn:x"),
+        (("jobs", "create", "a/b", "--cron", "0 3 * * *", "--target", ARN), 2, "job_id"),
+        (("jobs", "create", "x", "-f", "/nowhere.json"), 2, "/nowhere.json"),
+        (("jobs", "create", "x", "--payload", "{"), 2, "payload"),
+        (("jobs", "create", "report", "--cron", "0 3 * * *", "--target", ARN), 4, "exists already"),
+        (("--key", "m8_wrong", "jobs", "list"), 5, "API key"),
+        (("--profile", "prod", "jobs", "list"), 2, "prod"),
+        (("runs", "show", "bob:report:20261121T031300Z:1"), 3, "no run"),
+        (("runs", "list", "nothing"), 3, "no job 'nothing'"),
+    ],
+)
+def test_refusals_have_words_and_codes(desk: Desk, words: tuple[str, ...], code: int, told: str) -> None:
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    refused = desk(*words)
+    assert refused.code == code, refused
+    assert told in " ".join(refused.err.split()).replace("│ ", ""), refused.err
+    assert refused.out == ""
+
+
+def test_an_api_that_cannot_be_reached(desk: Desk) -> None:
+    import httpx
+
+    desk.transport.failures = [httpx.ConnectError("connection refused")] * 4
+    told = desk("jobs", "list")
+    assert (told.code, "connection refused" in told.err) == (6, True)
+    desk.transport.failures = [503] * 4
+    assert desk("jobs", "list").code == 6
+    desk.transport.failures = [500] * 4
+    assert desk("jobs", "list").code == 1
+
+
+def test_profiles(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "minute8").mkdir()
+    settings = tmp_path / "minute8" / "config.toml"
+    key = desk.environment["MINUTE8_KEY"]
+    settings.write_text(
+        f'[profiles.default]\nurl = "https://api.test"\nkey = "{key}"\n[profiles.bad]\nurl = "https://x"\n'
+    )
+    desk.environment |= {"MINUTE8_URL": "", "MINUTE8_KEY": ""}
+    assert desk("jobs", "list").out == "no jobs\n"
+    assert desk("--profile", "bad", "jobs", "list").code == 2
+    settings.write_text("[profiles")
+    assert desk("jobs", "list").code == 2

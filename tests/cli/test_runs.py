@@ -1,0 +1,43 @@
+"""`minute8 runs`."""
+
+from __future__ import annotations
+
+from common.runs import Outcome
+from tests.cli.conftest import Desk
+from tests.worlds import ARN, job
+
+
+def test_the_reason_of_each_run_that_did_not_succeed(desk: Desk) -> None:
+    answers = iter(
+        [Outcome(ok=True), Outcome(ok=False, permanent=True, error_type="KeyError", error="no customer 7")]
+    )
+    desk.office.world.target.answer = lambda event: next(answers)
+    desk("jobs", "create", "minutely", "--cron", "* * * * *", "--target", ARN)
+    assert desk("runs", "list", "minutely").out == "no runs yet\n"
+    desk.office.world.run_until("2026-11-21T03:14:30Z")
+    desk("jobs", "pause", "minutely", "--note", "broken")
+    desk.office.world.run_until("2026-11-21T03:15:30Z")
+    header, *rows = desk("runs", "list", "minutely").out.splitlines()
+    assert header.split()[:3] == ["FIRE", "TIME", "STATUS"]
+    assert (
+        rows[0].startswith("2026-11-21T03:15:00Z  30 s ago") and "skipped" in rows[0] and "broken" in rows[0]
+    )
+    assert "failed" in rows[1] and "KeyError: no customer 7" in rows[1]
+    assert "succeeded" in rows[2]
+    assert len(desk("runs", "list", "minutely", "-n", "2").out.splitlines()) == 3
+    assert len(desk("runs", "list", "minutely", "--json").json) == 3
+
+
+def test_one_run_with_its_attempts_and_log(desk: Desk) -> None:
+    failed = Outcome(
+        ok=False, error_type="ValueError", error="no [customer]", log_tail="START\nvery [bold] log\nEND\n"
+    )
+    desk.office.world.target.answer = lambda event: failed
+    desk.office.alice("PUT", "/v1/jobs/once", job(at="2026-11-21T03:13:00Z", retry={"max_attempts": 2}))
+    desk.office.world.run_until("2026-11-21T03:30:00Z")
+    shown = desk("runs", "show", "alice:once:20261121T031300Z:1").out
+    assert shown.startswith("failed ValueError: no [customer]")
+    assert "attempt 1: failed 2026-11-21T03:13:00Z ValueError" in shown
+    assert "attempt 2: failed" in shown
+    assert "very [bold] log" in shown
+    assert desk("runs", "show", "alice:once:20261121T031300Z:1", "--json").json["attempt"] == 2
