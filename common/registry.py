@@ -1,64 +1,35 @@
-"""Registering jobs: the one way in which a job, its due entry and the directory change, all in one atomic step.
-
-API and CLI share it. A change takes effect at once: what it makes due inside a window that a tick may have planned
-already is handed to the queue here.
-"""
+"""Registering jobs: from what a client wrote to the stored job. API and CLI share it."""
 
 from __future__ import annotations
 
-import logging
-import math
-import random
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from common import keys
-from common.clock import Clock
 from common.definition import JOB_ID_CHARS, JobDefinition, Limits, check_id, parse_definition, schedule_given
-from common.due_index import DueIndex, Pending
-from common.errors import AlreadyExists, Busy, NotFound, RevisionMismatch
-from common.executions_queue import ExecutionsQueue
+from common.errors import AlreadyExists
 from common.groups import group_key
-from common.job import ACTIVE, DELETED, PAUSED, Job, Retry, job_key
-from common.planning import DueEntry, plan
+from common.job import ACTIVE, DELETED, Job, Retry, job_key
+from common.job_store import JobStore, check_revision, exists, next_second
 from common.schedule import Schedule, parse_schedule
-from common.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
-from common.window import MAX_DELAY_S
-
-_TRIES = 12
-_LONGEST_WAIT_S = 0.5
-# A job without a fire time this close has nothing inside any window under planning, also where the clocks of two
-# machines differ by minutes or the commit takes its time.
-_NEAR_S = MAX_DELAY_S + 300
-
-_log = logging.getLogger("minute8.registry")
-
-# From the stored job and the time to the job as it is to be.
-Change = Callable[[Job | None, float], Job]
 
 
 @dataclass(frozen=True, slots=True)
-class Registry:
-    """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body."""
+class Registry(JobStore):
+    """The stored jobs, and the way in for definitions: nothing is stored that did not pass validation."""
 
-    jobs: Table
-    index: DueIndex
-    queue: ExecutionsQueue
-    clock: Clock
     limits: Limits
-    rng: random.Random
 
     def create(self, tenant: str, job_id: str, raw: object) -> Job:
         """Register a new job. Raises InvalidInput, AlreadyExists, Busy."""
         definition = self._valid(job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
-            if _exists(old):
+            if exists(old):
                 raise AlreadyExists("job", job_id)
             return defined(tenant, job_id, definition, old, now, self.limits)
 
-        return self._change(tenant, job_id, change)
+        return self.change(tenant, job_id, change)
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
         """Create the job or replace the whole of it. A paused job stays paused.
@@ -68,131 +39,14 @@ class Registry:
         definition = self._valid(job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
-            _check_revision(old, job_id, expected_revision)
+            check_revision(old, job_id, expected_revision)
             return defined(tenant, job_id, definition, old, now, self.limits)
 
-        return self._change(tenant, job_id, change)
-
-    def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
-        """No execution of it starts any more, those in the queue neither. Raises NotFound, RevisionMismatch, Busy."""
-
-        def change(old: Job | None, now: float) -> Job:
-            job = _existing(old, job_id, expected_revision)
-            if job.state == PAUSED and job.note == note:
-                return job
-            return _changed(job, now, state=PAUSED, note=note, group="", shard=0)
-
-        return self._change(tenant, job_id, change)
-
-    def resume(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
-        """It fires again from now on. Raises NotFound, RevisionMismatch, Busy."""
-
-        def change(old: Job | None, now: float) -> Job:
-            job = _existing(old, job_id, expected_revision)
-            if job.state == ACTIVE:
-                return job
-            return _changed(
-                job, now, state=ACTIVE, note="", effective_at=_next_second(now), group=group_key(job.schedule)
-            )
-
-        return self._change(tenant, job_id, change)
-
-    def delete(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
-        """Delete it, leaving a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
-
-        def change(old: Job | None, now: float) -> Job:
-            job = _existing(old, job_id, expected_revision)
-            return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0)
-
-        return self._change(tenant, job_id, change)
-
-    def get(self, tenant: str, job_id: str) -> Job:
-        """Raises NotFound."""
-        return _existing(self._load(tenant, job_id), job_id, None)
-
-    def list_jobs(self, tenant: str, after_job_id: str = "", limit: int = 100) -> Iterator[Job]:
-        """A tenant's jobs in the order of their ids, at most `limit`, from behind `after_job_id`."""
-        items = self.jobs.query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX,
-            after=keys.job(tenant, after_job_id) if after_job_id else None,
-            limit=limit,
-            where=Condition("#state <> :deleted", {":deleted": DELETED}),
-        )
-        return (Job.from_item(item) for item in items)
+        return self.change(tenant, job_id, change)
 
     def _valid(self, job_id: str, raw: object) -> JobDefinition:
         check_id("job_id", job_id, JOB_ID_CHARS)
         return parse_definition(raw, self.limits)
-
-    def _load(self, tenant: str, job_id: str) -> Job | None:
-        item = self.jobs.get(keys.job(tenant, job_id))
-        return Job.from_item(item) if item else None
-
-    def _change(self, tenant: str, job_id: str, change: Change) -> Job:
-        """Read, decide, write if nobody else did, until it is done."""
-        conflicts = 0
-        for attempt in range(_TRIES):
-            if attempt:
-                self.clock.sleep(self.rng.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))
-            old = self._load(tenant, job_id)
-            now = self.clock.now()
-            new = change(old, now)
-            if new is old:
-                return new
-            try:
-                return self._commit(old, new, now, conflicts)
-            except ConditionFailed:
-                continue  # somebody changed the job in between: decide again
-            except TransactionConflict:
-                conflicts += 1
-        raise Busy(f"job {job_id!r} or its schedule's shard is being changed by too many writers at once")
-
-    def _commit(self, old: Job | None, new: Job, now: float, conflicts: int) -> Job:
-        self.index.ensure_mark(now)
-        new = self._placed(old, new, conflicts)
-        tx = Transaction(self.jobs.client)
-        tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
-        moved = old is None or (old.group, old.shard) != (new.group, new.shard)
-        if old and old.group and moved:
-            self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
-            self.index.count(tx, old.group, old.shard, -1)
-        if not new.group:
-            tx.commit()
-            return new
-        entry = DueEntry.of(new)
-        self.index.put_entry(tx, entry, new.group, new.shard)
-        if moved:
-            self.index.count(tx, new.group, new.shard, +1)
-        if not _starts_anew(old, new) or not _fires_soon(entry, now):
-            tx.commit()
-            return new
-        pending = Pending(self.index.put_pending(tx, entry), entry)
-        tx.commit()
-        self._hand_over(pending)
-        return new
-
-    def _placed(self, old: Job | None, new: Job, conflicts: int) -> Job:
-        if not new.group:
-            return new
-        if old and old.group == new.group:
-            return replace(new, shard=old.shard)
-        return replace(new, shard=self.index.pick_shard(new.group, self.rng, conflicts))
-
-    def _hand_over(self, pending: Pending) -> None:
-        """Enqueue what a registration made due before the end of what may be planned already.
-
-        Once committed the registration stands. If this fails, the pending entry stays, and the next tick does it.
-        """
-        try:
-            now = self.clock.now()
-            mark = self.index.ensure_mark(now)
-            self.queue.send(plan(pending.entry, 0, mark.planning_until, now).executions)
-            self.index.confirm(pending)
-        except Exception:  # noqa: BLE001  the pending entry holds what is left to do
-            _log.exception(
-                "hand-over left to the next tick: %s/%s", pending.entry.tenant, pending.entry.job_id
-            )
 
 
 def defined(
@@ -220,7 +74,7 @@ def defined(
         note=before.note if before else "",
         revision=old.revision + 1 if old else 1,
         schedule_revision=_next_schedule_revision(old, same_times),
-        effective_at=before.effective_at if before and same_times else _next_second(now),
+        effective_at=before.effective_at if before and same_times else next_second(now),
         created_at=before.created_at if before else int(now),
         updated_at=int(now),
         group=group_key(schedule) if state == ACTIVE else "",
@@ -243,51 +97,7 @@ def _schedule(
     return schedule, given
 
 
-def _next_second(now: float) -> int:
-    """A job fires from the second after its registration on: the one under way has begun without it."""
-    return math.floor(now) + 1
-
-
-def _starts_anew(old: Job | None, new: Job) -> bool:
-    """Whether it has fire times that no tick can know of: it is new, resumed, or its times have changed."""
-    return old is None or old.state != ACTIVE or old.effective_at != new.effective_at
-
-
-def _fires_soon(entry: DueEntry, now: float) -> bool:
-    return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
-
-
 def _next_schedule_revision(old: Job | None, same_times: bool) -> int:
     if old is None:
         return 1
     return old.schedule_revision if same_times else old.schedule_revision + 1
-
-
-def _changed(job: Job, now: float, **changes: Any) -> Job:
-    return replace(job, revision=job.revision + 1, updated_at=int(now), **changes)
-
-
-def _exists(job: Job | None) -> bool:
-    return job is not None and job.state != DELETED
-
-
-def _existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job:
-    if job is None or job.state == DELETED:
-        raise NotFound("job", job_id)
-    _check_revision(job, job_id, expected_revision)
-    return job
-
-
-def _check_revision(job: Job | None, job_id: str, expected_revision: int | None) -> None:
-    if expected_revision is None:
-        return
-    if job is None or job.state == DELETED:
-        raise NotFound("job", job_id)
-    if job.revision != expected_revision:
-        raise RevisionMismatch(job_id, expected_revision, job.revision)
-
-
-def _unchanged(old: Job | None) -> Condition:
-    if old is None:
-        return Condition("attribute_not_exists(pk)", {})
-    return Condition("#revision = :old", {":old": old.revision})

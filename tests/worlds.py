@@ -224,7 +224,7 @@ def make_world(dynamodb: Any, now: str) -> World:
         dynamodb=dynamodb,
         sqs=sqs,
         target=target,
-        registry=Registry(tables["jobs"], index, queue, clock, Limits(), random.Random(8)),
+        registry=Registry(tables["jobs"], index, queue, clock, random.Random(8), Limits()),
         scheduler=Scheduler(index, runs, queue, clock),
         executor=Executor(tables["jobs"], runs, queue, clock, {"lambda": kind}),
         runs=runs,

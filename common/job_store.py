@@ -1,0 +1,208 @@
+"""The stored jobs: the one way in which a job, its due entry and the directory change, all in one atomic step.
+
+A change takes effect at once: what it makes due inside a window that a tick may have planned already is handed to the
+queue here.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from common import keys
+from common.clock import Clock
+from common.due_index import DueIndex, Pending
+from common.errors import Busy, NotFound, RevisionMismatch
+from common.executions_queue import ExecutionsQueue
+from common.groups import group_key
+from common.job import ACTIVE, DELETED, PAUSED, Job
+from common.planning import DueEntry, plan
+from common.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.window import MAX_DELAY_S
+
+_TRIES = 12
+_LONGEST_WAIT_S = 0.5
+# A job without a fire time this close has nothing inside any window under planning, also where the clocks of two
+# machines differ by minutes or the commit takes its time.
+_NEAR_S = MAX_DELAY_S + 300
+
+_log = logging.getLogger("minute8.job_store")
+
+# From the stored job and the time to the job as it is to be.
+Change = Callable[[Job | None, float], Job]
+
+
+@dataclass(frozen=True, slots=True)
+class JobStore:
+    """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body."""
+
+    jobs: Table
+    index: DueIndex
+    queue: ExecutionsQueue
+    clock: Clock
+    rng: random.Random
+
+    def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
+        """No execution of it starts any more, those in the queue neither. Raises NotFound, RevisionMismatch, Busy."""
+
+        def change(old: Job | None, now: float) -> Job:
+            job = existing(old, job_id, expected_revision)
+            if job.state == PAUSED and job.note == note:
+                return job
+            return _changed(job, now, state=PAUSED, note=note, group="", shard=0)
+
+        return self.change(tenant, job_id, change)
+
+    def resume(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
+        """It fires again from now on. Raises NotFound, RevisionMismatch, Busy."""
+
+        def change(old: Job | None, now: float) -> Job:
+            job = existing(old, job_id, expected_revision)
+            if job.state == ACTIVE:
+                return job
+            return _changed(
+                job, now, state=ACTIVE, note="", effective_at=next_second(now), group=group_key(job.schedule)
+            )
+
+        return self.change(tenant, job_id, change)
+
+    def delete(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
+        """Delete it, leaving a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
+
+        def change(old: Job | None, now: float) -> Job:
+            job = existing(old, job_id, expected_revision)
+            return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0)
+
+        return self.change(tenant, job_id, change)
+
+    def get(self, tenant: str, job_id: str) -> Job:
+        """Raises NotFound."""
+        return existing(self._load(tenant, job_id), job_id, None)
+
+    def list_jobs(self, tenant: str, after_job_id: str = "", limit: int = 100) -> Iterator[Job]:
+        """A tenant's jobs in the order of their ids, at most `limit`, from behind `after_job_id`."""
+        items = self.jobs.query(
+            tenant,
+            sk_prefix=keys.JOB_PREFIX,
+            after=keys.job(tenant, after_job_id) if after_job_id else None,
+            limit=limit,
+            where=Condition("#state <> :deleted", {":deleted": DELETED}),
+        )
+        return (Job.from_item(item) for item in items)
+
+    def _load(self, tenant: str, job_id: str) -> Job | None:
+        item = self.jobs.get(keys.job(tenant, job_id))
+        return Job.from_item(item) if item else None
+
+    def change(self, tenant: str, job_id: str, change: Change) -> Job:
+        """Read, decide, write if nobody else did, until it is done."""
+        conflicts = 0
+        for attempt in range(_TRIES):
+            if attempt:
+                self.clock.sleep(self.rng.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))
+            old = self._load(tenant, job_id)
+            now = self.clock.now()
+            new = change(old, now)
+            if new is old:
+                return new
+            try:
+                return self._commit(old, new, now, conflicts)
+            except ConditionFailed:
+                continue  # somebody changed the job in between: decide again
+            except TransactionConflict:
+                conflicts += 1
+        raise Busy(f"job {job_id!r} or its schedule's shard is being changed by too many writers at once")
+
+    def _commit(self, old: Job | None, new: Job, now: float, conflicts: int) -> Job:
+        self.index.ensure_mark(now)
+        new = self._placed(old, new, conflicts)
+        tx = Transaction(self.jobs.client)
+        tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
+        moved = old is None or (old.group, old.shard) != (new.group, new.shard)
+        if old and old.group and moved:
+            self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
+            self.index.count(tx, old.group, old.shard, -1)
+        if not new.group:
+            tx.commit()
+            return new
+        entry = DueEntry.of(new)
+        self.index.put_entry(tx, entry, new.group, new.shard)
+        if moved:
+            self.index.count(tx, new.group, new.shard, +1)
+        if not _starts_anew(old, new) or not _fires_soon(entry, now):
+            tx.commit()
+            return new
+        pending = Pending(self.index.put_pending(tx, entry), entry)
+        tx.commit()
+        self._hand_over(pending)
+        return new
+
+    def _placed(self, old: Job | None, new: Job, conflicts: int) -> Job:
+        if not new.group:
+            return new
+        if old and old.group == new.group:
+            return replace(new, shard=old.shard)
+        return replace(new, shard=self.index.pick_shard(new.group, self.rng, conflicts))
+
+    def _hand_over(self, pending: Pending) -> None:
+        """Enqueue what a registration made due before the end of what may be planned already.
+
+        Once committed the registration stands. If this fails, the pending entry stays, and the next tick does it.
+        """
+        try:
+            now = self.clock.now()
+            mark = self.index.ensure_mark(now)
+            self.queue.send(plan(pending.entry, 0, mark.planning_until, now).executions)
+            self.index.confirm(pending)
+        except Exception:  # noqa: BLE001  the pending entry holds what is left to do
+            _log.exception(
+                "hand-over left to the next tick: %s/%s", pending.entry.tenant, pending.entry.job_id
+            )
+
+
+def _starts_anew(old: Job | None, new: Job) -> bool:
+    """Whether it has fire times that no tick can know of: it is new, resumed, or its times have changed."""
+    return old is None or old.state != ACTIVE or old.effective_at != new.effective_at
+
+
+def _fires_soon(entry: DueEntry, now: float) -> bool:
+    return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
+
+
+def _changed(job: Job, now: float, **changes: Any) -> Job:
+    return replace(job, revision=job.revision + 1, updated_at=int(now), **changes)
+
+
+def exists(job: Job | None) -> bool:
+    return job is not None and job.state != DELETED
+
+
+def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job:
+    if job is None or job.state == DELETED:
+        raise NotFound("job", job_id)
+    check_revision(job, job_id, expected_revision)
+    return job
+
+
+def check_revision(job: Job | None, job_id: str, expected_revision: int | None) -> None:
+    if expected_revision is None:
+        return
+    if job is None or job.state == DELETED:
+        raise NotFound("job", job_id)
+    if job.revision != expected_revision:
+        raise RevisionMismatch(job_id, expected_revision, job.revision)
+
+
+def _unchanged(old: Job | None) -> Condition:
+    if old is None:
+        return Condition("attribute_notexists(pk)", {})
+    return Condition("#revision = :old", {":old": old.revision})
+
+
+def next_second(now: float) -> int:
+    """A job fires from the second after its registration on: the one under way has begun without it."""
+    return math.floor(now) + 1
