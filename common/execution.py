@@ -25,7 +25,8 @@ class Execution:
     """One planned call. `due_at` is when this attempt is to start; for attempt 1 it is fire time + jitter.
 
     `trigger` says who started it: `schedule`, or later `manual`, `backfill`; `trigger_id` tells apart those that share
-    a fire time and is empty for `schedule`.
+    a fire time and is empty for `schedule`. `throttles` counts the attempts so far that were turned away
+    and do not use up the retry policy's.
     """
 
     tenant: str
@@ -36,6 +37,7 @@ class Execution:
     attempt: int = 1
     trigger: str = SCHEDULE
     trigger_id: str = ""
+    throttles: int = 0
 
     @property
     def run_name(self) -> str:
@@ -48,9 +50,14 @@ class Execution:
         """The idempotency key, unique over all tenants: tenant:job:fire time:schedule revision."""
         return f"{self.tenant}:{self.job_id}:{self.run_name}"
 
-    def retry(self, due_at: int) -> Execution:
-        """The same execution's next attempt."""
-        return replace(self, attempt=self.attempt + 1, due_at=due_at)
+    def retry(self, due_at: int, *, throttled: bool = False) -> Execution:
+        """The same execution's next attempt; `throttled` if this one was turned away.
+
+        The attempt goes up in either case, since the claim tells attempts apart by it.
+        """
+        return replace(
+            self, attempt=self.attempt + 1, due_at=due_at, throttles=self.throttles + int(throttled)
+        )
 
     def encode(self) -> str:
         """The message body; `decode` is its inverse."""
@@ -67,6 +74,8 @@ class Execution:
         if self.trigger != SCHEDULE:
             body["trigger"] = self.trigger
             body["trigger_id"] = self.trigger_id
+        if self.throttles:
+            body["throttles"] = self.throttles
         return json.dumps(body, separators=(",", ":"))
 
     @classmethod
@@ -89,6 +98,7 @@ class Execution:
                 attempt=_whole(fields.get("attempt", 1)),
                 trigger=_text(fields.get("trigger", SCHEDULE)),
                 trigger_id=_text(fields.get("trigger_id", ""), allow_empty=True),
+                throttles=_whole(fields.get("throttles", 0)),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error

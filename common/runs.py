@@ -28,6 +28,8 @@ RETRYING = "retrying"
 SKIPPED = "skipped"
 
 RETENTION_S = 30 * 86_400
+# Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.
+THROTTLES_KEPT = 10
 
 # Why a run was skipped.
 DELETED_JOB = "deleted"
@@ -40,7 +42,11 @@ INVALID = "invalid"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one attempt ended. `permanent` alone decides whether another may follow."""
+    """How one attempt ended. `permanent` alone decides whether another may follow.
+
+    `retry_after_s` is the target's wish when; `throttled` says that the work was turned away before it began, so that
+    the attempt does not count.
+    """
 
     ok: bool
     permanent: bool = False
@@ -48,6 +54,8 @@ class Outcome:
     error: str = ""
     log_tail: str = ""
     request_id: str = ""
+    retry_after_s: float | None = None
+    throttled: bool = False
 
     def to_item(self) -> Item:
         texts = {
@@ -56,7 +64,12 @@ class Outcome:
             "log_tail": self.log_tail,
             "request_id": self.request_id,
         }
-        return {name: text for name, text in texts.items() if text}
+        item: Item = {name: text for name, text in texts.items() if text}
+        if self.retry_after_s is not None:
+            item["retry_after_s"] = self.retry_after_s
+        if self.throttled:
+            item["throttled"] = True
+        return item
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +132,19 @@ class Runs:
             "outcome": "succeeded" if outcome.ok else "failed",
             **outcome.to_item(),
         }
-        words = (
-            "SET #status = :status, #finished_at = :finished, #duration_s = :duration,"
-            " #attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
-        )
+        words = "SET #status = :status, #finished_at = :finished, #duration_s = :duration"
         values: Item = {
             ":status": status,
             ":finished": finished_at,
             ":duration": max(0.0, finished_at - claim.started_at),
-            ":none": [],
-            ":attempts": [attempt],
         }
+        throttles = claim.execution.throttles + int(outcome.throttled)
+        if not outcome.throttled or throttles <= THROTTLES_KEPT:
+            words += ", #attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
+            values |= {":none": [], ":attempts": [attempt]}
+        if outcome.throttled:
+            words += ", #throttles = :throttles"
+            values[":throttles"] = throttles
         if retry_at is not None:
             words += ", #next_attempt_at = :next"
             values[":next"] = retry_at

@@ -128,7 +128,8 @@ class Executor:
         if _is_mine(claim, record):
             if record["status"] == RETRYING:
                 # The earlier delivery died between recording and enqueuing the next attempt.
-                self.queue.send([claim.execution.retry(record["next_attempt_at"])])
+                throttled = record.get("throttles", 0) > claim.execution.throttles
+                self.queue.send([claim.execution.retry(record["next_attempt_at"], throttled=throttled)])
                 return Report("retrying", claim.execution, detail="next attempt enqueued again")
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
                 raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
@@ -137,12 +138,12 @@ class Executor:
     def _record(self, job: Job, claim: Claim, outcome: Outcome, lateness_s: float) -> Report:
         finished_at = self.clock.now()
         next_at = None
-        if not outcome.ok and not outcome.permanent:
-            next_at = retry_at(job.retry, claim.execution, claim.execution.fire_at, finished_at)
+        if not outcome.ok:
+            next_at = retry_at(job.retry, claim.execution, outcome, claim.execution.fire_at, finished_at)
         if not self.runs.finish(claim, outcome, finished_at, next_at):
             return Report("duplicate", claim.execution, detail="its lease had ended and another took it over")
         if next_at is not None:
-            self.queue.send([claim.execution.retry(next_at)])
+            self.queue.send([claim.execution.retry(next_at, throttled=outcome.throttled)])
             return Report("retrying", claim.execution, lateness_s, outcome.error_type)
         return Report(
             "succeeded" if outcome.ok else "failed", claim.execution, lateness_s, outcome.error_type

@@ -6,25 +6,46 @@ import hashlib
 
 from common.execution import Execution
 from common.job import Retry
+from common.runs import Outcome
+
+# A tenant's own curve may be as short as a second; what is already overloaded is not asked that often.
+_THROTTLED_FACTOR = 2.0
+_THROTTLED_CAP_S = 60
 
 
-def retry_at(policy: Retry, execution: Execution, first_due_at: float, now: float) -> int | None:
+def retry_at(
+    policy: Retry, execution: Execution, outcome: Outcome, first_due_at: float, now: float
+) -> int | None:
     """The second at which the attempt after this one is due, or None if there is to be none.
 
-    base · factor^(attempt-1), at most cap, of which a part between a half and the whole is waited ("equal jitter"), so
-    that what failed together does not come back together. The part is derived from the execution: planned twice, it is
-    the same. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+    base · factor^(n-1), at most cap, of which a part between a half and the whole is waited ("equal jitter"), so that
+    what failed together does not come back together. The part is derived from the execution: planned twice, it is the
+    same. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+
+    A throttled attempt is none of the policy's `max_attempts`; it has a curve of its own. A target's wish
+    (`retry_after_s`) takes the place of the curve, and is a least wait where the attempt was throttled. Nothing reaches
+    beyond the policy's age: then there is no further attempt, rather than one sooner than the target asked for.
     """
-    if execution.attempt >= policy.max_attempts:
+    if outcome.permanent:
         return None
-    wait_s = float(policy.cap_s)
+    if not outcome.throttled and execution.attempt - execution.throttles >= policy.max_attempts:
+        return None
+    wait_s = _curve_s(policy, execution, outcome.throttled) * (0.5 + 0.5 * _fraction(execution))
+    if outcome.retry_after_s is not None:
+        wait_s = max(outcome.retry_after_s, wait_s if outcome.throttled else 0.0)
+    if not now + wait_s <= first_due_at + policy.max_age_s:
+        return None
+    return int(now + wait_s) + 1
+
+
+def _curve_s(policy: Retry, execution: Execution, throttled: bool) -> float:
+    if throttled:
+        failures, factor = execution.throttles, max(policy.factor, _THROTTLED_FACTOR)
+        cap_s = max(policy.cap_s, _THROTTLED_CAP_S)
+    else:
+        failures, factor, cap_s = execution.attempt - execution.throttles - 1, policy.factor, policy.cap_s
     # The exponent grows past what a float holds long after the cap is reached.
-    if execution.attempt <= 64:
-        wait_s = min(wait_s, policy.base_s * policy.factor ** (execution.attempt - 1))
-    at = now + wait_s * (0.5 + 0.5 * _fraction(execution))
-    if at > first_due_at + policy.max_age_s:
-        return None
-    return int(at) + 1
+    return min(float(cap_s), policy.base_s * factor ** min(failures, 64))
 
 
 def _fraction(execution: Execution) -> float:

@@ -1,0 +1,140 @@
+"""Throttled and told when to come back: what does not use up attempts, and what waits how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from common.execution import Execution
+from common.job import Retry
+from common.runs import THROTTLES_KEPT, Outcome
+from executor.pipeline import Message
+from executor.retry import retry_at
+from tests.worlds import World, at, job
+
+THROTTLED = Outcome(ok=False, throttled=True, error_type="TooManyRequestsException", error="slow down")
+FAILED = Outcome(ok=False, error_type="Boom")
+OK = Outcome(ok=True)
+FIRE_AT = "2026-11-21T03:15:00Z"
+
+
+def answers(*outcomes: Outcome) -> Callable[[Mapping[str, Any]], Outcome]:
+    """One after the other, the last one again and again."""
+    left = list(outcomes)
+    return lambda event: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_throttled_attempts_use_up_none_of_the_policys(w: World) -> None:
+    w.target.answer = answers(*[THROTTLED] * 5, FAILED, THROTTLED, OK)
+    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 1}))
+    w.run_until("2026-11-21T04:15:00Z")
+    (run,) = w.run_items("alice", "once")
+    assert (run["status"], run["attempt"], run["throttles"]) == ("succeeded", 8, 6)
+    assert [attempt.get("throttled", False) for attempt in run["attempts"]] == [True] * 5 + [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_attempts_are_used_up_as_ever_between_throttles(w: World) -> None:
+    w.target.answer = answers(THROTTLED, FAILED, THROTTLED, FAILED, OK)
+    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 1}))
+    w.run_until("2026-11-21T04:15:00Z")
+    assert w.statuses("alice", "once") == ["failed"]
+    assert len(w.target.calls) == 4
+
+
+def test_throttled_for_ever_the_run_fails_at_its_age_and_its_record_stays_small(w: World) -> None:
+    w.target.answer = answers(THROTTLED)
+    retry = {"max_attempts": 1, "base_s": 1, "factor": 1, "cap_s": 1, "max_age_s": 3_600}
+    w.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
+    w.run_until("2026-11-21T05:15:00Z")
+    (run,) = w.run_items("alice", "once")
+    assert (run["status"], len(run["attempts"])) == ("failed", THROTTLES_KEPT)
+    assert run["throttles"] == len(w.target.calls)
+    assert 60 < len(w.target.calls) < 140, "half a minute to a minute apart, whatever the tenant's curve"
+    assert w.target.calls[-1][0] <= at(FIRE_AT) + 3_600
+    assert run["failed_tenant"] == "alice"
+
+
+def test_a_duplicate_of_a_throttled_message_calls_nothing(w: World) -> None:
+    w.target.answer = answers(THROTTLED, OK)
+    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 10}))
+    w.run_until(FIRE_AT)
+    first, second = w.sqs.bodies
+    assert w.executor.execute(Message("another", first)).result == "duplicate"
+    w.run_until("2026-11-21T03:20:00Z")
+    assert w.executor.execute(Message("yet-another", second)).result == "duplicate"
+    assert (w.statuses("alice", "once"), len(w.target.calls)) == (["succeeded"], 2)
+
+
+def test_killed_before_the_throttled_message_went_out_the_count_is_kept(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w.target.answer = answers(THROTTLED, FAILED, OK)
+    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 10}))
+
+    def killed(*args: object, **kwargs: object) -> dict[str, object]:
+        raise SystemError("killed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(w.sqs, "send_message_batch", killed)
+        w.run_until(FIRE_AT)
+    assert w.statuses("alice", "once") == ["retrying"]
+    w.run_until("2026-11-21T04:00:00Z")
+    (run,) = w.run_items("alice", "once")
+    assert (run["status"], run["attempt"], run["throttles"]) == ("succeeded", 3, 1)
+
+
+def test_a_target_that_says_when_is_asked_then_and_not_sooner(w: World) -> None:
+    w.target.answer = answers(Outcome(ok=False, error_type="RetryLater", retry_after_s=1_800), OK)
+    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 1}))
+    w.run_until("2026-11-21T04:00:00Z")
+    first, second = (called_at for called_at, _ in w.target.calls)
+    assert 1_800 <= second - first <= 1_802
+    assert w.statuses("alice", "once") == ["succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempt", "throttles", "wait"),
+    [
+        (FAILED, 1, 0, (50, 101)),
+        (FAILED, 2, 0, (100, 201)),
+        (FAILED, 3, 0, None),
+        (FAILED, 3, 1, (100, 201)),
+        (FAILED, 100, 97, None),
+        (FAILED, 100, 99, (50, 101)),
+        (THROTTLED, 1, 0, (50, 101)),
+        (THROTTLED, 3, 2, (200, 401)),
+        (THROTTLED, 3, 0, (50, 101)),
+        (THROTTLED, 10**6, 10**6 - 1, (450, 901)),
+        (Outcome(ok=False, retry_after_s=0), 1, 0, (0, 1)),
+        (Outcome(ok=False, retry_after_s=7.5), 1, 0, (7, 8)),
+        (Outcome(ok=False, retry_after_s=7.5), 3, 0, None),
+        (Outcome(ok=False, retry_after_s=3_600), 1, 0, (3_600, 3_601)),
+        (Outcome(ok=False, retry_after_s=10_001), 1, 0, None),
+        (Outcome(ok=False, retry_after_s=float("inf")), 1, 0, None),
+        (Outcome(ok=False, throttled=True, retry_after_s=0), 1, 0, (50, 101)),
+        (Outcome(ok=False, throttled=True, retry_after_s=500), 1, 0, (500, 501)),
+        (Outcome(ok=False, permanent=True, retry_after_s=1), 1, 0, None),
+    ],
+)
+def test_the_wait(outcome: Outcome, attempt: int, throttles: int, wait: tuple[int, int] | None) -> None:
+    policy = Retry(max_attempts=3, base_s=100, factor=2, cap_s=900, max_age_s=10_000)
+    execution = Execution("alice", "once", 0, 0, 1, attempt=attempt, throttles=throttles)
+    next_at = retry_at(policy, execution, outcome, 0, 0)
+    if wait is None:
+        assert next_at is None
+    else:
+        assert next_at is not None
+        assert wait[0] <= next_at <= wait[1]
+
+
+def test_a_throttled_message_reads_back() -> None:
+    execution = Execution("alice", "once", 0, 0, 1).retry(60, throttled=True)
+    assert (execution.attempt, execution.throttles) == (2, 1)
+    assert Execution.decode(execution.encode()) == execution
+    assert "throttles" not in Execution("alice", "once", 0, 0, 1).retry(60).encode()
