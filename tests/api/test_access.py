@@ -8,7 +8,8 @@ import pytest
 
 from common.errors import Busy
 from common.registry import Registry
-from common.tenants import Tenants
+from common.tables import Table
+from common.tenants import Tenants, is_well_formed
 from tests.api.calls import Caller, Office
 from tests.worlds import job
 
@@ -78,3 +79,16 @@ def test_a_failure_inside_tells_nothing_of_it(office: Office, monkeypatch: pytes
     refused = office.alice("GET", "/v1/jobs/report")
     assert (refused.status, refused.problem) == (500, "internal")
     assert "secret" not in refused.text
+
+
+def test_what_cannot_be_a_key_costs_no_read(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = office.new_key("alice")
+
+    def read(*_: Any) -> None:
+        raise AssertionError("the table was read")
+
+    monkeypatch.setattr(Table, "get", read)
+    swapped = "0" if key[9] != "0" else "1"
+    for wrong in (key[:9] + swapped + key[10:], key[:-1], key + "0", key.upper(), "", "m8_", "m9_" + key[3:]):
+        assert Caller(wrong)("GET", "/v1/tenant").status == 401
+    assert is_well_formed(key)

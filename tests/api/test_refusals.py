@@ -288,3 +288,10 @@ def test_kinds_of_problems_have_names_of_their_own() -> None:
 
 def test_json_that_means_one_thing_is_read() -> None:
     assert read_json('{"a": [1, 2.5, -0, "é", null]}'.encode()) == {"a": [1, 2.5, 0, "é", None]}
+
+
+def test_an_id_in_the_body_is_that_of_the_path(settled: Office) -> None:
+    before = settled.stored()
+    refused = settled.alice("PUT", "/v1/jobs/report", {"job_id": "other", **job(cron="0 3 * * *")})
+    assert (refused.status, refused.json["errors"][0]["field"]) == (400, "job_id")
+    assert settled.stored() == before

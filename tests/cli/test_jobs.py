@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
+from cli import jobs
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 
@@ -132,8 +135,6 @@ def test_refusals_have_words_and_codes(desk: Desk, words: tuple[str, ...], code:
 
 
 def test_an_api_that_cannot_be_reached(desk: Desk) -> None:
-    import httpx
-
     desk.transport.failures = [httpx.ConnectError("connection refused")] * 4
     told = desk("jobs", "list")
     assert (told.code, "connection refused" in told.err) == (6, True)
@@ -155,3 +156,15 @@ def test_profiles(desk: Desk, tmp_path: Path) -> None:
     assert desk("--profile", "bad", "jobs", "list").code == 2
     settings.write_text("[profiles")
     assert desk("jobs", "list").code == 2
+
+
+def test_what_changed_while_the_editor_was_open_is_kept(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+
+    def slowly(definition: dict[str, Any]) -> dict[str, Any]:
+        desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 4 * * *"))
+        return definition | {"name": "Report"}
+
+    monkeypatch.setattr(jobs, "edited_in_editor", slowly)
+    assert desk("jobs", "edit", "report").code == 4
+    assert desk.office.alice("GET", "/v1/jobs/report").json["schedule"] == {"cron": "0 4 * * *"}
