@@ -191,7 +191,8 @@ class _losing:
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        response: Mapping[str, Any] = getattr(error, "response", {})
+        # botocore gives its errors of the connection a response too, which is None
+        response: Mapping[str, Any] = getattr(error, "response", None) or {}
         if response.get("Error", {}).get("Code") == "ConditionalCheckFailedException":
             raise ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None) from error
 
