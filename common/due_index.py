@@ -34,10 +34,18 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """All before `planned_until` is handed over; planning may have begun for anything before `planning_until`."""
+    """All before `planned_until` is handed over; planning may have begun for anything before `planning_until`.
+
+    Where the two differ, the window between them is open: a tick announced it at `decided_at`, and has not finished it.
+    """
 
     planned_until: int
     planning_until: int
+    decided_at: float
+
+    @property
+    def is_open(self) -> bool:
+        return self.planned_until < self.planning_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +75,7 @@ class DueIndex:
 
     def mark(self) -> Mark | None:
         item = self._table.get(keys.MARK)
-        return Mark(item["planned_until"], item["planning_until"]) if item else None
+        return _mark(item) if item else None
 
     def ensure_mark(self, now: float) -> Mark:
         """The mark; a new deployment's begins at what a tick could plan now, and registrations plan up to there."""
@@ -83,26 +91,37 @@ class DueIndex:
         assert mark is not None
         return mark
 
-    def begin_planning(self, end: int) -> None:
-        """Announce that a tick plans up to `end`, before it reads the first entry.
+    def begin_planning(self, mark: Mark, end: int, now: float) -> Mark:
+        """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the mark as it is.
 
         A registration that commits too late for the tick to see it therefore sees the announcement, and hands its
         executions over by itself: whichever of the two strongly consistent reads comes later sees the other's write.
+
+        A window is announced once, with the instant that parts what is late from what was missed: whoever finishes it,
+        however much later, plans the same. So what is under way, or announced by another tick meanwhile, comes first.
         """
-        self._move("planning_until", end)
+        if mark.is_open:
+            return mark
+        words = "SET #planning_until = :end, #decided_at = :now"
+        unmoved = Condition(
+            "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
+        )
+        try:
+            announced = self._table.update(keys.MARK, Condition(words, {":end": end, ":now": now}), unmoved)
+        except ConditionFailed as moved:
+            assert moved.existing
+            announced = moved.existing
+        return _mark(announced)
 
-    def finish_planning(self, end: int) -> None:
-        """Everything before `end` is durably handed over."""
-        self._move("planned_until", end)
-
-    def _move(self, attribute: str, end: int) -> None:
-        # another tick was further already; a mark never moves back
-        with suppress(ConditionFailed):
-            self._table.update(
-                keys.MARK,
-                Condition(f"SET #{attribute} = :end", {":end": end}),
-                Condition(f"attribute_exists(pk) AND #{attribute} < :end", {":end": end}),
-            )
+    def finish_planning(self, end: int) -> Mark:
+        """Everything before `end` is durably handed over. Returns the mark as it is."""
+        words = Condition("SET #planned_until = :end", {":end": end})
+        try:
+            moved = self._table.update(keys.MARK, words, Condition("#planned_until < :end", {":end": end}))
+        except ConditionFailed as further:  # another tick was; the mark never moves back
+            assert further.existing
+            moved = further.existing
+        return _mark(moved)
 
     # Reading what is due
 
@@ -169,10 +188,10 @@ class DueIndex:
 
     # Registrations whose hand-over is unconfirmed
 
-    def put_pending(self, tx: Transaction, entry: DueEntry) -> keys.Key:
-        key = keys.pending(entry.tenant, entry.job_id, entry.schedule_revision)
+    def put_pending(self, tx: Transaction, entry: DueEntry, revision: int) -> Pending:
+        key = keys.pending(entry.tenant, entry.job_id, revision)
         tx.put(self._table, {**key, "entry": entry.encode()})
-        return key
+        return Pending(key, entry)
 
     def pending(self) -> Iterator[Pending | BadEntry]:
         for partition in keys.pending_partitions():
@@ -182,9 +201,13 @@ class DueIndex:
                 yield entry if isinstance(entry, BadEntry) else Pending(key, entry)
 
     def confirm(self, pending: Pending) -> None:
-        """Its executions are handed over. A newer registration of the same job under the same key stays."""
-        with suppress(ConditionFailed):
-            self._table.delete(pending.key, Condition("#entry = :entry", {":entry": pending.entry.encode()}))
+        """Its executions are handed over. Each registration has an entry of its own, so no other's is touched."""
+        self._table.delete(pending.key)
+
+
+def _mark(item: Item) -> Mark:
+    # a mark of a version that stored no instant: what it has open was decided when it began
+    return Mark(item["planned_until"], item["planning_until"], item.get("decided_at", item["planned_until"]))
 
 
 def _readable(item: Item) -> DueEntry | BadEntry:

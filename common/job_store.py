@@ -20,7 +20,7 @@ from common.errors import Busy, NotFound, RevisionMismatch
 from common.executions_queue import ExecutionsQueue
 from common.groups import group_key
 from common.job import ACTIVE, DELETED, PAUSED, Job
-from common.planning import DueEntry, plan
+from common.planning import DueEntry, plan, plan_registered
 from common.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
 from common.window import MAX_DELAY_S
 
@@ -136,7 +136,7 @@ class JobStore:
         if not _starts_anew(old, new) or not _fires_soon(entry, now):
             tx.commit()
             return new
-        pending = Pending(self.index.put_pending(tx, entry), entry)
+        pending = self.index.put_pending(tx, entry, new.revision)
         tx.commit()
         self._hand_over(pending)
         return new
@@ -154,10 +154,10 @@ class JobStore:
         Once committed the registration stands. If this fails, the pending entry stays, and the next tick does it.
         """
         try:
-            now = self.clock.now()
-            mark = self.index.ensure_mark(now)
-            self.queue.send(plan(pending.entry, 0, mark.planning_until, now).executions)
-            self.index.confirm(pending)
+            mark = self.index.ensure_mark(self.clock.now())
+            _, refused = self.queue.send(plan_registered(pending.entry, mark.planning_until))
+            if not refused:  # else the next tick records why
+                self.index.confirm(pending)
         except Exception:  # noqa: BLE001  the pending entry holds what is left to do
             _log.exception(
                 "hand-over left to the next tick: %s/%s", pending.entry.tenant, pending.entry.job_id
@@ -199,7 +199,7 @@ def check_revision(job: Job | None, job_id: str, expected_revision: int | None) 
 
 def _unchanged(old: Job | None) -> Condition:
     if old is None:
-        return Condition("attribute_notexists(pk)", {})
+        return Condition("attribute_not_exists(pk)", {})
     return Condition("#revision = :old", {":old": old.revision})
 
 

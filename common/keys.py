@@ -6,9 +6,11 @@
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
 | due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
-| due     | PENDING#0…7                  | tenant#job_id#schedule_revision | registered, its hand-over unconfirmed  |
+| due     | PENDING#0…7                  | tenant#job_id#revision          | registered, its hand-over unconfirmed  |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
+| runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
+| jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
 | tenants | tenant                       | TENANT                          | the tenant                             |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
@@ -78,8 +80,9 @@ def group_and_shard(directory_sk: str) -> tuple[str, int]:
     return group, int(shard)
 
 
-def pending(tenant: str, job_id: str, schedule_revision: int) -> Key:
-    return {"pk": f"PENDING#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{schedule_revision}"}
+def pending(tenant: str, job_id: str, revision: int) -> Key:
+    """By revision, so that no later change of the job takes the place of what an earlier one left to do."""
+    return {"pk": f"PENDING#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{revision}"}
 
 
 def pending_partitions() -> list[str]:
@@ -93,6 +96,14 @@ def run(tenant: str, job_id: str, run_name: str) -> Key:
 
 def runs_of_job(tenant: str, job_id: str) -> str:
     return f"{tenant}#{job_id}"
+
+
+def overlap_lock(tenant: str, job_id: str) -> Key:
+    return {"pk": f"{tenant}#{job_id}#lock", "sk": "LOCK"}
+
+
+def backfill(tenant: str, job_id: str, backfill_id: str) -> Key:
+    return {"pk": tenant, "sk": f"BACKFILL#{job_id}#{backfill_id}"}
 
 
 def tenant(tenant_id: str) -> Key:

@@ -91,6 +91,14 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
     return Plan([_execution(entry, fire_at) for fire_at in run], _missed(entry, skipped))
 
 
+def plan_registered(entry: DueEntry, until: int) -> list[Execution]:
+    """What a registration has to hand over by itself: all from when it takes effect to the end of what is announced.
+
+    None of it counts as missed, however late that happens: whoever finishes a cut-off registration plans the same.
+    """
+    return plan(entry, 0, until, now=entry.effective_at).executions
+
+
 def _caught_up(catch_up: CatchUp) -> int:
     """How many of the newest missed fire times still run."""
     return {"none": 0, "latest": 1, "all": CATCH_UP_LIMIT}[catch_up]

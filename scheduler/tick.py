@@ -1,5 +1,7 @@
 """One tick: plan [mark, end of the next whole ten minutes) and hand every execution to the queue.
 
+A window that was announced and never finished is planned first, and as it was decided then.
+
 The order of the steps is what makes it safe to cut it off anywhere, or to run it twice at once: announce, read, hand
 over, and only then move the mark. What is sent again by the next tick has the same execution id, and is run once.
 """
@@ -10,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from common.clock import Clock
-from common.due_index import BadEntry, DueIndex, Shard
+from common.due_index import BadEntry, DueIndex, Mark, Shard
 from common.execution import Execution
 from common.executions_queue import ExecutionsQueue
 from common.groups import group_can_fire
-from common.planning import DueEntry, plan
+from common.planning import DueEntry, plan, plan_registered
 from common.runs import INVALID, Runs
 from common.window import planning_end
 
@@ -53,29 +55,42 @@ class Scheduler:
         """
         now = self.clock.now()
         mark = self.index.ensure_mark(now)
-        summary = Summary(now=now, start=mark.planned_until, end=max(mark.planned_until, planning_end(now)))
-        self._finish_registrations(summary)
-        if summary.end > summary.start:
-            self._plan_window(summary)
+        summary = Summary(now=now, start=mark.planned_until, end=mark.planned_until)
+        mark = self._finish_registrations(mark, summary)
+        end = planning_end(now)
+        while mark.is_open or mark.planned_until < end:
+            mark = self.index.begin_planning(mark, end, now)
+            if mark.is_open:
+                mark = self._plan_window(mark, summary)
+        summary.end = mark.planned_until
         return summary
 
-    def _plan_window(self, summary: Summary) -> None:
-        self.index.begin_planning(summary.end)
+    def _plan_window(self, window: Mark, summary: Summary) -> Mark:
         empty: list[Shard] = []
-        self._hand_over(self._executions(summary, empty), summary)
-        self.index.finish_planning(summary.end)
+        self._hand_over(self._executions(window, summary, empty), summary)
+        mark = self.index.finish_planning(window.planning_until)
         for shard in empty:
             self.index.drop_empty(shard)
+        return mark
 
-    def _finish_registrations(self, summary: Summary) -> None:
-        """Hand over what a registration committed and then, cut off, did not hand over itself."""
-        for pending in self.index.pending():
+    def _finish_registrations(self, mark: Mark, summary: Summary) -> Mark:
+        """Hand over what a registration committed and then, cut off, did not hand over itself.
+
+        Before any window is announced, so that what is left of a registration is never older than what is announced.
+        """
+        pendings = list(self.index.pending())
+        if not pendings:
+            return mark
+        # Read after them: it holds whatever was announced before one of them was committed.
+        mark = self.index.ensure_mark(summary.now)
+        for pending in pendings:
             if isinstance(pending, BadEntry):
-                self._bad(pending, summary)
+                self._bad(pending, mark, summary)
                 continue
             summary.pending += 1
-            self._hand_over(iter(self._planned(pending.entry, 0, summary.start, summary)), summary)
+            self._hand_over(iter(self._registered(pending.entry, mark, summary)), summary)
             self.index.confirm(pending)
+        return mark
 
     def _hand_over(self, executions: Iterator[Execution], summary: Summary) -> None:
         planned, refused = self.queue.send(executions)
@@ -84,39 +99,52 @@ class Scheduler:
         for refusal in refused:
             self.runs.skip(refusal.execution, INVALID, f"refused by SQS: {refusal.reason}", summary.now)
 
-    def _executions(self, summary: Summary, empty: list[Shard]) -> Iterator[Execution]:
-        for shard in self._due_shards(summary, empty):
+    def _executions(self, window: Mark, summary: Summary, empty: list[Shard]) -> Iterator[Execution]:
+        for shard in self._due_shards(window, summary, empty):
             summary.shards_due += 1
             for entry in self.index.entries(shard):
                 summary.entries_read += 1
                 if isinstance(entry, BadEntry):
-                    self._bad(entry, summary)
+                    self._bad(entry, window, summary)
                 else:
-                    yield from self._planned(entry, summary.start, summary.end, summary)
+                    yield from self._planned(entry, window, summary)
 
-    def _due_shards(self, summary: Summary, empty: list[Shard]) -> Iterator[Shard]:
+    def _due_shards(self, window: Mark, summary: Summary, empty: list[Shard]) -> Iterator[Shard]:
+        start, end = window.planned_until, window.planning_until
         for shard in self.index.recurring_shards():
             summary.groups_known += 1
             if shard.jobs <= 0:
                 empty.append(shard)
-            elif group_can_fire(shard.group, summary.start, summary.end):
+            elif group_can_fire(shard.group, start, end):
                 yield shard
-        yield from self.index.one_off_shards(summary.start, summary.end)
+        yield from self.index.one_off_shards(start, end)
 
-    def _planned(self, entry: DueEntry, start: int, end: int, summary: Summary) -> list[Execution]:
+    def _planned(self, entry: DueEntry, window: Mark, summary: Summary) -> list[Execution]:
         """One entry's executions. Whatever is wrong with it, the others are planned all the same."""
         try:
-            planned = plan(entry, start, end, summary.now)
+            planned = plan(entry, window.planned_until, window.planning_until, window.decided_at)
         except Exception as error:  # noqa: BLE001
-            self._bad(BadEntry(entry.tenant, entry.job_id, f"cannot be planned: {error!r}"), summary)
+            self._bad(_unplannable(entry, error), window, summary)
             return []
         if planned.missed:
             summary.missed += planned.missed.count
             self.runs.record_missed(planned.missed, summary.now)
         return planned.executions
 
-    def _bad(self, entry: BadEntry, summary: Summary) -> None:
+    def _registered(self, entry: DueEntry, mark: Mark, summary: Summary) -> list[Execution]:
+        try:
+            return plan_registered(entry, mark.planning_until)
+        except Exception as error:  # noqa: BLE001
+            self._bad(_unplannable(entry, error), mark, summary)
+            return []
+
+    def _bad(self, entry: BadEntry, window: Mark, summary: Summary) -> None:
         """Recorded where its tenant looks, under the start of the window that could not be planned for it."""
         summary.bad.append(entry)
-        execution = Execution(entry.tenant, entry.job_id, summary.start, summary.start, schedule_revision=0)
+        start = window.planned_until
+        execution = Execution(entry.tenant, entry.job_id, start, start, schedule_revision=0)
         self.runs.skip(execution, INVALID, entry.problem, summary.now)
+
+
+def _unplannable(entry: DueEntry, error: Exception) -> BadEntry:
+    return BadEntry(entry.tenant, entry.job_id, f"cannot be planned: {error!r}")
