@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
@@ -11,16 +12,36 @@ from urllib.parse import unquote
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from api import jobs, runs, tenant
+from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
 from api.routing import Reply, Route
 from api.services import Services
 from common import telemetry
 from common.errors import Forbidden, InvalidInput, shown
+from common.tenants import Credential
 
-ROUTES: tuple[Route, ...] = jobs.ROUTES + runs.ROUTES + tenant.ROUTES
 
+def openapi(services: Services, request: Request) -> Reply:
+    """GET /v1/openapi.json"""
+    return Reply(_document())
+
+
+ROUTES: tuple[Route, ...] = (
+    *jobs.ROUTES,
+    *runs.ROUTES,
+    *tenant.ROUTES,
+    Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
+)
+
+# Who asks for what everybody may see. It can be no tenant's id.
+_NOBODY = Credential(tenant="", role="read", key_id="")
 _PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+@cache
+def _document() -> dict[str, Any]:
+    return document(ROUTES)
 
 
 def build(services: Services) -> APIGatewayHttpResolver:
@@ -45,7 +66,7 @@ def _endpoint(app: APIGatewayHttpResolver, services: Services, route: Route) -> 
             return _problem(error, request_id)
 
     # Powertools tells routes apart in its warnings by their functions' names.
-    answer.__name__ = f"{route.method}_{route.path}"
+    answer.__name__ = route.name
     return answer
 
 
@@ -54,9 +75,11 @@ def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path
     event = app.current_event
     headers = {name.lower(): value for name, value in (event.raw_event.get("headers") or {}).items()}
     now = services.clock.now()
-    credential = services.tenants.authenticate(bearer(headers), now)
-    if not credential.may(route.role):
-        raise Forbidden(credential.role, route.role)
+    credential = _NOBODY
+    if route.role is not None:
+        credential = services.tenants.authenticate(bearer(headers), now)
+        if not credential.may(route.role):
+            raise Forbidden(credential.role, route.role)
     query = event.raw_event.get("queryStringParameters") or {}
     known = [parameter.name for parameter in route.query]
     if unknown := sorted(set(query) - set(known)):

@@ -150,23 +150,30 @@ _COUNT = Query(
 )
 
 ROUTES = (
+    Route("GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR)),
     Route(
-        "POST", "/v1/jobs", create, "write", "Create a job", "Job", HTTPStatus.CREATED, takes="NewJob"
+        "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
+        HTTPStatus.CREATED, takes="NewJob",
     ),
-    Route("GET", "/v1/jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR)),
-    Route("GET", "/v1/jobs/{job_id}", get, "read", "Get a job", "Job"),
+    Route("GET", "/v1/jobs/{job_id}", "get_job", get, "read", "Get a job", "Job"),
     Route(
-        "PUT", "/v1/jobs/{job_id}", put, "write", "Create or replace a job", "Job",
-        takes="NewJob", if_match=True,
+        "PUT", "/v1/jobs/{job_id}", "put_job", put, "write", "Create or replace a job", "Job",
+        also=HTTPStatus.CREATED, takes="NewJob", if_match=True,
     ),
     Route(
-        "DELETE", "/v1/jobs/{job_id}", delete, "write", "Delete a job", "",
+        "DELETE", "/v1/jobs/{job_id}", "delete_job", delete, "write", "Delete a job", "",
         HTTPStatus.NO_CONTENT, if_match=True,
     ),
     Route(
-        "POST", "/v1/jobs/{job_id}/pause", pause, "write", "Pause a job", "Job",
-        takes="Pause", if_match=True,
+        "POST", "/v1/jobs/{job_id}/pause", "pause_job", pause, "write", "Pause a job", "Job",
+        takes="Pause", body_optional=True, if_match=True,
     ),
-    Route("POST", "/v1/jobs/{job_id}/resume", resume, "write", "Resume a job", "Job", if_match=True),
-    Route("GET", "/v1/jobs/{job_id}/next", next_fires, "read", "When a job fires next", "Fires", query=(_COUNT,)),
+    Route(
+        "POST", "/v1/jobs/{job_id}/resume", "resume_job", resume, "write", "Resume a job", "Job",
+        if_match=True,
+    ),
+    Route(
+        "GET", "/v1/jobs/{job_id}/next", "next_fires", next_fires, "read", "When a job fires next", "Fires",
+        query=(_COUNT,),
+    ),
 )  # fmt: skip

@@ -37,16 +37,22 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path, for those whose role is at least `role`. `takes` and `gives` name shapes."""
+    """One method of one path, for those whose role is at least `role` (None: for everybody).
+
+    `takes` and `gives` name shapes of `api/shapes.py`; `also` is another status of a success.
+    """
 
     method: str
     path: str
+    name: str
     answer: Callable[[Services, Request], Reply]
-    role: Role
+    role: Role | None
     summary: str
     gives: str
     status: HTTPStatus = HTTPStatus.OK
+    also: HTTPStatus | None = None
     takes: str = ""
+    body_optional: bool = False
     query: tuple[Query, ...] = ()
     if_match: bool = False
     longest_body: int = LONGEST_BODY

@@ -39,8 +39,8 @@ def get(services: Services, request: Request) -> Reply:
 
 ROUTES = (
     Route(
-        "GET", "/v1/jobs/{job_id}/runs", of_job, "read", "A job's runs, newest first", "RunPage",
-        query=(LIMIT, CURSOR),
+        "GET", "/v1/jobs/{job_id}/runs", "list_runs_of_job", of_job, "read", "A job's runs, newest first",
+        "RunPage", query=(LIMIT, CURSOR),
     ),
-    Route("GET", "/v1/runs/{execution_id}", get, "read", "Get a run with its attempts", "Run"),
+    Route("GET", "/v1/runs/{execution_id}", "get_run", get, "read", "Get a run with its attempts", "Run"),
 )  # fmt: skip

@@ -21,4 +21,4 @@ def get(services: Services, request: Request) -> Reply:
     )
 
 
-ROUTES = (Route("GET", "/v1/tenant", get, "read", "Who you are", "Tenant"),)
+ROUTES = (Route("GET", "/v1/tenant", "get_tenant", get, "read", "Who you are", "Tenant"),)

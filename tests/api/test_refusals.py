@@ -13,57 +13,43 @@ from api.app import ROUTES
 from api.problems import KINDS
 from api.requests import read_json
 from tests.api.calls import Office, event, send
+from tests.api.walk import Call, calls_of_document
 from tests.worlds import ARN, job
 
-CALLS = [
-    ("POST", "/v1/jobs", job(cron="0 3 * * *")),
-    ("GET", "/v1/jobs", None),
-    ("GET", "/v1/jobs/report", None),
-    ("PUT", "/v1/jobs/report", job(cron="0 4 * * *")),
-    ("DELETE", "/v1/jobs/report", None),
-    ("POST", "/v1/jobs/report/pause", None),
-    ("POST", "/v1/jobs/report/resume", None),
-    ("GET", "/v1/jobs/report/next", None),
-    ("GET", "/v1/jobs/report/runs", None),
-    ("GET", "/v1/runs/alice:report:20261121T031300Z:1", None),
-    ("GET", "/v1/tenant", None),
-]
-WRITES = [call for call in CALLS if call[0] != "GET"]
+CALLS = list(calls_of_document())
+WRITES = [call for call in CALLS if call.role == "write"]
 
 
-def test_every_route_is_in_the_list() -> None:
-    assert len(CALLS) == len(ROUTES)
+def test_every_route_is_walked() -> None:
+    assert len(CALLS) == len([route for route in ROUTES if route.role]) >= 11
+    assert len(WRITES) >= 5
+    assert {call.role for call in CALLS} == {"read", "write"}
 
 
-@pytest.mark.parametrize(("method", "url", "body"), CALLS)
-def test_nobody_without_a_valid_key(settled: Office, method: str, url: str, body: Any) -> None:
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_nobody_without_a_valid_key(settled: Office, call: Call) -> None:
     before = settled.stored()
     for who, caller in settled.nobody.items():
-        refused = caller(method, url, body)
+        refused = caller(call.method, call.url, call.body)
         assert (refused.status, refused.problem) == (401, "unauthenticated"), who
         assert refused.headers["www-authenticate"].startswith("Bearer")
     assert settled.stored() == before
 
 
-@pytest.mark.parametrize(("method", "url", "body"), WRITES)
-def test_a_read_key_may_not_write(settled: Office, method: str, url: str, body: Any) -> None:
+@pytest.mark.parametrize("call", WRITES, ids=str)
+def test_a_read_key_may_not_write(settled: Office, call: Call) -> None:
     before = settled.stored()
-    refused = settled.alice_reads(method, url, body)
+    refused = settled.alice_reads(call.method, call.url, call.body)
     assert (refused.status, refused.problem) == (403, "forbidden")
     assert "'write'" in refused.json["detail"]
     assert settled.stored() == before
 
 
-@pytest.mark.parametrize(
-    ("method", "url", "body"),
-    [call for call in CALLS if "report" in call[1] and call[0] != "PUT"],
-)
-def test_what_is_anothers_does_not_exist(settled: Office, method: str, url: str, body: Any) -> None:
+@pytest.mark.parametrize("call", [call for call in CALLS if call.names and call.method != "PUT"], ids=str)
+def test_what_is_anothers_does_not_exist(settled: Office, call: Call) -> None:
     before = settled.stored()
-    foreign, none = (
-        settled.bob(method, url, body),
-        settled.bob(method, url.replace("report", "nothing"), body),
-    )
+    foreign = settled.bob(call.method, call.url, call.body)
+    none = settled.bob(call.method, call.url.replace("report", "nothing"), call.body)
     assert (foreign.status, foreign.problem) == (404, "not-found")
     assert foreign.text == none.text.replace("nothing", "report")
     assert settled.stored() == before

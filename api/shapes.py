@@ -1,0 +1,182 @@
+"""The shapes that requests and answers have, for OpenAPI and the tests. Imported when the document is asked for.
+
+What a request's body must be is decided by `common/definition.py`; the answers are written by `api/views.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from common.definition import JOB_ID_CHARS, JobDefinition
+
+Instant = Annotated[
+    str,
+    Field(
+        description="RFC 3339, UTC.",
+        json_schema_extra={"format": "date-time"},
+        examples=["2026-11-21T03:18:00Z"],
+    ),
+]
+Seconds = Annotated[float, Field(description="Seconds.", ge=0)]
+JobId = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{JOB_ID_CHARS - 1}}}$"),
+    Field(examples=["nightly-report"]),
+]
+
+
+class NewJob(JobDefinition):
+    """A job as a client writes it, with an id of its own choice."""
+
+    model_config = ConfigDict(title="NewJob")
+
+    job_id: JobId | None = Field(default=None, description="Generated if left out.")
+
+
+class Pause(BaseModel):
+    """Why a job is paused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    note: Annotated[str, StringConstraints(max_length=500)] = ""
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+
+class Job(JobDefinition):
+    """A job with its definition, its state, and when it fires next."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    job_id: JobId
+    schedule_resolved: dict[str, Any] = Field(
+        description="What the schedule means: `H` resolved, the anchor set."
+    )
+    state: Literal["active", "paused"]
+    note: str
+    revision: int = Field(description="Moves with every change; also the ETag.")
+    schedule_revision: int = Field(description="Moves when the times change.")
+    created_at: Instant
+    updated_at: Instant
+    next_fire_at: Instant | None
+
+
+class JobPage(_Answer):
+    """Some jobs, in the order of their ids, and where the list goes on."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class Fire(_Answer):
+    """One coming fire time."""
+
+    fire_at: Instant
+    due_at: Instant = Field(description="When the target is really called: with the jitter.")
+    local: str = Field(description="On the schedule's own clock.")
+
+
+class Fires(_Answer):
+    """When a job fires next; empty while it is paused."""
+
+    job_id: JobId
+    state: Literal["active", "paused"]
+    timezone: str
+    fires: list[Fire]
+
+
+class Attempt(_Answer):
+    """One call of the target."""
+
+    attempt: int
+    started_at: Instant
+    outcome: Literal["running", "dispatched", "succeeded", "failed"]
+    finished_at: Instant | None = None
+    duration_s: Seconds | None = None
+    error_type: str | None = None
+    error: str | None = None
+    log_tail: str | None = None
+    request_id: str | None = Field(default=None, description="Of the call, as the target's logs show it.")
+
+
+class Run(_Answer):
+    """What became of one execution. Fields that say nothing are left out."""
+
+    execution_id: str = Field(examples=["alice:nightly-report:20261121T031800Z:1"])
+    job_id: JobId
+    status: Literal["running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    trigger: str
+    schedule_revision: int
+    fire_at: Instant
+    due_at: Instant
+    attempt: int | None = None
+    attempts: list[Attempt]
+    reason: str | None = Field(default=None, description="Why it was skipped.")
+    detail: str | None = None
+    started_at: Instant | None = None
+    finished_at: Instant | None = None
+    next_attempt_at: Instant | None = None
+    lateness_s: Seconds | None = None
+    duration_s: Seconds | None = None
+    error_type: str | None = None
+    error: str | None = None
+    skipped_count: int | None = Field(
+        default=None, description="How many fire times this one record stands for."
+    )
+    skipped_from_at: Instant | None = None
+
+
+class RunPage(_Answer):
+    """Some runs, newest first, and where the list goes on."""
+
+    runs: list[Run]
+    next_cursor: str | None
+
+
+class KeyInUse(_Answer):
+    """The key that asks."""
+
+    key_id: str
+    role: Literal["read", "write", "admin"]
+
+
+class Tenant(_Answer):
+    """Whose key it is."""
+
+    tenant_id: str
+    name: str
+    created_at: Instant
+    key: KeyInUse
+
+
+class FieldProblem(_Answer):
+    """One thing that is wrong."""
+
+    field: str
+    message: str
+    position: int | None = None
+    value: str | None = None
+    accepted: str | None = None
+
+
+class Problem(_Answer):
+    """A refusal: RFC 9457."""
+
+    type: str = Field(examples=["urn:minute8:problem:invalid-input"])
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    errors: list[FieldProblem] | None = None
+    current_revision: int | None = None
+
+
+# By the names that routes use.
+TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for shape in (NewJob, Pause)}
+GIVEN: dict[str, type[BaseModel]] = {
+    shape.__name__: shape for shape in (Job, JobPage, Fires, Run, RunPage, Tenant, Problem)
+}

@@ -1,0 +1,70 @@
+"""The OpenAPI document says what the API does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from api.app import ROUTES
+from api.openapi import document
+from api.routing import Route
+from api.shapes import GIVEN
+from tests.api.calls import Office, send
+from tests.api.walk import calls_of_document
+
+DOCUMENT = document(ROUTES)
+
+
+def test_it_is_served_to_everybody(office: Office) -> None:
+    served = send("GET", "/v1/openapi.json")
+    assert (served.status, served.json) == (200, DOCUMENT)
+    assert served.json["openapi"] == "3.1.0"
+
+
+def test_all_references_lead_somewhere() -> None:
+    def references(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+            return own.union(*map(references, value.values()))
+        return set().union(*map(references, value)) if isinstance(value, list) else set()
+
+    found = references(DOCUMENT)
+    assert len(found) > 15
+    assert found <= {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+
+
+def test_operations_have_names_and_declared_parameters() -> None:
+    operations = [
+        (path, operation) for path, methods in DOCUMENT["paths"].items() for operation in methods.values()
+    ]
+    assert len({operation["operationId"] for _, operation in operations}) == len(operations) == len(ROUTES)
+    for path, operation in operations:
+        declared = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
+        assert declared == set(re.findall(r"\{(\w+)\}", path))
+        assert operation["summary"]
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.gives in GIVEN], ids=lambda r: r.name)
+def test_answers_have_the_shape_that_is_promised(office: Office, route: Route) -> None:
+    office.alice("PUT", "/v1/jobs/report", {"schedule": {"every": 10}, "target": _TARGET})
+    office.world.run_until("2026-11-21T03:13:00Z")
+    call = next(c for c in calls_of_document() if (c.method, c.path) == (route.method, route.path))
+    answer = office.alice_admin(call.method, call.url, call.body)
+    assert answer.status in (route.status, route.also)
+    shape = GIVEN[route.gives]
+    shape.model_validate_json(answer.text)
+    assert answer.json.keys() <= shape.model_fields.keys()
+    for name, inner in (("jobs", "Job"), ("runs", "Run")):
+        for item in answer.json.get(name, []):
+            assert item.keys() <= GIVEN[inner].model_fields.keys()
+
+
+def test_refusals_have_their_shape(office: Office) -> None:
+    refused = office.alice("POST", "/v1/jobs", {"schedule": {"cron": "61 * * * *"}, "target": _TARGET})
+    GIVEN["Problem"].model_validate_json(refused.text)
+    assert refused.json.keys() <= GIVEN["Problem"].model_fields.keys()
+
+
+_TARGET = {"kind": "lambda", "arn": "arn:aws:lambda:us-east-1:123456789012:function:target"}
