@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+import threading
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_lambda import LambdaClient
+    from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sts import STSClient
 
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
+_building = threading.Lock()
 
 
 @cache
@@ -27,13 +30,35 @@ def sqs() -> SQSClient:
     return client
 
 
-@lru_cache(maxsize=32)
-def lambda_(read_timeout_s: float) -> LambdaClient:
-    """A client that waits `read_timeout_s` for an answer and never tries twice: a second try would be a second call."""
-    client: LambdaClient = _session().create_client(
-        "lambda", config=_client_config(read_timeout=read_timeout_s, retries={"total_max_attempts": 1})
-    )
+@cache
+def events() -> EventBridgeClient:
+    client: EventBridgeClient = _session().create_client("events", config=_client_config())
     return client
+
+
+@cache
+def sts() -> STSClient:
+    client: STSClient = _session().create_client("sts", config=_client_config())
+    return client
+
+
+def target_client(
+    service: str, region: str, read_timeout_s: float, credentials: tuple[str, str, str] | None = None
+) -> Any:
+    """A new client that waits `read_timeout_s` for an answer and never tries twice: that would be a second call.
+
+    `credentials` are access key, secret key and token of an assumed role; without them they are the function's own.
+    """
+    keys: tuple[str | None, str | None, str | None] = credentials or (None, None, None)
+    with _building:  # targets are called from several threads, and a session builds one client at a time
+        return _session().create_client(
+            service,
+            region_name=region,
+            config=_client_config(read_timeout=read_timeout_s, retries={"total_max_attempts": 1}),
+            aws_access_key_id=keys[0],
+            aws_secret_access_key=keys[1],
+            aws_session_token=keys[2],
+        )
 
 
 @cache

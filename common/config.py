@@ -19,6 +19,7 @@ class Config:
     runs_table: str
     executions_queue_url: str
     executor_timeout_s: int
+    event_bus: str
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Config:
@@ -30,6 +31,7 @@ class Config:
             runs_table=env.get("RUNS_TABLE", ""),
             executions_queue_url=env.get("EXECUTIONS_QUEUE_URL", ""),
             executor_timeout_s=int(env.get("EXECUTOR_TIMEOUT_S", "300")),
+            event_bus=env.get("EVENT_BUS", ""),
         )
 
 

@@ -102,6 +102,12 @@ class JobDefinition(_Strict):
     catch_up: Literal["none", "latest", "all"] = Field(
         default="latest", description="Which missed fire times still run after an outage of over ten minutes."
     )
+    overlap: Literal["allow", "skip", "queue_one"] = Field(
+        default="allow", description="What happens when the previous run is still going."
+    )
+    pause_after_failures: int | None = Field(
+        default=None, ge=1, le=1_000, description="Pause the job after so many failed runs in a row."
+    )
 
 
 def parse_definition(raw: object, limits: Limits) -> JobDefinition:

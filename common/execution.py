@@ -24,9 +24,10 @@ class UnreadableMessage(Minute8Error):
 class Execution:
     """One planned call. `due_at` is when this attempt is to start; for attempt 1 it is fire time + jitter.
 
-    `trigger` says who started it: `schedule`, or later `manual`, `backfill`; `trigger_id` tells apart those that share
-    a fire time and is empty for `schedule`. `throttles` counts the attempts so far that were turned away
-    and do not use up the retry policy's.
+    `trigger` says who started it: `schedule`, `manual`, `backfill`, or `retry` by hand; `trigger_id` tells apart those
+    that share a fire time and is empty for `schedule`. `not_before_at`, if set, is when the message is to be looked at
+    again though it was due earlier, since it waits for another run. `throttles` counts the attempts so far that were
+    turned away and do not use up the retry policy's.
     """
 
     tenant: str
@@ -38,6 +39,7 @@ class Execution:
     trigger: str = SCHEDULE
     trigger_id: str = ""
     throttles: int = 0
+    not_before_at: int = 0
 
     @property
     def run_name(self) -> str:
@@ -56,8 +58,17 @@ class Execution:
         The attempt goes up in either case, since the claim tells attempts apart by it.
         """
         return replace(
-            self, attempt=self.attempt + 1, due_at=due_at, throttles=self.throttles + int(throttled)
+            self,
+            attempt=self.attempt + 1,
+            due_at=due_at,
+            throttles=self.throttles + int(throttled),
+            not_before_at=0,
         )
+
+    @property
+    def visible_at(self) -> int:
+        """When its message is to come out of the queue."""
+        return max(self.due_at, self.not_before_at)
 
     def encode(self) -> str:
         """The message body; `decode` is its inverse."""
@@ -76,6 +87,8 @@ class Execution:
             body["trigger_id"] = self.trigger_id
         if self.throttles:
             body["throttles"] = self.throttles
+        if self.not_before_at:
+            body["not_before_at"] = self.not_before_at
         return json.dumps(body, separators=(",", ":"))
 
     @classmethod
@@ -99,6 +112,7 @@ class Execution:
                 trigger=_text(fields.get("trigger", SCHEDULE)),
                 trigger_id=_text(fields.get("trigger_id", ""), allow_empty=True),
                 throttles=_whole(fields.get("throttles", 0)),
+                not_before_at=_whole(fields.get("not_before_at", 0)),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error

@@ -109,7 +109,7 @@ class ExecutionsQueue:
     def _entry(number: str, execution: Execution, now: float) -> SendMessageBatchRequestEntryTypeDef:
         # Rounded down, so that the message is out before its second and the executor holds the last fraction: rounded
         # up, every run would be late by half a second on average.
-        delay_s = int(min(max(execution.due_at - now, 0), MAX_DELAY_S))
+        delay_s = int(min(max(execution.visible_at - now, 0), MAX_DELAY_S))
         return {
             "Id": number,
             "MessageBody": execution.encode(),

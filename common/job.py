@@ -21,6 +21,7 @@ DELETED = "deleted"
 TOMBSTONE_KEPT_S = 15 * 86_400
 
 CatchUp = Literal["none", "latest", "all"]
+Overlap = Literal["allow", "skip", "queue_one"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class Job:
 
     `schedule_given` is what the client wrote, `schedule` what it means (H resolved, anchor set). `revision` moves with
     every change, `schedule_revision` only when the times move. Nothing fires before `effective_at`. `group` and `shard`
-    say where its due entry is while the job is active.
+    say where its due entry is while the job is active. `failures_in_row` is the executor's to count; a change of the
+    job starts it anew.
     """
 
     tenant: str
@@ -56,6 +58,8 @@ class Job:
     retry: Retry = field(default_factory=Retry)
     start_deadline_s: int | None = None
     catch_up: CatchUp = "latest"
+    overlap: Overlap = "allow"
+    pause_after_failures: int | None = None
     name: str = ""
     tags: tuple[str, ...] = ()
     state: str = ACTIVE
@@ -67,6 +71,7 @@ class Job:
     updated_at: int = 0
     group: str = ""
     shard: int = 0
+    failures_in_row: int = 0
 
     @property
     def key(self) -> str:
@@ -86,6 +91,7 @@ class Job:
             "timeout_s": self.timeout_s,
             "retry": {name: getattr(self.retry, name) for name in Retry.__dataclass_fields__},
             "catch_up": self.catch_up,
+            "overlap": self.overlap,
             "state": self.state,
             "revision": self.revision,
             "schedule_revision": self.schedule_revision,
@@ -97,6 +103,7 @@ class Job:
         }
         optional = {
             "start_deadline_s": self.start_deadline_s,
+            "pause_after_failures": self.pause_after_failures,
             "name": self.name or None,
             "tags": list(self.tags) or None,
             "note": self.note or None,
@@ -120,6 +127,9 @@ class Job:
             retry=Retry(**item["retry"]),
             start_deadline_s=item.get("start_deadline_s"),
             catch_up=item["catch_up"],
+            overlap=item["overlap"],
+            pause_after_failures=item.get("pause_after_failures"),
+            failures_in_row=item.get("failures_in_row", 0),
             name=item.get("name", ""),
             tags=tuple(item.get("tags", ())),
             state=item["state"],

@@ -3,6 +3,7 @@
 | table   | pk                           | sk                              | item                                   |
 | ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
 | jobs    | tenant                       | JOB#job_id                      | the definition                         |
+| jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
 | due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
@@ -12,6 +13,7 @@
 | runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
 | tenants | tenant                       | TENANT                          | the tenant                             |
+| tenants | tenant                       | WEBHOOK                         | the tenant's webhook secret            |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
@@ -39,6 +41,13 @@ def job(tenant: str, job_id: str) -> Key:
 
 
 JOB_PREFIX = "JOB#"
+
+
+def calendar(tenant: str, name: str) -> Key:
+    return {"pk": tenant, "sk": f"{CALENDAR_PREFIX}{name}"}
+
+
+CALENDAR_PREFIX = "CALENDAR#"
 
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
 
@@ -127,6 +136,10 @@ KEY_REFERENCE_PREFIX = "KEYREF#"
 
 def api_key_reference(tenant_id: str, key_id: str) -> Key:
     return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
+
+
+def webhook_secret(tenant_id: str) -> Key:
+    return {"pk": tenant_id, "sk": "WEBHOOK"}
 
 
 def compact_time(at: int) -> str:

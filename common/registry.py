@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from common.calendars import Calendars
 from common.definition import JOB_ID_CHARS, JobDefinition, Limits, check_id, parse_definition, schedule_given
 from common.errors import AlreadyExists
 from common.groups import group_key
@@ -22,7 +23,7 @@ class Registry(JobStore):
 
     def create(self, tenant: str, job_id: str, raw: object) -> Job:
         """Register a new job. Raises InvalidInput, AlreadyExists, Busy."""
-        definition = self._valid(job_id, raw)
+        definition = self._valid(tenant, job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
             if exists(old):
@@ -36,7 +37,7 @@ class Registry(JobStore):
 
         Raises InvalidInput, Busy; with an expected revision RevisionMismatch and NotFound.
         """
-        definition = self._valid(job_id, raw)
+        definition = self._valid(tenant, job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
             check_revision(old, job_id, expected_revision)
@@ -44,9 +45,12 @@ class Registry(JobStore):
 
         return self.change(tenant, job_id, change)
 
-    def _valid(self, job_id: str, raw: object) -> JobDefinition:
+    def _valid(self, tenant: str, job_id: str, raw: object) -> JobDefinition:
         check_id("job_id", job_id, JOB_ID_CHARS)
-        return parse_definition(raw, self.limits)
+        definition = parse_definition(raw, self.limits)
+        if exclude := definition.schedule.exclude:
+            Calendars(self.jobs).check_named(tenant, exclude.calendars)
+        return definition
 
 
 def defined(
@@ -68,6 +72,8 @@ def defined(
         retry=Retry(**definition.retry.model_dump()),
         start_deadline_s=definition.start_deadline_s,
         catch_up=definition.catch_up,
+        overlap=definition.overlap,
+        pause_after_failures=definition.pause_after_failures,
         name=definition.name,
         tags=tuple(definition.tags),
         state=state,

@@ -1,5 +1,6 @@
 """The run record: what became of an execution. One item per execution, written by conditional writes only.
 
+    (none) ─► queued ─► running          by hand, or behind a run that is still going
     (none) ─► running ─► succeeded
       │          ├─────► failed
       │          └─────► retrying ─► running (next attempt) …
@@ -25,7 +26,11 @@ DISPATCHED = "dispatched"
 SUCCEEDED = "succeeded"
 FAILED = "failed"
 RETRYING = "retrying"
+# It waits for its turn, and has a record already: started by hand, or behind a run that is still going.
+QUEUED = "queued"
 SKIPPED = "skipped"
+
+ENDED = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
 
 RETENTION_S = 30 * 86_400
 # Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.
@@ -35,9 +40,12 @@ THROTTLES_KEPT = 10
 DELETED_JOB = "deleted"
 PAUSED_JOB = "paused"
 RESCHEDULED = "rescheduled"
+EXCLUDED = "excluded"
 MISFIRE = "misfire"
 MISSED = "missed"
 INVALID = "invalid"
+OVERLAP = "overlap"
+CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,8 @@ class Runs:
         words = (
             "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #status = :status, #attempt = :attempt,"
             " #claimed_by = :message, #started_at = :started, #lease_until = :lease, #expires_at = :expires,"
-            " #trigger = :trigger, #schedule_revision = :revision, #due_at = if_not_exists(#due_at, :due),"
+            " #schedule_revision = :revision,"
+            " #trigger = if_not_exists(#trigger, :trigger), #due_at = if_not_exists(#due_at, :due),"
             " #lateness_s = if_not_exists(#lateness_s, :lateness),"
             " #first_started_at = if_not_exists(#first_started_at, :started)"
         )
@@ -170,8 +179,9 @@ class Runs:
     def skip(self, execution: Execution, reason: str, detail: str, now: float) -> bool:
         """Record that an execution will not run, and why. False if it has a record already."""
         item = _skipped(execution, reason, detail, now)
+        waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         try:
-            self._table.put({**_key(execution), **item}, Condition("attribute_not_exists(pk)", {}))
+            self._table.put({**_key(execution), **item}, waiting)
         except ConditionFailed:
             return False
         return True
@@ -248,7 +258,8 @@ def _claimable(claim: Claim) -> Condition:
         ":dispatched": DISPATCHED,
     }
     if execution.attempt == 1:
-        return Condition(f"attribute_not_exists(pk) OR {redelivered}", values)
+        values[":queued"] = QUEUED
+        return Condition(f"attribute_not_exists(pk) OR #status = :queued OR {redelivered}", values)
     values |= {":retrying": RETRYING, ":before": execution.attempt - 1}
     return Condition(f"(#status = :retrying AND #attempt = :before) OR {redelivered}", values)
 

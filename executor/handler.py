@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,11 +12,19 @@ from typing import Any
 from common import aws, telemetry
 from common.clock import SystemClock
 from common.config import config
+from common.due_index import DueIndex
+from common.events import EventBus, Events, NoEvents
 from common.executions_queue import ExecutionsQueue
+from common.job_store import JobStore
+from common.run_changes import RunChanges
 from common.runs import Runs
 from common.tables import Table
+from common.webhook_secrets import WebhookSecrets
+from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report
-from executor.targets import KINDS
+from executor.streak import Streak
+from executor.targets import kinds
+from executor.targets.http_endpoint import HttpEndpoints
 
 
 def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -70,10 +79,22 @@ def _tell(reports: list[Report], failed: int) -> None:
 def _executor() -> Executor:
     clock = SystemClock()
     settings = config()
+    jobs, runs = Table(aws.dynamodb(), settings.jobs_table), Table(aws.dynamodb(), settings.runs_table)
+    queue = ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock)
+    store = JobStore(jobs, DueIndex(Table(aws.dynamodb(), settings.due_table)), queue, clock, random.Random())
+    told: Events = EventBus(aws.events(), settings.event_bus) if settings.event_bus else NoEvents()
     return Executor(
-        jobs=Table(aws.dynamodb(), settings.jobs_table),
-        runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
-        queue=ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock),
+        jobs=jobs,
+        runs=Runs(runs),
+        turns=Turns(Locks(runs), RunChanges(runs)),
+        streak=Streak(store, told),
+        events=told,
+        queue=queue,
         clock=clock,
-        kinds=KINDS,
+        kinds=kinds(HttpEndpoints(_webhook_secrets().signing, clock), settings.stage),
     )
+
+
+@cache
+def _webhook_secrets() -> WebhookSecrets:
+    return WebhookSecrets(Table(aws.dynamodb(), config().tenants_table))

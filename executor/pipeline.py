@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from common import keys
 from common.clock import Clock
 from common.errors import Minute8Error
+from common.events import RUN_SKIPPED, Events
 from common.execution import Execution
 from common.executions_queue import ExecutionsQueue
 from common.instants import rfc3339
 from common.job import Job
-from common.runs import DISPATCHED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.runs import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.tables import Item, Table
 from executor.admission import Skip, admit
+from executor.exclusions import excluded
+from executor.overlap import Turns, Wait
 from executor.retry import retry_at
+from executor.streak import Streak
 from executor.targets import Kind
 
 # SQS delays by whole seconds, so a message is out up to a second before its execution is due; that long it is held.
@@ -44,7 +48,9 @@ class Message:
 class Report:
     """What became of one message, for logs and metrics."""
 
-    result: Literal["succeeded", "dispatched", "failed", "retrying", "skipped", "duplicate", "sent_on"]
+    result: Literal[
+        "succeeded", "dispatched", "failed", "retrying", "skipped", "queued", "duplicate", "sent_on"
+    ]
     execution: Execution
     lateness_s: float = 0.0
     detail: str = ""
@@ -52,10 +58,13 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Stage two. `kinds` are the target kinds it can call."""
+    """Stage two. `kinds` are the target kinds it can call, `turns` sees to jobs that do not allow overlap."""
 
     jobs: Table
     runs: Runs
+    turns: Turns
+    streak: Streak
+    events: Events
     queue: ExecutionsQueue
     clock: Clock
     kinds: Mapping[str, Kind]
@@ -74,13 +83,17 @@ class Executor:
         now = self.clock.now()
         skip = admit(execution, job, now)
         if skip or job is None:
-            return self._skip(execution, message, skip or Skip("deleted", ""), now)
+            return self._skip(execution, message, job, skip or Skip("deleted", ""), now)
+        if skip := excluded(self.jobs, execution, job):
+            return self._skip(execution, message, job, skip, now)
         kind = self.kinds[job.target["kind"]]
         awaited = kind.is_awaited(job.target)
         timeout_s = job.timeout_s if awaited else _EVENT_TIMEOUT_S
         claim = Claim(execution, message.message_id, now, now + timeout_s + _LEASE_MARGIN_S)
+        if (wait := self.turns.take(job, claim, now)) is not None:
+            return self._wait(execution, message, job, wait, now)
         if (record := self.runs.claim(claim, RUNNING if awaited else DISPATCHED)) is not None:
-            return self._lost(claim, record)
+            return self._lost(claim, record, job)
         outcome = kind.call(job.target, event(job, execution), timeout_s)
         lateness_s = max(0.0, now - execution.due_at)
         if outcome.ok and not awaited:
@@ -89,30 +102,34 @@ class Executor:
 
     def _hold(self, execution: Execution) -> bool:
         """Wait for the second at which it is due; False if that is so far away that it went back to the queue."""
-        early_s = execution.due_at - self.clock.now()
+        early_s = execution.visible_at - self.clock.now()
         if early_s > HOLD_S:
             self.queue.send([execution])
             return False
         while early_s > 0:  # a sleep may end early, and never may a run start early
             self.clock.sleep(early_s)
-            early_s = execution.due_at - self.clock.now()
+            early_s = execution.visible_at - self.clock.now()
         return True
 
     def _load(self, execution: Execution) -> Job | None:
         item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
         return Job.from_item(item) if item else None
 
-    def _skip(self, execution: Execution, message: Message, skip: Skip, now: float) -> Report:
+    def _skip(
+        self, execution: Execution, message: Message, job: Job | None, skip: Skip, now: float
+    ) -> Report:
         if execution.attempt == 1:
             recorded = self.runs.skip(execution, skip.reason, skip.detail, now)
         else:
             recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
         if recorded:
+            self._end_turn(job, execution)
+            self._tell_skipped(execution, skip)
             return Report("skipped", execution, detail=skip.reason)
         record = self.runs.get(execution) or {}
         claim = Claim(execution, message.message_id, record.get("started_at", now), now)
         if not _is_mine(claim, record) or record["status"] != RUNNING or record["lease_until"] >= now:
-            return self._lost(claim, record)
+            return self._lost(claim, record, job)
         # An earlier delivery of this message died while it ran, and now the job does not want another try.
         died = Outcome(
             ok=False,
@@ -121,19 +138,51 @@ class Executor:
             error=f"the executor died during the call; not taken over: {skip.detail}",
         )
         self.runs.finish(claim, died, now, None)
+        self._end_turn(job, execution)
         return Report("failed", execution, detail=skip.reason)
 
-    def _lost(self, claim: Claim, record: Item) -> Report:
+    def _wait(
+        self, execution: Execution, message: Message, job: Job, wait: Skip | Wait, now: float
+    ) -> Report:
+        """The job's previous run is still going: skip this one, or come back when it should have ended."""
+        if isinstance(wait, Skip):
+            return self._skip(execution, message, job, wait, now)
+        self.queue.send([replace(execution, not_before_at=wait.until)])
+        return Report("queued", execution, detail=wait.detail)
+
+    def _tell_skipped(self, execution: Execution, skip: Skip) -> None:
+        self.events.tell(
+            RUN_SKIPPED,
+            {
+                "tenant": execution.tenant,
+                "job_id": execution.job_id,
+                "execution_id": execution.execution_id,
+                "fire_at": execution.fire_at,
+                "reason": skip.reason,
+                "detail": skip.detail,
+            },
+        )
+
+    def _lost(self, claim: Claim, record: Item, job: Job | None) -> Report:
         """Somebody has this attempt already: another message, or an earlier delivery of this very one."""
         if _is_mine(claim, record):
             if record["status"] == RETRYING:
                 # The earlier delivery died between recording and enqueuing the next attempt.
                 throttled = record.get("throttles", 0) > claim.execution.throttles
+                if job:
+                    self.turns.keep(job, claim.execution, record["next_attempt_at"])
                 self.queue.send([claim.execution.retry(record["next_attempt_at"], throttled=throttled)])
                 return Report("retrying", claim.execution, detail="next attempt enqueued again")
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
                 raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
+        if record.get("status") in ENDED:
+            self._end_turn(job, claim.execution)
         return Report("duplicate", claim.execution, detail=record.get("status", ""))
+
+    def _end_turn(self, job: Job | None, execution: Execution) -> None:
+        """Let the run that waited for this one go on at once."""
+        if (waiting := self.turns.ended(job, execution)) is not None:
+            self.queue.send([waiting])
 
     def _record(self, job: Job, claim: Claim, outcome: Outcome, lateness_s: float) -> Report:
         finished_at = self.clock.now()
@@ -143,11 +192,15 @@ class Executor:
         if not self.runs.finish(claim, outcome, finished_at, next_at):
             return Report("duplicate", claim.execution, detail="its lease had ended and another took it over")
         if next_at is not None:
+            self.turns.keep(job, claim.execution, next_at)
             self.queue.send([claim.execution.retry(next_at, throttled=outcome.throttled)])
             return Report("retrying", claim.execution, lateness_s, outcome.error_type)
-        return Report(
-            "succeeded" if outcome.ok else "failed", claim.execution, lateness_s, outcome.error_type
-        )
+        self._end_turn(job, claim.execution)
+        if outcome.ok:
+            self.streak.succeeded(job, claim.execution)
+            return Report("succeeded", claim.execution, lateness_s)
+        self.streak.failed(job, claim.execution, outcome)
+        return Report("failed", claim.execution, lateness_s, outcome.error_type)
 
 
 def _is_mine(claim: Claim, record: Item) -> bool:

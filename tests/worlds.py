@@ -21,15 +21,19 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
+from common.calendars import Calendars
 from common.clock import ManualClock
 from common.definition import Limits
 from common.due_index import DueIndex
 from common.executions_queue import ExecutionsQueue
 from common.registry import Registry
+from common.run_changes import RunChanges
 from common.runs import Outcome, Runs
 from common.tables import Table
 from executor.handler import execute_batch
+from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report
+from executor.streak import Streak
 from executor.targets import Kind
 from scheduler.tick import Scheduler
 
@@ -145,6 +149,16 @@ class Calls:
 
 
 @dataclass
+class Told:
+    """Keeps the events that would go to the bus, as (detail type, detail)."""
+
+    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None:
+        self.events.append((detail_type, detail))
+
+
+@dataclass
 class World:
     """All parts of Minute8, wired as the handlers wire them, on one manual clock."""
 
@@ -157,6 +171,7 @@ class World:
     executor: Executor
     runs: Runs
     index: DueIndex
+    told: list[tuple[str, Mapping[str, Any]]]
     reports: list[Report] = field(default_factory=list)
 
     def table(self, name: str) -> Table:
@@ -218,15 +233,27 @@ def make_world(dynamodb: Any, now: str) -> World:
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
     tables = {name: Table(dynamodb, f"test-{name}") for name in TABLES}
     runs, index, target = Runs(tables["runs"]), DueIndex(tables["due"]), Calls(clock)
+    registry = Registry(tables["jobs"], index, queue, clock, random.Random(8), Limits())
+    told = Told()
     kind = Kind(target, lambda settings: settings["invocation"] == "RequestResponse")
     return World(
         clock=clock,
         dynamodb=dynamodb,
         sqs=sqs,
         target=target,
-        registry=Registry(tables["jobs"], index, queue, clock, random.Random(8), Limits()),
-        scheduler=Scheduler(index, runs, queue, clock),
-        executor=Executor(tables["jobs"], runs, queue, clock, {"lambda": kind}),
+        registry=registry,
+        scheduler=Scheduler(index, runs, queue, clock, Calendars(tables["jobs"])),
+        executor=Executor(
+            jobs=tables["jobs"],
+            runs=runs,
+            turns=Turns(Locks(tables["runs"]), RunChanges(tables["runs"])),
+            streak=Streak(registry, told),
+            events=told,
+            queue=queue,
+            clock=clock,
+            kinds={"lambda": kind},
+        ),
+        told=told.events,
         runs=runs,
         index=index,
     )

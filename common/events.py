@@ -1,0 +1,59 @@
+"""What Minute8 tells the outside world, as events on an EventBridge bus.
+
+An event is told after what it tells of is recorded, and at most once: where the bus does not take it, the trouble is
+logged, and the run record remains the truth.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from mypy_boto3_events import EventBridgeClient
+
+SOURCE = "minute8"
+
+RUN_FAILED = "Run Failed"
+RUN_SKIPPED = "Run Skipped"
+RUN_RECOVERED = "Run Recovered"
+JOB_PAUSED = "Job Paused"
+
+_log = logging.getLogger("minute8.events")
+
+
+class Events(Protocol):
+    """Where events go."""
+
+    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...
+
+
+class EventBus:
+    """An EventBridge bus. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html"""
+
+    def __init__(self, client: EventBridgeClient, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None:
+        """Put one event; never raises, since what it tells of has happened already."""
+        entry = {
+            "EventBusName": self._name,
+            "Source": SOURCE,
+            "DetailType": detail_type,
+            "Detail": json.dumps(detail, separators=(",", ":"), default=str),
+        }
+        try:
+            answer = self._client.put_events(Entries=[entry])  # type: ignore[list-item]
+            if answer["FailedEntryCount"]:
+                _log.error("event not taken: %s %s", detail_type, answer["Entries"])
+        except Exception:  # noqa: BLE001  the run is recorded; its executor goes on
+            _log.exception("event not told: %s %s", detail_type, detail)
+
+
+class NoEvents:
+    """For a deployment without a bus."""
+
+    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...

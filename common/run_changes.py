@@ -1,0 +1,98 @@
+"""Changes of a run's record that the executor's pipeline does not make: queued, cancelled, opened again by hand."""
+
+from __future__ import annotations
+
+from common import keys
+from common.execution import Execution
+from common.runs import CANCELLED, FAILED, QUEUED, RETENTION_S, RETRYING, SKIPPED
+from common.tables import Condition, ConditionFailed, Item, Table
+
+
+class RunChanges:
+    """Conditional writes to the runs table; each tells by its return value whether it was made."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def queue(self, execution: Execution, detail: str, now: float) -> bool:
+        """Record that an execution waits for its turn. False if it has a record already."""
+        item = {
+            "tenant": execution.tenant,
+            "job_id": execution.job_id,
+            "fire_at": execution.fire_at,
+            "due_at": execution.due_at,
+            "schedule_revision": execution.schedule_revision,
+            "trigger": execution.trigger,
+            "status": QUEUED,
+            "detail": detail,
+            "queued_at": now,
+            "expires_at": int(now) + RETENTION_S,
+        }
+        try:
+            self._table.put({**_key(execution), **item}, Condition("attribute_not_exists(pk)", {}))
+        except ConditionFailed:
+            return False
+        return True
+
+    def cancel(self, execution: Execution, note: str, now: float) -> bool:
+        """End an execution that has not started: never planned to a record, or queued. False if it has started."""
+        change = Condition(
+            "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #due_at = :due,"
+            " #schedule_revision = :revision, #trigger = if_not_exists(#trigger, :trigger), #status = :skipped,"
+            " #reason = :cancelled, #detail = :note, #finished_at = :now, #expires_at = :expires",
+            {
+                ":tenant": execution.tenant,
+                ":job_id": execution.job_id,
+                ":fire_at": execution.fire_at,
+                ":due": execution.due_at,
+                ":revision": execution.schedule_revision,
+                ":trigger": execution.trigger,
+                ":skipped": SKIPPED,
+                ":cancelled": CANCELLED,
+                ":note": note,
+                ":now": now,
+                ":expires": int(now) + RETENTION_S,
+            },
+        )
+        waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+        return self._made(execution, change, waiting)
+
+    def cancel_retry(self, execution: Execution, note: str, now: float) -> bool:
+        """End a run that waits for its next attempt. False if it does not wait (any more)."""
+        change = Condition(
+            "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
+            " #error_type = :cancelled, #error = :note REMOVE #next_attempt_at",
+            {
+                ":failed": FAILED,
+                ":now": now,
+                ":tenant": execution.tenant,
+                ":cancelled": CANCELLED,
+                ":note": note,
+            },
+        )
+        return self._made(execution, change, Condition("#status = :retrying", {":retrying": RETRYING}))
+
+    def reopen(self, execution: Execution, now: float) -> Item | None:
+        """Let a failed run have one more attempt: its record, or None if it has not failed."""
+        change = Condition(
+            "SET #status = :retrying, #next_attempt_at = :now"
+            " REMOVE #failed_tenant, #failed_at, #error_type, #error, #lease_until",
+            {":retrying": RETRYING, ":now": int(now)},
+        )
+        try:
+            return self._table.update(
+                _key(execution), change, Condition("#status = :failed", {":failed": FAILED})
+            )
+        except ConditionFailed:
+            return None
+
+    def _made(self, execution: Execution, change: Condition, condition: Condition) -> bool:
+        try:
+            self._table.update(_key(execution), change, condition)
+        except ConditionFailed:
+            return False
+        return True
+
+
+def _key(execution: Execution) -> keys.Key:
+    return keys.run(execution.tenant, execution.job_id, execution.run_name)

@@ -1,0 +1,108 @@
+"""Overlap: allow, skip, queue_one. In simulated time a call takes as long as its answer moves the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from common.runs import Outcome
+from executor.pipeline import Message
+from tests.worlds import World, at, job
+
+FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
+
+
+def overlapping(w: World, overlap: str, deliveries: int = 1) -> None:
+    """A job every minute whose first run is still going while the next `deliveries` fire times come."""
+    w.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=200))
+
+    def first_takes_long(event: Mapping[str, Any]) -> Outcome:
+        if event["minute8"]["fire_at"] == "2026-11-21T03:13:00Z":
+            for n in range(1, deliveries + 1):
+                w.clock.move_to(at("2026-11-21T03:13:00Z") + 60 * n)
+                w.deliver()
+            w.clock.sleep(10)
+        return Outcome(ok=True)
+
+    w.target.answer = first_takes_long
+    w.run_until("2026-11-21T03:13:00Z")
+
+
+def test_allow_runs_both(w: World) -> None:
+    overlapping(w, "allow")
+    assert w.target.fire_times("job") == ["2026-11-21T03:13:00Z", "2026-11-21T03:14:00Z"]
+
+
+def test_skip_skips_and_says_which_run_is_going(w: World) -> None:
+    overlapping(w, "skip")
+    assert w.statuses("alice", "job") == ["succeeded", "skipped(overlap)"]
+    assert "20261121T031300Z:1 is still going" in w.run_items("alice", "job")[1]["detail"]
+    w.run_until("2026-11-21T03:15:30Z")
+    assert w.statuses("alice", "job")[-1] == "succeeded"
+
+
+def test_queue_one_runs_the_next_as_soon_as_the_first_has_ended(w: World) -> None:
+    overlapping(w, "queue_one")
+    assert w.statuses("alice", "job") == ["succeeded", "succeeded"]
+    (_, second) = w.run_items("alice", "job")
+    assert second["lateness_s"] == 10  # it was due at 3:14:00 and started when the first ended, at 3:14:10
+
+
+def test_queue_one_skips_those_after_the_one_that_waits(w: World) -> None:
+    overlapping(w, "queue_one", deliveries=3)
+    w.deliver()
+    assert w.statuses("alice", "job") == ["succeeded", "succeeded", "skipped(overlap)", "skipped(overlap)"]
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue_one"])
+def test_the_lock_of_a_killed_executor_ends_with_its_lease(w: World, overlap: str) -> None:
+    def die(event: Mapping[str, Any]) -> Outcome:
+        raise SystemError("killed")
+
+    w.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=30))
+    w.target.answer = die
+    w.run_until("2026-11-21T03:13:00Z")
+    w.target.answer = lambda event: Outcome(ok=True)
+    w.run_until("2026-11-21T03:19:59Z")
+    assert w.statuses("alice", "job") == ["succeeded"] * 7  # 3:13 by redelivery, the others on time
+
+
+def test_a_run_that_waits_for_a_retry_is_still_going(w: World) -> None:
+    retry = {"max_attempts": 2, "base_s": 120}
+    w.registry.create("alice", "job", job(cron="* * * * *", overlap="skip", retry=retry))
+    w.target.answer = lambda event: (
+        FAILS
+        if event["minute8"]["attempt"] == 1 and event["minute8"]["fire_at"][14:16] == "13"
+        else Outcome(ok=True)
+    )
+    w.run_until("2026-11-21T03:19:30Z")
+    statuses = w.statuses("alice", "job")
+    assert statuses[:2] == ["succeeded", "skipped(overlap)"]
+    assert statuses[-1] == "succeeded"
+    assert len(w.run_items("alice", "job")[0]["attempts"]) == 2
+
+
+def test_a_duplicate_does_not_leave_the_lock_taken(w: World) -> None:
+    w.registry.create("alice", "job", job(cron="* * * * *", overlap="skip", timeout_s=200))
+    body = w.sqs.bodies[0]
+    w.run_until("2026-11-21T03:13:30Z")
+    assert w.executor.execute(Message("duplicate", body)).result == "duplicate"
+    w.run_until("2026-11-21T03:14:30Z")
+    assert w.statuses("alice", "job") == ["succeeded", "succeeded"]
+
+
+def test_paused_while_one_waits_the_waiting_one_is_skipped(w: World) -> None:
+    w.registry.create("alice", "job", job(cron="* * * * *", overlap="queue_one", timeout_s=200))
+
+    def paused_meanwhile(event: Mapping[str, Any]) -> Outcome:
+        w.clock.sleep(60)
+        w.deliver()
+        assert w.statuses("alice", "job") == ["running", "queued"]
+        w.registry.pause("alice", "job", "enough")
+        return Outcome(ok=True)
+
+    w.target.answer = paused_meanwhile
+    w.run_until("2026-11-21T03:13:00Z")
+    assert w.statuses("alice", "job") == ["succeeded", "skipped(paused)"]
