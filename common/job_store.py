@@ -166,7 +166,10 @@ class JobStore:
 
 def _starts_anew(old: Job | None, new: Job) -> bool:
     """Whether it has fire times that no tick can know of: it is new, resumed, or its times have changed."""
-    return old is None or old.state != ACTIVE or old.effective_at != new.effective_at
+    if old is None or old.state != ACTIVE:
+        return True
+    # both: a change within the second of the one before takes effect at the same instant
+    return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
 
 
 def _fires_soon(entry: DueEntry, now: float) -> bool:

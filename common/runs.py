@@ -13,8 +13,9 @@ holds the SQS message id, so that a duplicate (another message of the same execu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from common import keys
 from common.execution import Execution
@@ -88,6 +89,8 @@ class Claim:
     message_id: str
     started_at: float
     lease_until: float
+    # Of this very try, so that its own write is known again where the answer was lost and the request sent twice.
+    token: str = field(default_factory=lambda: uuid4().hex)
 
 
 class Runs:
@@ -104,7 +107,8 @@ class Runs:
         execution = claim.execution
         words = (
             "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #status = :status, #attempt = :attempt,"
-            " #claimed_by = :message, #started_at = :started, #lease_until = :lease, #expires_at = :expires,"
+            " #claimed_by = :message, #claim_token = :token, #started_at = :started, #lease_until = :lease,"
+            " #expires_at = :expires,"
             " #schedule_revision = :revision,"
             " #trigger = if_not_exists(#trigger, :trigger), #due_at = if_not_exists(#due_at, :due),"
             " #lateness_s = if_not_exists(#lateness_s, :lateness),"
@@ -118,6 +122,7 @@ class Runs:
             ":status": status,
             ":attempt": execution.attempt,
             ":message": claim.message_id,
+            ":token": claim.token,
             ":started": claim.started_at,
             ":lease": claim.lease_until,
             ":expires": int(claim.started_at) + RETENTION_S,
@@ -128,7 +133,8 @@ class Runs:
         try:
             self._table.update(_key(execution), Condition(words, values), _claimable(claim))
         except ConditionFailed as lost:
-            return lost.existing or {}
+            record = lost.existing or {}
+            return None if _is_own(claim, record) else record
         return None
 
     def finish(self, claim: Claim, outcome: Outcome, finished_at: float, retry_at: float | None) -> bool:
@@ -172,8 +178,9 @@ class Runs:
         )
         try:
             self._table.update(_key(claim.execution), Condition(words, values), mine)
-        except ConditionFailed:
-            return False
+        except ConditionFailed as lost:
+            record = lost.existing or {}
+            return _is_own(claim, record) and record["status"] == status
         return True
 
     def skip(self, execution: Execution, reason: str, detail: str, now: float) -> bool:
@@ -262,6 +269,11 @@ def _claimable(claim: Claim) -> Condition:
         return Condition(f"attribute_not_exists(pk) OR #status = :queued OR {redelivered}", values)
     values |= {":retrying": RETRYING, ":before": execution.attempt - 1}
     return Condition(f"(#status = :retrying AND #attempt = :before) OR {redelivered}", values)
+
+
+def _is_own(claim: Claim, record: Item) -> bool:
+    """Whether the record was written under this claim: the answer to that was lost, and botocore sent it again."""
+    return record.get("claim_token") == claim.token
 
 
 def _skipped(execution: Execution, reason: str, detail: str, now: float) -> Item:

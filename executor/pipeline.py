@@ -28,6 +28,7 @@ from executor.targets import Kind
 HOLD_S = 2.0
 # Between claiming and the call's end there is little but the call itself.
 _LEASE_MARGIN_S = 5
+_FIRST_WAIT_S = 0.2
 # Handing over an event takes milliseconds.
 _EVENT_TIMEOUT_S = 10
 
@@ -184,12 +185,24 @@ class Executor:
         if (waiting := self.turns.ended(job, execution)) is not None:
             self.queue.send([waiting])
 
+    def _finish(self, claim: Claim, outcome: Outcome, finished_at: float, next_at: float | None) -> bool:
+        """Record how the attempt ended; again while the lease lasts, for what is not recorded is called once more."""
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                return self.runs.finish(claim, outcome, finished_at, next_at)
+            except Exception:
+                if self.clock.now() + wait_s >= claim.lease_until:
+                    raise
+                self.clock.sleep(wait_s)
+                wait_s *= 2
+
     def _record(self, job: Job, claim: Claim, outcome: Outcome, lateness_s: float) -> Report:
         finished_at = self.clock.now()
         next_at = None
         if not outcome.ok:
             next_at = retry_at(job.retry, claim.execution, outcome, claim.execution.fire_at, finished_at)
-        if not self.runs.finish(claim, outcome, finished_at, next_at):
+        if not self._finish(claim, outcome, finished_at, next_at):
             return Report("duplicate", claim.execution, detail="its lease had ended and another took it over")
         if next_at is not None:
             self.turns.keep(job, claim.execution, next_at)
