@@ -29,6 +29,11 @@ def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
     return bool(reached) and all(any(_covers(pattern, one) for pattern in patterns) for one in reached)
 
 
+def is_own(target: Mapping[str, Any], stage: str) -> bool:
+    """Whether it is a part of this deployment, which no job may call, whatever the patterns say."""
+    return f":minute8-{stage}-" in str(target.get("arn", "")).replace("/", ":")
+
+
 def _reached(target: Mapping[str, Any]) -> Iterable[str | WebAddress | None]:
     if target.get("kind") == "http":
         yield _address(target.get("url"))

@@ -52,13 +52,14 @@ class _Strict(BaseModel):
 
 
 class _AwsTarget(_Strict):
-    """With a role, Minute8 assumes it first, under the external id `<tenant>` or `<tenant>:<external_id>`."""
+    """With a role, Minute8 assumes it first, under the external id `minute8:<tenant>[:<external_id>]`."""
 
     role_arn: Annotated[str, StringConstraints(pattern=_ROLE_ARN)] | None = Field(
         default=None, description="A role to assume for the call, such as one in another account."
     )
     external_id: Annotated[str, StringConstraints(pattern=_EXTERNAL_ID)] | None = Field(
-        default=None, description="Second part of the external id that the role's trust policy asks for."
+        default=None,
+        description="What of the external id in the role's trust policy follows `minute8:<tenant>:`.",
     )
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""The kinds of target, one file each; this table lists them."""
+"""The kinds of target, one file each; `kinds` lists them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,55 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from common.allowed_targets import is_own
 from common.runs import Outcome
-from executor.targets import lambda_function
+from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
+from executor.targets.events import Event
+from executor.targets.http_endpoint import HttpEndpoints
+
+Target = Mapping[str, Any]
+Call = Callable[[Target, Event, float], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """How a kind of target is called, and whether the call tells how the work ended.
 
-    `call(target, event, timeout_s)` returns the outcome and raises nothing that a target can cause.
+    `call(target, event, timeout_s)` returns the outcome and raises nothing that a target can cause. Who calls stands in
+    the event's context, which the executor made and no tenant can. What is not awaited ends as `dispatched`.
     """
 
-    call: Callable[[Mapping[str, Any], Mapping[str, Any], float], Outcome]
-    is_awaited: Callable[[Mapping[str, Any]], bool]
+    call: Call
+    is_awaited: Callable[[Target], bool]
 
 
-KINDS: Mapping[str, Kind] = {
-    "lambda": Kind(lambda_function.call, lambda_function.is_awaited),
-}
+def kinds(endpoints: HttpEndpoints, stage: str) -> Mapping[str, Kind]:
+    """All kinds; none of them calls what is Minute8's own."""
+    return {
+        "lambda": Kind(_guarded(lambda_function.call, stage), lambda_function.is_awaited),
+        "sqs": Kind(_guarded(sqs_queue.call, stage), _never),
+        "sns": Kind(_guarded(sns_topic.call, stage), _never),
+        "event_bus": Kind(_guarded(event_bus.call, stage), _never),
+        "step_functions": Kind(_guarded(step_functions.call, stage), _never),
+        "http": Kind(endpoints.call, _always),
+    }
+
+
+def _guarded(call: Call, stage: str) -> Call:
+    """The executor may write to the executions queue; on a tenant's behalf it must not."""
+
+    def guarded(target: Target, event: Event, timeout_s: float) -> Outcome:
+        if is_own(target, stage):
+            error = f"{target['arn']} is Minute8's own"
+            return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
+        return call(target, event, timeout_s)
+
+    return guarded
+
+
+def _never(target: Target) -> bool:
+    return False
+
+
+def _always(target: Target) -> bool:
+    return True

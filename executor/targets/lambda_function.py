@@ -10,94 +10,52 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError, ReadTimeoutError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from common import aws
 from common.runs import Outcome
+from executor.targets import answers
+from executor.targets.clients import client
+from executor.targets.events import Event, encoded
 
-# What of the target's log is kept with the run: a write unit holds 1 KB.
-LOG_TAIL_CHARS = 800
-ERROR_CHARS = 400
-
-# Asking again gives the same answer until somebody changes something.
-_PERMANENT = frozenset(
-    {
-        "AccessDeniedException",
-        "InvalidParameterValueException",
-        "InvalidRequestContentException",
-        "InvalidRuntimeException",
-        "InvalidSecurityGroupIDException",
-        "InvalidSubnetIDException",
-        "InvalidZipFileException",
-        "KMSAccessDeniedException",
-        "KMSDisabledException",
-        "KMSNotFoundException",
-        "RequestTooLargeException",
-        "ResourceNotFoundException",
-        "UnsupportedMediaTypeException",
-        "ValidationException",
-    }
-)
+# Lambda answers with 6 MB at most; a wish stands in far less.
+_READ_BYTES = 256 * 1024
 
 
 def is_awaited(target: Mapping[str, Any]) -> bool:
     return bool(target["invocation"] == "RequestResponse")
 
 
-def call(target: Mapping[str, Any], event: Mapping[str, Any], timeout_s: float) -> Outcome:
+def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     """Invoke the function once. A call that outlives `timeout_s` is given up; the function itself may go on."""
     awaited = is_awaited(target)
     try:
-        answer = aws.lambda_(timeout_s).invoke(
+        answer = client("lambda", target, event, timeout_s).invoke(
             FunctionName=target["arn"],
             InvocationType=target["invocation"],
-            Payload=json.dumps(event, separators=(",", ":")).encode(),
+            Payload=encoded(event).encode(),
             LogType="Tail" if awaited else "None",
         )
-        body = answer["Payload"].read() if awaited else b""
-    except ReadTimeoutError:
-        return Outcome(ok=False, error_type="TimedOut", error=f"no answer within {timeout_s:g} s")
-    except ClientError as error:
-        return _refused(error)
-    except (ConnectionError, HTTPClientError) as error:
-        return Outcome(ok=False, error_type=type(error).__name__, error=str(error)[:ERROR_CHARS])
+        body = answer["Payload"].read(_READ_BYTES) if awaited else b""
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, timeout_s)
     return _outcome(answer, body)
 
 
-def _refused(error: ClientError) -> Outcome:
-    details = error.response.get("Error", {})
-    return Outcome(
-        ok=False,
-        permanent=details.get("Code") in _PERMANENT,
-        error_type=details.get("Code", "ClientError"),
-        error=details.get("Message", "")[:ERROR_CHARS],
-        request_id=_request_id(error.response),
-    )
-
-
 def _outcome(answer: Mapping[str, Any], body: bytes) -> Outcome:
-    log_tail = base64.b64decode(answer.get("LogResult", "")).decode(errors="replace")[-LOG_TAIL_CHARS:]
-    request_id = _request_id(answer)
+    log_tail = answers.cut_tail(base64.b64decode(answer.get("LogResult", "")), answers.LOG_TAIL_BYTES)
+    request_id = answers.request_id(answer)
     if "FunctionError" not in answer:
-        return Outcome(ok=True, log_tail=log_tail, request_id=request_id)
-    error_type, message = _raised(body)
-    return Outcome(
-        ok=False,
-        error_type=error_type,
-        error=message,
-        log_tail=log_tail,
-        request_id=request_id,
-    )
+        return answers.with_details(answers.wish(body) or Outcome(ok=True), log_tail, request_id)
+    error_type, message = raised(body)
+    failed = Outcome(ok=False, error_type=error_type, error=message)
+    return answers.with_details(failed, log_tail, request_id)
 
 
-def _raised(body: bytes) -> tuple[str, str]:
+def raised(body: bytes) -> tuple[str, str]:
     """What a function that failed says of its error; what it returned instead is a tenant's, so anything."""
     try:
         error = json.loads(body)
-        return str(error["errorType"])[:100], str(error["errorMessage"])[:ERROR_CHARS]
-    except (ValueError, KeyError, TypeError):
-        return "FunctionError", body[:ERROR_CHARS].decode(errors="replace")
-
-
-def _request_id(answer: Mapping[str, Any]) -> str:
-    return str(answer.get("ResponseMetadata", {}).get("RequestId", ""))
+        error_type, message = str(error["errorType"]), str(error["errorMessage"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        error_type, message = "FunctionError", body[: answers.ERROR_BYTES].decode(errors="replace")
+    return answers.cut(error_type, answers.TYPE_BYTES), answers.cut(message, answers.ERROR_BYTES)

@@ -1,0 +1,114 @@
+"""The way out to the public internet: resolves a host, checks every address, connects to one that was checked.
+
+Between the check and the connection nothing is resolved again, so a name that changes its mind (DNS rebinding) changes
+nothing. A name of which any address is not public is refused as a whole.
+"""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from common.errors import Minute8Error
+from common.web_address import IpAddress, WebAddress, is_public
+
+# Of one name; a name with hundreds of dead addresses must not use up the time one by one.
+_MOST_ADDRESSES = 4
+
+Resolver = Callable[[str, int], list[str]]
+
+
+class ForbiddenAddress(Minute8Error):
+    """The host is, or resolves to, an address that no job may call."""
+
+
+class Unreachable(Minute8Error):
+    """The host does not resolve or does not answer; that may pass."""
+
+
+def system_resolver(host: str, port: int) -> list[str]:
+    """The addresses of a host, as the system's resolver knows them. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkGuard:
+    """Tests hand in a resolver, and `allows` to reach their own server; the product uses it as it is."""
+
+    resolve: Resolver = system_resolver
+    allows: Callable[[IpAddress], bool] = is_public
+
+    def connect(self, address: WebAddress, timeout_s: float) -> socket.socket:
+        """A connection to the host, made within `timeout_s`. Raises ForbiddenAddress, Unreachable."""
+        ends_at = time.monotonic() + timeout_s
+        ips = self.checked(address, timeout_s)[:_MOST_ADDRESSES]
+        why: OSError | None = None
+        for ip in ips:
+            left_s = ends_at - time.monotonic()
+            if left_s <= 0:
+                break
+            try:
+                return _connect(ip, address.port, left_s)
+            except OSError as error:
+                why = error
+        raise Unreachable(
+            f"{address.host} port {address.port} ({', '.join(map(str, ips))}): {why or 'timed out'}"
+        )
+
+    def checked(self, address: WebAddress, timeout_s: float) -> list[IpAddress]:
+        """All addresses of the host, each of them allowed. Raises ForbiddenAddress, Unreachable."""
+        if address.ip is not None:
+            ips: list[IpAddress] = [address.ip]
+        else:
+            ips = [_parsed(text) for text in self._resolve_within(address, timeout_s)]
+        if not ips:
+            raise Unreachable(f"{address.host} has no address")
+        for ip in ips:
+            if not self.allows(ip):
+                raise ForbiddenAddress(f"{address.host} is at {ip}, which is no public address")
+        return ips
+
+    def _resolve_within(self, address: WebAddress, timeout_s: float) -> list[str]:
+        """getaddrinfo has no time limit of its own, and whose name servers are asked is the tenant's choice."""
+        answer: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
+
+        def ask() -> None:
+            try:
+                answer.put(self.resolve(address.host, address.port))
+            except (OSError, UnicodeError) as error:
+                answer.put(error)
+
+        threading.Thread(target=ask, name="resolve", daemon=True).start()
+        try:
+            found = answer.get(timeout=max(0.0, timeout_s))
+        except queue.Empty:
+            raise Unreachable(f"{address.host} was not resolved within {timeout_s:g} s") from None
+        if isinstance(found, Exception):
+            raise Unreachable(f"{address.host} does not resolve: {found}") from found
+        return found
+
+
+def _parsed(text: str) -> IpAddress:
+    try:
+        return ip_address(text)
+    except ValueError:
+        raise ForbiddenAddress(f"{text!r} is no address") from None
+
+
+def _connect(ip: IpAddress, port: int, timeout_s: float) -> socket.socket:
+    family = socket.AF_INET if ip.version == 4 else socket.AF_INET6
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout_s)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.connect((str(ip), port))
+    except BaseException:
+        connection.close()
+        raise
+    return connection

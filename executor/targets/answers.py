@@ -1,0 +1,142 @@
+"""What a target answered, as an outcome: errors of AWS by their code, wishes in a result, texts cut to size."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    ReadTimeoutError,
+)
+
+from common.runs import Outcome
+
+# What is kept with the run, in bytes: a write unit holds 1 KB, and an item 400 KB with all of a run's attempts.
+LOG_TAIL_BYTES: Final = 800
+ERROR_BYTES: Final = 400
+TYPE_BYTES: Final = 100
+
+# Turned away before anything began. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html and
+# the services' own lists of errors.
+THROTTLED: Final = frozenset(
+    {
+        *("EC2ThrottledException", "KMSThrottlingException", "KmsThrottled", "KmsThrottlingException"),
+        *("LimitExceededException", "OverLimit", "PriorRequestNotComplete", "RequestLimitExceeded"),
+        *("RequestThrottled", "RequestThrottledException", "SlowDown", "Throttled", "ThrottledException"),
+        *("Throttling", "ThrottlingException", "TooManyRequestsException", "ExecutionLimitExceeded"),
+    }
+)
+# Asking again gives the same answer until somebody changes something. What is in neither list may pass by itself.
+PERMANENT: Final = frozenset(
+    {
+        *("AccessDenied", "AccessDeniedException", "AuthorizationError", "AuthorizationErrorException"),
+        *("KMSAccessDenied", "KMSAccessDeniedException", "KMSDisabledException", "KMSNotFoundException"),
+        *("KmsAccessDenied", "KmsAccessDeniedException", "KmsDisabled", "KmsInvalidKeyUsage", "KmsNotFound"),
+        *("KMSOptInRequired", "KmsOptInRequired", "OptInRequired"),
+        *(
+            "InvalidAddress",
+            "InvalidArn",
+            "InvalidArgument",
+            "InvalidExecutionInput",
+            "InvalidMessageContents",
+        ),
+        *("InvalidName", "InvalidParameter", "InvalidParameterException", "InvalidParameterValue"),
+        *("InvalidParameterValueException", "InvalidRequestContentException", "InvalidRuntimeException"),
+        *("InvalidSecurity", "InvalidSecurityException", "InvalidSecurityGroupIDException"),
+        *("InvalidSubnetIDException", "InvalidZipFileException", "MalformedDetail", "MissingParameter"),
+        *("AWS.SimpleQueueService.NonExistentQueue", "AWS.SimpleQueueService.UnsupportedOperation"),
+        *("EndpointDisabled", "EndpointDisabledException", "NoPublishedVersionException", "NotFound"),
+        *("NotFoundException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException"),
+        *("PlatformApplicationDisabledException", "QueueDoesNotExist", "RecursiveInvocationException"),
+        *("RegionDisabledException", "RequestTooLargeException", "ResourceNotFoundException"),
+        *("SerializedRequestEntityTooLargeException", "StateMachineDeleting", "StateMachineDoesNotExist"),
+        *("UnsupportedMediaTypeException", "UnsupportedOperation", "ValidationError", "ValidationException"),
+    }
+)
+
+
+def cut(text: str, most_bytes: int) -> str:
+    """The beginning of a text from a target, as DynamoDB takes it: half a character would fail the whole record."""
+    return text.encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+
+
+def cut_tail(text: bytes, most_bytes: int) -> str:
+    """The end of a log, likewise."""
+    return cut(text[-most_bytes:].decode("utf-8", "replace"), most_bytes)
+
+
+def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outcome:
+    """The outcome of a call that AWS refused, or did not answer."""
+    if isinstance(error, ReadTimeoutError):
+        return Outcome(ok=False, error_type="TimedOut", error=f"no answer within {timeout_s:g} s")
+    if isinstance(error, ConnectTimeoutError) or not isinstance(error, ClientError):
+        return Outcome(ok=False, error_type=type(error).__name__, error=cut(str(error), ERROR_BYTES))
+    details = error.response.get("Error", {})
+    return failed(
+        details.get("Code", "ClientError"),
+        details.get("Message", ""),
+        request_id=request_id(error.response),
+        retry_after_s=seconds(error.response.get("retryAfterSeconds")),
+    )
+
+
+def failed(code: str, message: str, *, request_id: str = "", retry_after_s: float | None = None) -> Outcome:
+    """The outcome that a code of AWS stands for."""
+    return Outcome(
+        ok=False,
+        permanent=code in PERMANENT,
+        throttled=code in THROTTLED,
+        error_type=cut(code, TYPE_BYTES),
+        error=cut(message, ERROR_BYTES),
+        request_id=request_id,
+        retry_after_s=retry_after_s,
+    )
+
+
+def seconds(text: object) -> float | None:
+    """Seconds as a header or a field gives them; None for what is none."""
+    try:
+        seconds = float(str(text))
+    except ValueError:
+        return None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+
+
+def wish(body: bytes) -> Outcome | None:
+    """What a target asks for in its result: {"minute8": {"retry_after_s": 60}} or {"minute8": {"permanent": true}}.
+
+    Both may say `error`. None if it asks for nothing; a result that is no such object is a target's own business.
+    """
+    if b'"minute8"' not in body:  # results of megabytes are not parsed for nothing
+        return None
+    try:
+        result = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    asked = result.get("minute8") if isinstance(result, dict) else None
+    if not isinstance(asked, dict):
+        return None
+    message = cut(str(asked.get("error", "")), ERROR_BYTES)
+    if asked.get("permanent") is True:
+        return Outcome(ok=False, permanent=True, error_type="Permanent", error=message)
+    if "retry_after_s" not in asked:
+        return None
+    given = asked["retry_after_s"]
+    if isinstance(given, bool) or not isinstance(given, int | float) or (after_s := seconds(given)) is None:
+        said = f"retry_after_s is no number of seconds: {str(given)[:60]}"
+        return Outcome(ok=False, error_type="BadAnswer", error=cut(said, ERROR_BYTES))
+    return Outcome(ok=False, retry_after_s=after_s, error_type="RetryLater", error=message)
+
+
+def with_details(outcome: Outcome, log_tail: str, request_id: str) -> Outcome:
+    return replace(outcome, log_tail=log_tail, request_id=request_id)
+
+
+def request_id(answer: Mapping[str, Any]) -> str:
+    return cut(str(answer.get("ResponseMetadata", {}).get("RequestId", "")), TYPE_BYTES)

@@ -1,0 +1,54 @@
+"""The event on its way to a target: its bytes, and ids derived from its execution.
+
+Derived, never random, so that a call made twice carries the same ids and the service or the target can tell.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Event = Mapping[str, Any]
+
+_UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
+# SQS and SNS take no U+FFFE and U+FFFF as they are; in JSON each has another spelling.
+_ESCAPED = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
+
+
+def encoded(event: Event) -> str:
+    """The event as JSON, which no character makes larger than its UTF-8 by more than an escape needs."""
+    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED)
+
+
+def context(event: Event, name: str) -> str:
+    """One of the texts of the context that the executor put into the event."""
+    return str(event["minute8"][name])
+
+
+def execution_hash(event: Event) -> str:
+    """64 hexadecimal digits of the execution id, for where ids must be short or hold no punctuation."""
+    return hashlib.sha256(context(event, "execution_id").encode()).hexdigest()
+
+
+def group_of(event: Event) -> str:
+    """A message group per job, at most 128 characters: one tenant's job never waits for another's."""
+    name = f"{context(event, 'tenant')}:{context(event, 'job_id')}"
+    return name if len(name) <= 128 else hashlib.sha256(name.encode()).hexdigest()
+
+
+def execution_name(event: Event) -> str:
+    """A name for what the execution starts, at most 80 of A-Z a-z 0-9 - _: job, fire time, and a hash."""
+    job = _UNNAMEABLE.sub("-", context(event, "job_id"))[:40]
+    fire_at = re.sub(r"[^0-9TZ]", "", context(event, "fire_at"))
+    return f"{job}_{fire_at}_{execution_hash(event)[:20]}"
+
+
+def message_attributes(event: Event) -> dict[str, Any]:
+    """What subscribers can filter by without reading the body."""
+    return {
+        f"minute8_{name}": {"DataType": "String", "StringValue": context(event, name)}
+        for name in ("tenant", "job_id", "execution_id")
+    }

@@ -1,0 +1,49 @@
+"""SQS queues, standard and FIFO.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common.runs import Outcome
+from executor.targets import answers
+from executor.targets.clients import client
+from executor.targets.events import Event, encoded, execution_hash, group_of, message_attributes
+
+
+def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
+    """Send one message: the event as JSON, with tenant, job and execution as attributes."""
+    try:
+        answer = client("sqs", target, event, timeout_s).send_message(
+            QueueUrl=queue_url(target["arn"]),
+            MessageBody=encoded(event),
+            MessageAttributes=message_attributes(event),
+            **fifo_arguments(target, event),
+        )
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, timeout_s)
+    return Outcome(ok=True, request_id=answers.request_id(answer))
+
+
+def queue_url(arn: str) -> str:
+    """Made of the ARN, without asking SQS. The client goes to its region's endpoint, whatever the host here is."""
+    _, partition, _, region, account, name = arn.split(":")
+    domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+    return f"https://sqs.{region}.{domain}/{account}/{name}"
+
+
+def fifo_arguments(target: Mapping[str, Any], event: Event) -> dict[str, str]:
+    """Group and deduplication id, for SQS and SNS. Derived ones are the same for each attempt of an execution, so that
+    a message whose answer was lost is not delivered twice (within SQS's five minutes)."""
+    arguments = {}
+    is_fifo = target["arn"].endswith(".fifo")
+    if group := target.get("message_group_id") or (group_of(event) if is_fifo else None):
+        arguments["MessageGroupId"] = group
+    if is_fifo:
+        arguments["MessageDeduplicationId"] = target.get("deduplication_id") or execution_hash(event)
+    return arguments

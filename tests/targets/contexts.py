@@ -1,0 +1,37 @@
+"""What the tests of all kinds share: an event as the executor makes it, and answers as AWS's clients raise them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+ACCOUNT = "123456789012"
+US = f"us-east-1:{ACCOUNT}"
+
+
+def event(
+    *, tenant: str = "alice", job_id: str = "report", attempt: int = 1, payload: Any = None
+) -> dict[str, Any]:
+    return {
+        "payload": payload,
+        "minute8": {
+            "tenant": tenant,
+            "job_id": job_id,
+            "execution_id": f"{tenant}:{job_id}:20261121T030000Z:4",
+            "fire_at": "2026-11-21T03:00:00Z",
+            "due_at": "2026-11-21T03:00:00Z",
+            "attempt": attempt,
+            "schedule_revision": 4,
+            "trigger": "schedule",
+        },
+    }
+
+
+def refused(code: str, status: int = 400, **extra: Any) -> ClientError:
+    response: Any = {
+        "Error": {"Code": code, "Message": f"said {code}"},
+        "ResponseMetadata": {"RequestId": "r-1", "HTTPStatusCode": status},
+        **extra,
+    }
+    return ClientError(response, "Anything")
