@@ -6,15 +6,16 @@ import secrets
 from collections.abc import Mapping
 from datetime import datetime
 from http import HTTPStatus
-from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from api.cursors import read_cursor, write_cursor
+from api.job_filter import FILTERS, MOST_SEEN, JobFilter
 from api.requests import Request
 from api.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.services import Services
 from api.views import coming_fires, job_view
+from common import patching
 from common.definition import JOB_ID_CHARS, check_id
 from common.errors import InvalidInput, NotFound
 from common.fires import due_at
@@ -58,13 +59,28 @@ def delete(services: Services, request: Request) -> Reply:
     return Reply(status=HTTPStatus.NO_CONTENT)
 
 
+def patch(services: Services, request: Request) -> Reply:
+    """PATCH /v1/jobs/{job_id}"""
+    changes = _object(request.json(also="application/merge-patch+json"))
+    job = patching.patch(services.registry, request.tenant, existing_id(request), changes, request.if_match())
+    return _job_reply(job, request)
+
+
 def list_page(services: Services, request: Request) -> Reply:
     """GET /v1/jobs"""
     limit = request.number("limit", PAGE, LONGEST_PAGE)
-    after = read_cursor(request.tenant, "jobs", request.query.get("cursor"))
-    found = list(islice(services.registry.list_jobs(request.tenant, after, limit + 1), limit + 1))
-    page = found[:limit]
-    cursor = write_cursor(request.tenant, "jobs", page[-1].job_id) if len(found) > limit else None
+    wanted = JobFilter.of(request.query)
+    after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
+    page: list[Job] = []
+    last, cursor = after, None
+    # A rare tag in a long list: so many are looked at, and the cursor leads on, also from an empty page.
+    for seen, job in enumerate(services.registry.list_jobs(request.tenant, after, MOST_SEEN + 1)):
+        if seen == MOST_SEEN or (len(page) == limit and wanted.takes(job)):
+            cursor = write_cursor(request.tenant, wanted.list_name, last)
+            break
+        if wanted.takes(job):
+            page.append(job)
+        last = job.job_id
     return Reply({"jobs": [job_view(job, request.now) for job in page], "next_cursor": cursor})
 
 
@@ -150,7 +166,7 @@ _COUNT = Query(
 )
 
 ROUTES = (
-    Route("GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR)),
+    Route("GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR, *FILTERS)),
     Route(
         "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
         HTTPStatus.CREATED, takes="NewJob",
@@ -159,6 +175,10 @@ ROUTES = (
     Route(
         "PUT", "/v1/jobs/{job_id}", "put_job", put, "write", "Create or replace a job", "Job",
         also=HTTPStatus.CREATED, takes="NewJob", if_match=True,
+    ),
+    Route(
+        "PATCH", "/v1/jobs/{job_id}", "patch_job", patch, "write", "Change a part of a job", "Job",
+        takes="JobPatch", takes_type="application/merge-patch+json", if_match=True,
     ),
     Route(
         "DELETE", "/v1/jobs/{job_id}", "delete_job", delete, "write", "Delete a job", "",

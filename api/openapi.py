@@ -64,7 +64,7 @@ def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
     if parameters := _parameters(route):
         operation["parameters"] = parameters
     if route.takes:
-        body = {"content": {"application/json": {"schema": named[route.takes]}}}
+        body = {"content": {route.takes_type: {"schema": named[route.takes]}}}
         operation["requestBody"] = body | {"required": not route.body_optional}
     if route.role is not None:
         operation["security"] = [{"key": []}]

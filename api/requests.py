@@ -33,11 +33,12 @@ class Request:
     def tenant(self) -> str:
         return self.credential.tenant
 
-    def json(self) -> Any:
-        """The body. Raises Malformed, UnsupportedMediaType."""
+    def json(self, also: str = "application/json") -> Any:
+        """The body, of type application/json or `also`. Raises Malformed, UnsupportedMediaType."""
         content_type = self.headers.get("content-type", "application/json").split(";")[0].strip().lower()
-        if content_type != "application/json":
-            raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: application/json")
+        accepted = sorted({"application/json", also})
+        if content_type not in accepted:
+            raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(accepted)}")
         return read_json(self.body)
 
     def if_match(self) -> int | None:

@@ -52,6 +52,7 @@ class Route:
     status: HTTPStatus = HTTPStatus.OK
     also: HTTPStatus | None = None
     takes: str = ""
+    takes_type: str = "application/json"
     body_optional: bool = False
     query: tuple[Query, ...] = ()
     if_match: bool = False

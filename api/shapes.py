@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
-from common.definition import JOB_ID_CHARS, JobDefinition
+from common.definition import JOB_ID_CHARS, JobDefinition, ScheduleDefinition
 
 Instant = Annotated[
     str,
@@ -35,12 +35,38 @@ class NewJob(JobDefinition):
     job_id: JobId | None = Field(default=None, description="Generated if left out.")
 
 
+class JobPatch(BaseModel):
+    """A JSON merge patch (RFC 7396): the fields to change; null takes one back to its default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = None
+    tags: list[str] | None = None
+    schedule: dict[str, JsonValue] | None = None
+    target: dict[str, JsonValue] | None = None
+    payload: JsonValue = None
+    timeout_s: int | None = None
+    retry: dict[str, JsonValue] | None = None
+
+
 class Pause(BaseModel):
     """Why a job is paused."""
 
     model_config = ConfigDict(extra="forbid")
 
     note: Annotated[str, StringConstraints(max_length=500)] = ""
+
+
+class PreviewRequest(BaseModel):
+    """A schedule, and how far to look ahead."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schedule: ScheduleDefinition
+    count: int = Field(default=10, ge=1, le=100)
+    from_at: Instant = Field(default="", description="Begin here; now if left out.")
+    until_at: Instant = Field(default="", description="End before this.")
+    job_id: JobId = Field(default="job", description="Resolves `H` as this job of yours would.")
 
 
 class _Answer(BaseModel):
@@ -87,6 +113,24 @@ class Fires(_Answer):
     state: Literal["active", "paused"]
     timezone: str
     fires: list[Fire]
+
+
+class PreviewedFire(_Answer):
+    """One fire time."""
+
+    fire_at: Instant
+    local: str
+
+
+class SchedulePreview(_Answer):
+    """What a schedule means and when it fires."""
+
+    sentence: str
+    warnings: list[str]
+    schedule_resolved: dict[str, Any]
+    timezone: str
+    fires: list[PreviewedFire]
+    tzdata: str
 
 
 class Attempt(_Answer):
@@ -176,7 +220,9 @@ class Problem(_Answer):
 
 
 # By the names that routes use.
-TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for shape in (NewJob, Pause)}
+TAKEN: dict[str, type[BaseModel]] = {
+    shape.__name__: shape for shape in (NewJob, JobPatch, Pause, PreviewRequest)
+}
 GIVEN: dict[str, type[BaseModel]] = {
-    shape.__name__: shape for shape in (Job, JobPage, Fires, Run, RunPage, Tenant, Problem)
+    shape.__name__: shape for shape in (Job, JobPage, Fires, Run, RunPage, SchedulePreview, Tenant, Problem)
 }

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from common.definition import JobDefinition
 from common.fires import next_fires
 from common.instants import rfc3339
 from common.job import ACTIVE, Job
+from common.patching import definition_of
 from common.runs import DISPATCHED, RUNNING
 from common.schedule import Schedule
 from common.tables import Item
@@ -35,24 +34,13 @@ _RUN_FIELDS = (
 _EXECUTION_ID = re.compile(
     r"([\w.-]{1,64}):([\w.-]{1,128}):([0-9]{8}T[0-9]{6}Z:[0-9]{1,18}(?::[\w.-]{1,128})?)", re.ASCII
 )
-_DEFINED = tuple(JobDefinition.model_fields)
-
-
-def definition_view(job: Job) -> dict[str, Any]:
-    """What a client may send back: the whole definition, under its id."""
-    stored = {name: _plain(getattr(job, name)) for name in _DEFINED}
-    return {"job_id": job.job_id, **stored, "schedule": job.schedule_given}
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def job_view(job: Job, now: float) -> dict[str, Any]:
     """A job with its definition, its state, and when it fires next."""
-    return definition_view(job) | {
+    return {
+        "job_id": job.job_id,
+        **definition_of(job),
         "schedule_resolved": schedule_view(job.schedule),
         "state": job.state,
         "note": job.note,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.api.calls import Office
 from tests.worlds import ARN, job
 
@@ -16,7 +18,7 @@ def test_a_job_is_created_and_found(office: Office) -> None:
     assert created.headers["location"] == "/v1/jobs/report"
     assert created.headers["etag"] == '"1"'
     assert created.headers["x-request-id"] == "request-1"
-    assert created.json == {
+    expected = {
         "job_id": "report",
         "name": "",
         "tags": [],
@@ -36,6 +38,7 @@ def test_a_job_is_created_and_found(office: Office) -> None:
         "updated_at": "2026-11-21T03:12:00Z",
         "next_fire_at": "2026-11-21T03:30:00Z",
     }
+    assert created.json | expected == created.json
     found = office.alice_reads("GET", "/v1/jobs/report")
     assert (found.status, found.json) == (200, created.json)
 
@@ -156,3 +159,104 @@ def test_a_list_goes_on_by_cursor_and_holds_each_job_once(office: Office) -> Non
 def test_who_am_i(office: Office) -> None:
     told = office.alice_reads("GET", "/v1/tenant").json
     assert (told["tenant_id"], told["name"], told["key"]["role"]) == ("alice", "Alice", "read")
+
+
+def test_patch_changes_what_it_names(office: Office) -> None:
+    office.alice(
+        "PUT", "/v1/jobs/report", job(every="90m", tags=["a"], payload={"x": 1, "y": [1]}, timeout_s=9)
+    )
+    office.world.clock.sleep(100)
+    before = office.alice("GET", "/v1/jobs/report").json
+    patched = office.alice(
+        "PATCH",
+        "/v1/jobs/report",
+        {"name": "Report", "payload": {"x": None, "z": 2}, "retry": {"max_attempts": 9}},
+    )
+    assert (patched.status, patched.headers["etag"]) == (200, '"2"')
+    assert patched.json["payload"] == {"y": [1], "z": 2}
+    assert patched.json["retry"] == before["retry"] | {"max_attempts": 9}
+    for name in ("tags", "timeout_s", "schedule", "schedule_resolved", "schedule_revision", "target"):
+        assert patched.json[name] == before[name]
+    back = office.alice(
+        "PATCH",
+        "/v1/jobs/report",
+        {"timeout_s": None, "retry": None},
+        Content_Type="application/merge-patch+json",
+    )
+    assert (back.json["timeout_s"], back.json["retry"]) == (60, before["retry"])
+
+
+def test_a_patch_that_changes_nothing_is_no_revision(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    assert office.alice("PATCH", "/v1/jobs/report", {"timeout_s": 60, "tags": []}).json["revision"] == 1
+    assert office.alice("PATCH", "/v1/jobs/report", {}).json["revision"] == 1
+
+
+def test_patch_moves_the_times_and_the_queue_follows(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="15 3 * * *"))
+    patched = office.alice("PATCH", "/v1/jobs/report", {"schedule": {"cron": "16 3 * * *"}})
+    assert patched.json["schedule_revision"] == 2
+    office.world.run_until("2026-11-21T03:30:00Z")
+    assert office.world.target.fire_times("report") == ["2026-11-21T03:16:00Z"]
+
+
+def test_patches_that_are_refused(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    before = office.stored()
+    for changes, field in [
+        ({"color": "red"}, "color"),
+        ({"schedule": {"cron": "61 * * * *"}}, "schedule.cron"),
+        ({"schedule": {"every": "1h"}}, "schedule"),
+        ({"schedule": None}, "schedule"),
+        ({"target": {"arn": "x"}}, "target"),
+        ({"timeout_s": "9"}, "timeout_s"),
+        ({"job_id": "other"}, "job_id"),
+        ({"revision": 7}, "revision"),
+    ]:
+        refused = office.alice("PATCH", "/v1/jobs/report", changes)
+        assert (refused.status, refused.json["errors"][0]["field"].startswith(field)) == (400, True), refused
+    late = office.alice("PATCH", "/v1/jobs/report", {"name": "x"}, If_Match='"9"')
+    assert (late.status, late.json["current_revision"]) == (412, 1)
+    assert office.alice("PATCH", "/v1/jobs/report", [1]).status == 400
+    assert office.alice("PATCH", "/v1/jobs/nothing", {"name": "x"}).status == 404
+    assert office.stored() == before
+
+
+def test_a_list_by_what_is_wanted(office: Office) -> None:
+    other = "arn:aws:lambda:us-east-1:123456789012:function:other"
+    office.alice("PUT", "/v1/jobs/a-1", job(cron="0 3 * * *", tags=["red", "blue"]))
+    office.alice("PUT", "/v1/jobs/a-2", job(cron="0 3 * * *", tags=["red"], name="bravo"))
+    office.alice("PUT", "/v1/jobs/b-1", {**job(cron="0 3 * * *"), "target": {"kind": "lambda", "arn": other}})
+    office.alice("POST", "/v1/jobs/a-2/pause")
+
+    def names(query: str) -> list[str]:
+        return [found["job_id"] for found in office.alice("GET", f"/v1/jobs?{query}").json["jobs"]]
+
+    assert names("state=paused") == ["a-2"]
+    assert names("tag=red") == ["a-1", "a-2"]
+    assert names("tag=re") == []
+    assert names("name_prefix=b") == ["a-2", "b-1"]
+    assert names(f"target={other}") == ["b-1"]
+    assert names("tag=red&state=active") == ["a-1"]
+    first = office.alice("GET", "/v1/jobs?tag=red&limit=1").json
+    assert names(f"tag=red&limit=1&cursor={first['next_cursor']}") == ["a-2"]
+    assert office.alice("GET", f"/v1/jobs?tag=blue&cursor={first['next_cursor']}").problem == "invalid-input"
+    for query in ("state=deleted", "state=", "tag=", "tag=" + "x" * 201):
+        assert office.alice("GET", f"/v1/jobs?{query}").problem == "invalid-input"
+
+
+def test_a_rare_job_is_found_over_pages_of_bounded_work(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.jobs.MOST_SEEN", 3)
+    for n in range(8):
+        office.alice("PUT", f"/v1/jobs/job-{n}", job(cron="0 3 * * *", tags=["rare"] if n == 6 else []))
+    found, cursor, pages = [], "", 0
+    while True:
+        page = office.alice("GET", f"/v1/jobs?tag=rare{cursor}").json
+        found += [item["job_id"] for item in page["jobs"]]
+        pages += 1
+        if not page["next_cursor"]:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert (found, pages) == (["job-6"], 3)

@@ -1,0 +1,64 @@
+"""Looking at a schedule before it is a job's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.api.calls import Office
+from tests.worlds import job
+
+URL = "/v1/schedules/preview"
+
+
+def test_a_schedule_in_words_and_times(settled: Office) -> None:
+    told = settled.alice_reads(
+        "POST", URL, {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "count": 2}
+    )
+    assert told.status == 200
+    assert "02:30" in told.json["sentence"]
+    assert told.json["fires"] == [
+        {"fire_at": "2026-11-22T01:30:00Z", "local": "2026-11-22T02:30:00+01:00"},
+        {"fire_at": "2026-11-23T01:30:00Z", "local": "2026-11-23T02:30:00+01:00"},
+    ]
+    assert any("2027-03-28" in warning for warning in told.json["warnings"])
+
+
+def test_a_span_of_time(settled: Office) -> None:
+    span = {"from_at": "2026-01-01T00:00:00Z", "until_at": "2026-01-03T00:00:00Z"}
+    told = settled.alice("POST", URL, {"schedule": {"cron": "0 12 * * *"}, **span}).json
+    assert [fire["fire_at"] for fire in told["fires"]] == ["2026-01-01T12:00:00Z", "2026-01-02T12:00:00Z"]
+
+
+def test_h_is_what_it_will_be_for_that_job(settled: Office) -> None:
+    schedule = {"cron": "H H * * *"}
+    told = settled.alice("POST", URL, {"schedule": schedule, "job_id": "hashed"}).json
+    made = settled.alice("PUT", "/v1/jobs/hashed", job(**schedule)).json
+    settled.alice("DELETE", "/v1/jobs/hashed")
+    assert told["schedule_resolved"] == made["schedule_resolved"]
+    assert told["fires"][0]["fire_at"] == made["next_fire_at"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "schedule"),
+        ({"schedule": "0 3 * * *"}, "schedule"),
+        ({"schedule": {"cron": "61 3 * * *"}}, "schedule.cron"),
+        ({"schedule": {"cron": "0 3 30 2 *"}}, "schedule.cron"),
+        ({"schedule": {"cron": "0 3 * * *", "timezone": "Nowhere"}}, "schedule.timezone"),
+        ({"schedule": {"cron": "0 3 * * *", "zone": "UTC"}}, "schedule"),
+        ({"schedule": {"cron": "0 3 * * *"}, "count": 101}, "count"),
+        ({"schedule": {"cron": "0 3 * * *"}, "count": True}, "count"),
+        ({"schedule": {"cron": "0 3 * * *"}, "count": "3"}, "count"),
+        ({"schedule": {"cron": "0 3 * * *"}, "from_at": "now"}, "from_at"),
+        ({"schedule": {"cron": "0 3 * * *"}, "job_id": "a/b"}, "job_id"),
+        ({"schedule": {"cron": "0 3 * * *"}, "tenant": "bob"}, "tenant"),
+        ([], "body"),
+    ],
+)
+def test_what_is_refused(settled: Office, body: Any, field: str) -> None:
+    refused = settled.alice("POST", URL, body)
+    assert (refused.status, refused.problem) == (400, "invalid-input")
+    assert refused.json["errors"][0]["field"].startswith(field)
