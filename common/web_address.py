@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Final
 
 IpAddress = IPv4Address | IPv6Address
@@ -115,13 +115,5 @@ def is_public(ip: IpAddress) -> bool:
     """Whether an address is one host of the public internet: nothing private, local, shared, special or multicast."""
     if isinstance(ip, IPv4Address):
         return not any(ip in block for block in _REFUSED_V4)
-    return ip in _GLOBAL_V6 and not any(ip in block for block in _REFUSED_V6)
-
-
-def public_ip(text: str) -> IpAddress | None:
-    """The address that a resolver gave, if it may be called. Scoped addresses (fe80::1%eth0) never may."""
-    try:
-        ip = ip_address(text)
-    except ValueError:
-        return None
-    return ip if is_public(ip) else None
+    # A scope (fe80::1%eth0) names a way out of this machine, which is nothing that a name server may choose.
+    return ip.scope_id is None and ip in _GLOBAL_V6 and not any(ip in block for block in _REFUSED_V6)
