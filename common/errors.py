@@ -69,6 +69,10 @@ class RevisionMismatch(Minute8Error):
         super().__init__(f"job {job_id!r} is at revision {current}, the change expected {expected}")
 
 
+class Conflict(Minute8Error):
+    """What was asked for does not fit the state in which the thing is."""
+
+
 class Busy(Minute8Error):
     """Too many writers changed the same thing at once; nothing was stored and the call can be repeated."""
 

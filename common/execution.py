@@ -14,6 +14,9 @@ from common.keys import compact_time
 
 MESSAGE_VERSION = 1
 SCHEDULE = "schedule"
+MANUAL = "manual"
+BACKFILL = "backfill"
+RETRY = "retry"
 
 
 class UnreadableMessage(Minute8Error):

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from common import aws, telemetry
+from common.backfill import Backfills
 from common.clock import SystemClock
 from common.config import config
 from common.due_index import DueIndex
@@ -88,6 +89,7 @@ def _executor() -> Executor:
         runs=Runs(runs),
         turns=Turns(Locks(runs), RunChanges(runs)),
         streak=Streak(store, told),
+        backfills=Backfills(jobs),
         events=told,
         queue=queue,
         clock=clock,

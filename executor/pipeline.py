@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from common import keys
+from common.backfill import Backfills
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.events import RUN_SKIPPED, Events
-from common.execution import Execution
+from common.execution import BACKFILL, Execution
 from common.executions_queue import ExecutionsQueue
 from common.instants import rfc3339
 from common.job import Job
@@ -65,6 +66,7 @@ class Executor:
     runs: Runs
     turns: Turns
     streak: Streak
+    backfills: Backfills
     events: Events
     queue: ExecutionsQueue
     clock: Clock
@@ -98,6 +100,7 @@ class Executor:
         outcome = kind.call(job.target, event(job, execution), timeout_s)
         lateness_s = max(0.0, now - execution.due_at)
         if outcome.ok and not awaited:
+            self._ended(job, execution)
             return Report("dispatched", execution, lateness_s)
         return self._record(job, claim, outcome, lateness_s)
 
@@ -124,7 +127,7 @@ class Executor:
         else:
             recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
         if recorded:
-            self._end_turn(job, execution)
+            self._ended(job, execution)
             self._tell_skipped(execution, skip)
             return Report("skipped", execution, detail=skip.reason)
         record = self.runs.get(execution) or {}
@@ -139,7 +142,7 @@ class Executor:
             error=f"the executor died during the call; not taken over: {skip.detail}",
         )
         self.runs.finish(claim, died, now, None)
-        self._end_turn(job, execution)
+        self._ended(job, execution)
         return Report("failed", execution, detail=skip.reason)
 
     def _wait(
@@ -177,11 +180,13 @@ class Executor:
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
                 raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
         if record.get("status") in ENDED:
-            self._end_turn(job, claim.execution)
+            self._ended(job, claim.execution)
         return Report("duplicate", claim.execution, detail=record.get("status", ""))
 
-    def _end_turn(self, job: Job | None, execution: Execution) -> None:
-        """Let the run that waited for this one go on at once."""
+    def _ended(self, job: Job | None, execution: Execution) -> None:
+        """Let the run that waited for this one go on at once, or a backfill's next."""
+        if execution.trigger == BACKFILL:
+            self.backfills.run_ended(execution, self.queue, int(self.clock.now()))
         if (waiting := self.turns.ended(job, execution)) is not None:
             self.queue.send([waiting])
 
@@ -208,7 +213,7 @@ class Executor:
             self.turns.keep(job, claim.execution, next_at)
             self.queue.send([claim.execution.retry(next_at, throttled=outcome.throttled)])
             return Report("retrying", claim.execution, lateness_s, outcome.error_type)
-        self._end_turn(job, claim.execution)
+        self._ended(job, claim.execution)
         if outcome.ok:
             self.streak.succeeded(job, claim.execution)
             return Report("succeeded", claim.execution, lateness_s)

@@ -22,6 +22,8 @@ import boto3
 from moto import mock_aws
 
 from common.calendars import Calendars
+from common.backfill import Backfills
+from common.by_hand import ByHand
 from common.clock import ManualClock
 from common.definition import Limits
 from common.due_index import DueIndex
@@ -172,6 +174,7 @@ class World:
     runs: Runs
     index: DueIndex
     told: list[tuple[str, Mapping[str, Any]]]
+    by_hand: ByHand
     reports: list[Report] = field(default_factory=list)
 
     def table(self, name: str) -> Table:
@@ -248,12 +251,14 @@ def make_world(dynamodb: Any, now: str) -> World:
             runs=runs,
             turns=Turns(Locks(tables["runs"]), RunChanges(tables["runs"])),
             streak=Streak(registry, told),
+            backfills=Backfills(tables["jobs"]),
             events=told,
             queue=queue,
             clock=clock,
             kinds={"lambda": kind},
         ),
         told=told.events,
+        by_hand=ByHand(registry, runs, RunChanges(tables["runs"]), queue, clock),
         runs=runs,
         index=index,
     )

@@ -1,0 +1,201 @@
+"""What people do by hand: run a job now, try a failed run again, cancel one that waits, run a past range (backfill)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from common import keys
+from common.backfill import Backfill, first_steps
+from common.clock import Clock
+from common.errors import Conflict, InvalidInput, NotFound
+from common.execution import BACKFILL, MANUAL, RETRY, SCHEDULE, Execution
+from common.executions_queue import ExecutionsQueue
+from common.fires import fires
+from common.instants import parse_compact
+from common.job import Job
+from common.job_store import JobStore
+from common.run_changes import RunChanges
+from common.runs import RETRYING, Runs
+from common.tables import Condition, ConditionFailed, Item
+
+# One backfill at most; whoever needs more starts another behind it.
+BACKFILL_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """Commands of a tenant on its own jobs and runs; the tenant comes from the credential."""
+
+    store: JobStore
+    runs: Runs
+    changes: RunChanges
+    queue: ExecutionsQueue
+    clock: Clock
+
+    def run_now(self, tenant: str, job_id: str, nonce: str) -> Execution:
+        """Start the job at once, paused or not. The same `nonce` starts it once. Raises NotFound."""
+        job = self.store.get(tenant, job_id)
+        now = self.clock.now()
+        execution = Execution(
+            tenant,
+            job_id,
+            fire_at=math.floor(now),
+            due_at=math.floor(now),
+            schedule_revision=job.schedule_revision,
+            trigger=MANUAL,
+            trigger_id=f"m-{nonce}",
+        )
+        self.changes.queue(execution, "started by hand", now)
+        self.queue.send([execution])
+        return execution
+
+    def retry(self, tenant: str, execution_id: str) -> Execution:
+        """Give a failed run one more attempt, also beyond its policy's. Raises NotFound, Conflict."""
+        execution, record = self._found(tenant, execution_id)
+        now = self.clock.now()
+        reopened = self.changes.reopen(execution, now)
+        if reopened is None:
+            raise Conflict(f"run {execution_id} is {record['status']}; only a failed run can be tried again")
+        again = replace(
+            execution,
+            attempt=reopened.get("attempt", 0) + 1,
+            due_at=math.floor(now),
+            trigger=RETRY,
+            throttles=reopened.get("throttles", 0),
+        )
+        self.queue.send([again])
+        return again
+
+    def cancel(self, tenant: str, execution_id: str, note: str) -> Execution:
+        """Stop an execution that has not started, or that waits for its next attempt. Raises NotFound, Conflict."""
+        now = self.clock.now()
+        execution = parse_execution_id(tenant, execution_id)
+        record = self.runs.get(execution)
+        if record is None:
+            self._check_planned(execution, now)
+        detail = f"cancelled by hand{f': {note}' if note else ''}"
+        if record is not None and record["status"] == RETRYING:
+            done = self.changes.cancel_retry(execution, detail, now)
+        else:
+            done = self.changes.cancel(execution, detail, now)
+        if not done:
+            status = (self.runs.get(execution) or {}).get("status", "unknown")
+            raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
+        return execution
+
+    def backfill_count(self, tenant: str, job_id: str, start: int, end: int) -> int:
+        """How many executions a backfill of [start, end) would have. Raises NotFound, InvalidInput."""
+        return len(self._backfilled(self.store.get(tenant, job_id), start, end))
+
+    def backfill(
+        self, tenant: str, job_id: str, start: int, end: int, concurrency: int, backfill_id: str
+    ) -> Backfill:
+        """Run the fire times of [start, end) again, `concurrency` at a time; each end of one starts the next.
+
+        The same `backfill_id` is the same backfill. Raises NotFound, InvalidInput, Conflict.
+        """
+        job = self.store.get(tenant, job_id)
+        times = self._backfilled(job, start, end)
+        backfill = Backfill(
+            tenant=tenant,
+            job_id=job_id,
+            backfill_id=backfill_id,
+            start_at=start,
+            end_at=end,
+            schedule=job.schedule,
+            schedule_revision=job.schedule_revision,
+            concurrency=concurrency,
+            total=len(times),
+            next_at=times[0] if times else end,
+            created_at=math.floor(self.clock.now()),
+        )
+        try:
+            self.store.jobs.put(
+                {**keys.backfill(tenant, job_id, backfill_id), **backfill.to_item()},
+                Condition("attribute_not_exists(pk)", {}),
+            )
+        except ConditionFailed:
+            raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
+        executions, advanced = first_steps(backfill, math.floor(self.clock.now()))
+        self.queue.send(executions)
+        self.store.jobs.update(
+            keys.backfill(tenant, job_id, backfill_id),
+            Condition(
+                "SET #next_at = :next, #sent = :sent", {":next": advanced.next_at, ":sent": advanced.sent}
+            ),
+            Condition("#next_at = :before", {":before": backfill.next_at}),
+        )
+        return advanced
+
+    def backfill_progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
+        """How far it is. Raises NotFound."""
+        item = self.store.jobs.get(keys.backfill(tenant, job_id, backfill_id))
+        if item is None:
+            raise NotFound("backfill", backfill_id)
+        return Backfill.from_item(item)
+
+    def _backfilled(self, job: Job, start: int, end: int) -> list[int]:
+        now = math.floor(self.clock.now())
+        if not start < end:
+            raise InvalidInput("end_at", "is not after start_at", value=end, accepted="a later instant")
+        if end > now:
+            raise InvalidInput("end_at", "is in the future", value=end, accepted="a range that is past")
+        times: list[int] = []
+        for fire_at in fires(job.schedule, start, end):
+            times.append(fire_at)
+            if len(times) > BACKFILL_LIMIT:
+                raise InvalidInput(
+                    "start_at",
+                    f"the range holds over {BACKFILL_LIMIT} fire times",
+                    value=start,
+                    accepted="a shorter range",
+                )
+        return times
+
+    def _found(self, tenant: str, execution_id: str) -> tuple[Execution, Item]:
+        execution = parse_execution_id(tenant, execution_id)
+        record = self.runs.get(execution)
+        if record is None:
+            raise NotFound("run", execution_id)
+        return replace(execution, trigger=record.get("trigger", SCHEDULE)), record
+
+    def _check_planned(self, execution: Execution, now: float) -> None:
+        """An execution without a record is one only if its job is going to fire then."""
+        job = self.store.get(execution.tenant, execution.job_id)
+        fire_times = fires(job.schedule, execution.fire_at, execution.fire_at + 1)
+        if (
+            execution.trigger != SCHEDULE
+            or execution.schedule_revision != job.schedule_revision
+            or execution.fire_at < max(job.effective_at, math.floor(now))
+            or execution.fire_at not in fire_times
+        ):
+            raise NotFound("run", execution.execution_id)
+
+
+def parse_execution_id(tenant: str, execution_id: str) -> Execution:
+    """The execution of an id, tenant:job:fire time:schedule revision[:trigger id].
+
+    Raises:
+        NotFound: it is no id, or another tenant's: whoever asks cannot tell the two apart.
+    """
+    parts: list[Any] = execution_id.split(":")
+    if len(parts) not in (4, 5) or parts[0] != tenant or not parts[1] or not parts[3].isascii():
+        raise NotFound("run", execution_id)
+    fire_at = parse_compact(parts[2])
+    if fire_at is None or not parts[3].isdigit() or len(parts[3]) > 9:
+        raise NotFound("run", execution_id)
+    trigger_id = parts[4] if len(parts) == 5 else ""
+    trigger = {"": SCHEDULE, "m": MANUAL, "b": BACKFILL}.get(trigger_id[:1])
+    if trigger is None:
+        raise NotFound("run", execution_id)
+    return Execution(
+        tenant=tenant,
+        job_id=parts[1],
+        fire_at=fire_at,
+        due_at=fire_at,
+        schedule_revision=int(parts[3]),
+        trigger=trigger,
+        trigger_id=trigger_id,
+    )
