@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
 from api.cursors import read_cursor, write_cursor
 from api.jobs import existing_id
 from api.requests import Request
-from api.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
+from api.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.services import Services
 from api.views import read_execution_id, run_view
-from common.errors import NotFound
+from common.duration import parse_instant
+from common.errors import InvalidInput, NotFound
+from common.run_lists import RunFilter
+from common.runs import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
+
+STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
+TRIGGERS = ("schedule", "manual", "retry", "backfill")
+_LATEST = 1e11
 
 
 def of_job(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/runs"""
     job_id = existing_id(request)
     limit = request.number("limit", PAGE, LONGEST_PAGE)
-    list_name = f"runs:{job_id}"
+    wanted = _filter(request.query)
+    list_name = f"runs:{job_id}:{wanted}"
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    found = services.runs.of_job(request.tenant, job_id, limit=limit + 1, before_run_name=before)
-    if not found and not before:
+    page, behind = services.run_lists.of_job(request.tenant, job_id, wanted, limit=limit, before=before)
+    if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.registry.get(request.tenant, job_id)  # tells a job without runs from no job
-    page = found[:limit]
-    cursor = write_cursor(request.tenant, list_name, page[-1]["sk"]) if len(found) > limit else None
+    cursor = write_cursor(request.tenant, list_name, behind) if behind else None
+    return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
+
+
+def failures(services: Services, request: Request) -> Reply:
+    """GET /v1/failures"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    before = _read_failure(read_cursor(request.tenant, "failures", request.query.get("cursor")))
+    page, behind = services.run_lists.failures(request.tenant, limit=limit, before=before)
+    cursor = write_cursor(request.tenant, "failures", json.dumps(behind)) if behind else None
     return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
 
 
@@ -37,10 +56,45 @@ def get(services: Services, request: Request) -> Reply:
     return Reply(run_view(item))
 
 
+def _filter(query: Mapping[str, str]) -> RunFilter:
+    for name, accepted in (("status", STATUSES), ("trigger", TRIGGERS)):
+        if name in query and query[name] not in accepted:
+            raise InvalidInput(name, f"is no {name}", value=query[name], accepted=", ".join(accepted))
+    bounds = {name: parse_instant(query[name], name) for name in ("from_at", "until_at") if name in query}
+    return RunFilter(**bounds, status=query.get("status", ""), trigger=query.get("trigger", ""))
+
+
+def _read_failure(cursor: str) -> tuple[float, str, str] | None:
+    """Of a cursor that is of this list but may still be made by hand."""
+    if not cursor:
+        return None
+    try:
+        failed_at, job_id, run_name = json.loads(cursor)
+        if not isinstance(failed_at, int | float) or not 0 < failed_at < _LATEST:
+            raise ValueError
+        if read_execution_id(f"x:{job_id}:{run_name}") is None:
+            raise ValueError
+    except (ValueError, TypeError):
+        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+    return failed_at, job_id, run_name
+
+
+_INSTANT = {"type": "string", "format": "date-time"}
+_FILTERS = (
+    Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
+    Query("trigger", "Only runs started by this.", {"type": "string", "enum": list(TRIGGERS)}),
+    Query("from_at", "Only fire times at or after this.", _INSTANT),
+    Query("until_at", "Only fire times before this.", _INSTANT),
+)
+
 ROUTES = (
     Route(
         "GET", "/v1/jobs/{job_id}/runs", "list_runs_of_job", of_job, "read", "A job's runs, newest first",
-        "RunPage", query=(LIMIT, CURSOR),
+        "RunPage", query=(LIMIT, CURSOR, *_FILTERS),
+    ),
+    Route(
+        "GET", "/v1/failures", "list_failures", failures, "read",
+        "The failed runs of all jobs, latest failure first", "RunPage", query=(LIMIT, CURSOR),
     ),
     Route("GET", "/v1/runs/{execution_id}", "get_run", get, "read", "Get a run with its attempts", "Run"),
 )  # fmt: skip

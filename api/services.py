@@ -12,6 +12,7 @@ from common.definition import Limits
 from common.due_index import DueIndex
 from common.executions_queue import ExecutionsQueue
 from common.registry import Registry
+from common.run_lists import RunLists
 from common.runs import Runs
 from common.tables import Table
 from common.tenants import Tenants
@@ -23,6 +24,7 @@ class Services:
 
     registry: Registry
     runs: Runs
+    run_lists: RunLists
     tenants: Tenants
     clock: Clock
 
@@ -40,6 +42,7 @@ class Services:
                 rng=random.Random(),
             ),
             runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
+            run_lists=RunLists(Table(aws.dynamodb(), settings.runs_table)),
             tenants=Tenants(Table(aws.dynamodb(), settings.tenants_table)),
             clock=clock,
         )

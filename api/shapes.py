@@ -152,7 +152,7 @@ class Run(_Answer):
 
     execution_id: str = Field(examples=["alice:nightly-report:20261121T031800Z:1"])
     job_id: JobId
-    status: Literal["running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
     trigger: str
     schedule_revision: int
     fire_at: Instant

@@ -71,7 +71,7 @@ class Run(TypedDict):
 
     execution_id: str
     job_id: str
-    status: Literal["running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
     trigger: str
     schedule_revision: int
     fire_at: str

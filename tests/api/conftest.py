@@ -10,6 +10,7 @@ import pytest
 from api import handler
 from api.app import build
 from api.services import Services
+from common.run_lists import RunLists
 from common.tenants import Tenants, new_key
 from tests.api.calls import Caller, Office
 from tests.worlds import World, job, world
@@ -32,7 +33,7 @@ def settled() -> Iterator[Office]:
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
     tenants = Tenants(w.table("tenants"))
-    app = build(Services(w.registry, w.runs, tenants, w.clock))
+    app = build(Services(w.registry, w.runs, RunLists(w.table("runs")), tenants, w.clock))
     monkeypatch.setattr(handler, "_app", lambda: app)
     now = w.clock.now()
     for tenant in ("alice", "bob"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from api.cursors import write_cursor
 from common.runs import Outcome
 from tests.api.calls import Office
 from tests.worlds import job
@@ -101,4 +104,76 @@ def test_the_runs_of_a_deleted_job_can_still_be_seen(office: Office) -> None:
     office.world.run_until("2026-11-21T03:13:30Z")
     office.alice("DELETE", "/v1/jobs/minutely")
     assert len(office.alice("GET", "/v1/jobs/minutely/runs").json["runs"]) == 1
+    assert office.alice("GET", "/v1/jobs/minutely/runs?status=failed").json["runs"] == []
     assert office.alice("GET", "/v1/jobs/never/runs").problem == "not-found"
+    assert office.alice("GET", "/v1/jobs/never/runs?status=failed").problem == "not-found"
+
+
+def test_the_runs_that_are_wanted(office: Office) -> None:
+    office.world.target.answer = lambda event: Outcome(
+        ok="15:00" not in event["minute8"]["fire_at"], permanent=True
+    )
+    office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    office.world.run_until("2026-11-21T03:17:30Z")
+
+    def minutes(query: str) -> list[str]:
+        told = office.alice("GET", f"/v1/jobs/minutely/runs?{query}")
+        assert told.status == 200, told
+        return [run["fire_at"][14:16] for run in told.json["runs"]]
+
+    assert minutes("status=failed") == ["15"]
+    assert minutes("status=succeeded&limit=2") == ["17", "16"]
+    assert minutes("from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:17:00Z") == ["16", "15", "14"]
+    assert minutes("until_at=2026-11-21T03:14:00Z") == ["13"]
+    assert minutes("from_at=2026-11-21T03:17:00%2B00:00") == ["17"]
+    assert minutes("from_at=2026-11-21T03:17:00Z&until_at=2026-11-21T03:17:00Z") == []
+    assert minutes("trigger=manual") == []
+    for query in ("status=ok", "status=", "trigger=x", "from_at=now", "until_at=2026-11-21", "failed=1"):
+        assert office.alice("GET", f"/v1/jobs/minutely/runs?{query}").problem == "invalid-input", query
+
+
+def test_filtered_pages_hold_each_run_once(office: Office) -> None:
+    odd = Outcome(ok=False, permanent=True)
+    office.world.target.answer = lambda event: (
+        odd if event["minute8"]["fire_at"][15] in "13579" else Outcome(ok=True)
+    )
+    office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    office.world.run_until("2026-11-21T03:19:30Z")
+    seen, cursor, pages = [], "", 0
+    while True:
+        page = office.alice("GET", f"/v1/jobs/minutely/runs?status=failed&limit=1{cursor}").json
+        seen += [run["fire_at"][14:16] for run in page["runs"]]
+        pages += 1
+        if not page["next_cursor"]:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert (seen, pages) == (["19", "17", "15", "13"], 4)
+
+
+def test_the_failures_of_all_jobs_and_of_nobody_else(office: Office) -> None:
+    office.world.target.answer = lambda event: Outcome(ok=False, permanent=True, error="no")
+    for who, names in ((office.alice, ("a", "b")), (office.bob, ("c",))):
+        for name in names:
+            who("PUT", f"/v1/jobs/{name}", job(cron="* * * * *"))
+    office.world.run_until("2026-11-21T03:14:30Z")
+    seen, cursor, pages = [], "", 0
+    while True:
+        page = office.alice_reads("GET", f"/v1/failures?limit=3{cursor}").json
+        seen += [(run["job_id"], run["fire_at"][14:16]) for run in page["runs"]]
+        pages += 1
+        if not page["next_cursor"]:
+            break
+        assert office.bob("GET", f"/v1/failures?cursor={page['next_cursor']}").problem == "invalid-input"
+        cursor = f"&cursor={page['next_cursor']}"
+    assert sorted(seen) == [("a", "13"), ("a", "14"), ("b", "13"), ("b", "14")]
+    assert [minute for _, minute in seen] == ["14", "14", "13", "13"]
+    assert pages == 2
+    assert {run["job_id"] for run in office.bob("GET", "/v1/failures").json["runs"]} == {"c"}
+
+
+@pytest.mark.parametrize(
+    "last", ["[]", "x", '["a",1,2]', '[1,"a#b","20261121T031300Z:1"]', '[1,"a","~"]', "[1e400,1,1]"]
+)
+def test_a_cursor_made_by_hand(office: Office, last: str) -> None:
+    cursor = write_cursor("alice", "failures", last)
+    assert office.alice("GET", f"/v1/failures?cursor={cursor}").problem == "invalid-input"

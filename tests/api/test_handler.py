@@ -1,0 +1,44 @@
+"""The Lambda's entry, wired from its environment as in a deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+
+from api import handler
+from common import aws
+from common.config import config
+from common.tables import Table
+from common.tenants import Tenants
+from tests.api.calls import Caller
+from tests.worlds import World, job
+
+
+@pytest.fixture
+def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """The tables of the world, and nothing else of it."""
+    for name in ("jobs", "due", "tenants", "runs"):
+        monkeypatch.setenv(f"{name.upper()}_TABLE", f"test-{name}")
+    monkeypatch.setenv("EXECUTOR_TIMEOUT_S", "60")
+    queue = boto3.client("sqs", region_name="us-east-1").create_queue(QueueName="executions")["QueueUrl"]
+    monkeypatch.setenv("EXECUTIONS_QUEUE_URL", queue)
+    caches = (handler._app, config, aws.dynamodb, aws.sqs)
+    for cached in caches:
+        cached.cache_clear()
+    yield w
+    for cached in caches:
+        cached.cache_clear()
+
+
+def test_it_works_from_its_environment_alone(deployed: World) -> None:
+    tenants = Tenants(Table(deployed.dynamodb, "test-tenants"))
+    tenants.create("alice", "", 0)
+    alice = Caller(tenants.create_key("alice", "write", 0)[0])
+    made = alice("PUT", "/v1/jobs/report", job(every=10))
+    assert made.status == 201, made
+    assert alice("GET", "/v1/jobs/report").json["revision"] == 1
+    assert alice("GET", "/v1/jobs/report/runs").json["runs"] == []
+    refused = alice("PUT", "/v1/jobs/report", job(every=10, timeout_s=60))
+    assert refused.json["errors"][0]["field"] == "timeout_s"  # the executor's own time limit is 60 s
