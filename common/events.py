@@ -53,6 +53,13 @@ class EventBus:
             _log.exception("event not told: %s %s", detail_type, detail)
 
 
+def event_bus(name: str) -> Events:
+    """The bus of that name; without a name, events go nowhere."""
+    from common import aws
+
+    return EventBus(aws.events(), name) if name else NoEvents()
+
+
 class NoEvents:
     """For a deployment without a bus."""
 

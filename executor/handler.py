@@ -14,7 +14,7 @@ from common.backfill import Backfills
 from common.clock import SystemClock
 from common.config import config
 from common.due_index import DueIndex
-from common.events import EventBus, Events, NoEvents
+from common.events import event_bus
 from common.executions_queue import ExecutionsQueue
 from common.job_store import JobStore
 from common.run_changes import RunChanges
@@ -83,7 +83,7 @@ def _executor() -> Executor:
     jobs, runs = Table(aws.dynamodb(), settings.jobs_table), Table(aws.dynamodb(), settings.runs_table)
     queue = ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock)
     store = JobStore(jobs, DueIndex(Table(aws.dynamodb(), settings.due_table)), queue, clock, random.Random())
-    told: Events = EventBus(aws.events(), settings.event_bus) if settings.event_bus else NoEvents()
+    told = event_bus(settings.event_bus)
     return Executor(
         jobs=jobs,
         runs=Runs(runs),

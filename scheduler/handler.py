@@ -7,9 +7,11 @@ from functools import cache
 from typing import Any
 
 from common import aws, telemetry
+from common.calendars import Calendars
 from common.clock import SystemClock
 from common.config import config
 from common.due_index import DueIndex
+from common.events import event_bus
 from common.executions_queue import ExecutionsQueue
 from common.runs import Runs
 from common.tables import Table
@@ -44,4 +46,6 @@ def _scheduler() -> Scheduler:
         runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
         queue=ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock),
         clock=clock,
+        calendars=Calendars(Table(aws.dynamodb(), settings.jobs_table)),
+        events=event_bus(settings.event_bus),
     )

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from common.calendars import Calendars, TickCalendars
 from common.clock import Clock
 from common.due_index import BadEntry, DueIndex, Mark, Shard
+from common.events import RUN_SKIPPED, Events
 from common.execution import Execution
 from common.executions_queue import ExecutionsQueue
 from common.groups import group_can_fire
-from common.planning import DueEntry, plan, plan_registered
-from common.runs import INVALID, Runs
+from common.planning import DueEntry, Missed, plan, plan_registered
+from common.runs import INVALID, MISSED, Runs
 from common.window import planning_end
 
 
@@ -46,6 +48,8 @@ class Scheduler:
     runs: Runs
     queue: ExecutionsQueue
     clock: Clock
+    calendars: Calendars
+    events: Events
 
     def tick(self) -> Summary:
         """Plan what is to be planned now.
@@ -67,7 +71,8 @@ class Scheduler:
 
     def _plan_window(self, window: Mark, summary: Summary) -> Mark:
         empty: list[Shard] = []
-        self._hand_over(self._executions(window, summary, empty), summary)
+        calendars = TickCalendars(self.calendars)
+        self._hand_over(self._executions(window, calendars, summary, empty), summary)
         mark = self.index.finish_planning(window.planning_until)
         for shard in empty:
             self.index.drop_empty(shard)
@@ -83,12 +88,13 @@ class Scheduler:
             return mark
         # Read after them: it holds whatever was announced before one of them was committed.
         mark = self.index.ensure_mark(summary.now)
+        calendars = TickCalendars(self.calendars)
         for pending in pendings:
             if isinstance(pending, BadEntry):
                 self._bad(pending, mark, summary)
                 continue
             summary.pending += 1
-            self._hand_over(iter(self._registered(pending.entry, mark, summary)), summary)
+            self._hand_over(iter(self._registered(pending.entry, mark, calendars, summary)), summary)
             self.index.confirm(pending)
         return mark
 
@@ -99,7 +105,9 @@ class Scheduler:
         for refusal in refused:
             self.runs.skip(refusal.execution, INVALID, f"refused by SQS: {refusal.reason}", summary.now)
 
-    def _executions(self, window: Mark, summary: Summary, empty: list[Shard]) -> Iterator[Execution]:
+    def _executions(
+        self, window: Mark, calendars: TickCalendars, summary: Summary, empty: list[Shard]
+    ) -> Iterator[Execution]:
         for shard in self._due_shards(window, summary, empty):
             summary.shards_due += 1
             for entry in self.index.entries(shard):
@@ -107,7 +115,7 @@ class Scheduler:
                 if isinstance(entry, BadEntry):
                     self._bad(entry, window, summary)
                 else:
-                    yield from self._planned(entry, window, summary)
+                    yield from self._planned(entry, window, calendars, summary)
 
     def _due_shards(self, window: Mark, summary: Summary, empty: list[Shard]) -> Iterator[Shard]:
         start, end = window.planned_until, window.planning_until
@@ -119,21 +127,41 @@ class Scheduler:
                 yield shard
         yield from self.index.one_off_shards(start, end)
 
-    def _planned(self, entry: DueEntry, window: Mark, summary: Summary) -> list[Execution]:
+    def _planned(
+        self, entry: DueEntry, window: Mark, calendars: TickCalendars, summary: Summary
+    ) -> list[Execution]:
         """One entry's executions. Whatever is wrong with it, the others are planned all the same."""
         try:
-            planned = plan(entry, window.planned_until, window.planning_until, window.decided_at)
+            excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
+            planned = plan(entry, window.planned_until, window.planning_until, window.decided_at, excluded)
         except Exception as error:  # noqa: BLE001
             self._bad(_unplannable(entry, error), window, summary)
             return []
         if planned.missed:
             summary.missed += planned.missed.count
-            self.runs.record_missed(planned.missed, summary.now)
+            if self.runs.record_missed(planned.missed, summary.now):
+                self._tell_missed(planned.missed)
         return planned.executions
 
-    def _registered(self, entry: DueEntry, mark: Mark, summary: Summary) -> list[Execution]:
+    def _tell_missed(self, missed: Missed) -> None:
+        self.events.tell(
+            RUN_SKIPPED,
+            {
+                "tenant": missed.tenant,
+                "job_id": missed.job_id,
+                "reason": MISSED,
+                "skipped_count": missed.count,
+                "skipped_from_at": missed.first_fire_at,
+                "skipped_to_at": missed.last_fire_at,
+            },
+        )
+
+    def _registered(
+        self, entry: DueEntry, mark: Mark, calendars: TickCalendars, summary: Summary
+    ) -> list[Execution]:
         try:
-            return plan_registered(entry, mark.planning_until)
+            excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
+            return plan_registered(entry, mark.planning_until, excluded)
         except Exception as error:  # noqa: BLE001
             self._bad(_unplannable(entry, error), mark, summary)
             return []

@@ -21,9 +21,9 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
-from common.calendars import Calendars
 from common.backfill import Backfills
 from common.by_hand import ByHand
+from common.calendars import Calendars
 from common.clock import ManualClock
 from common.definition import Limits
 from common.due_index import DueIndex
@@ -245,7 +245,7 @@ def make_world(dynamodb: Any, now: str) -> World:
         sqs=sqs,
         target=target,
         registry=registry,
-        scheduler=Scheduler(index, runs, queue, clock, Calendars(tables["jobs"])),
+        scheduler=Scheduler(index, runs, queue, clock, Calendars(tables["jobs"]), told),
         executor=Executor(
             jobs=tables["jobs"],
             runs=runs,

@@ -16,8 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
 ENVIRONMENT = {
-    "Scheduler": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL"},
-    "Executor": {"JOBS_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S"},
+    "Scheduler": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"},
+    "Executor": {
+        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
+        *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS"),
+    },
     "Api": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S"),
@@ -34,10 +37,13 @@ PERMISSIONS: dict[str, dict[str, set[str]]] = {
         "DueTable": _READ | _WRITE,
         "JobsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"},
         "RunsTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
     },
     "Executor": {
-        "JobsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "JobsTable": _RECORD,
+        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
+        "EventsBus": {"events:PutEvents"},
         "TenantsTable": {"dynamodb:GetItem"},
         "RunsTable": _RECORD,
         "ExecutionsQueue": {
