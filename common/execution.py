@@ -7,12 +7,16 @@ and the target can both tell. The fire time travels in the message and is never 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 
 from common.errors import Minute8Error
 from common.keys import compact_time
 
 MESSAGE_VERSION = 1
+# Our own have at most some 600; what is longer is not parsed at all.
+_LONGEST_BODY = 8_192
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 SCHEDULE = "schedule"
 MANUAL = "manual"
 BACKFILL = "backfill"
@@ -101,13 +105,17 @@ class Execution:
         Raises:
             UnreadableMessage: it is not one.
         """
+        if len(body) > _LONGEST_BODY:
+            raise UnreadableMessage(
+                f"a body of {len(body)} characters, an execution has at most {_LONGEST_BODY}"
+            )
         try:
             fields = json.loads(body)
-            if fields["v"] != MESSAGE_VERSION:
+            if _whole(fields["v"]) != MESSAGE_VERSION:
                 raise UnreadableMessage(f"message version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
             return cls(
-                tenant=_text(fields["tenant"]),
-                job_id=_text(fields["job"]),
+                tenant=_id(fields["tenant"]),
+                job_id=_id(fields["job"]),
                 fire_at=_whole(fields["fire_at"]),
                 due_at=_whole(fields["due_at"]),
                 schedule_revision=_whole(fields["rev"]),
@@ -117,8 +125,16 @@ class Execution:
                 throttles=_whole(fields.get("throttles", 0)),
                 not_before_at=_whole(fields.get("not_before_at", 0)),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error
+
+
+def _id(value: object) -> str:
+    """An id as registering checks it, so that no message reaches past the keys of one tenant's job."""
+    text = _text(value)
+    if not _ID.fullmatch(text):
+        raise ValueError(f"not an id: {text[:200]!r}")
+    return text
 
 
 def _text(value: object, *, allow_empty: bool = False) -> str:
