@@ -1,0 +1,98 @@
+"""Several processes at once, one AWS call at a time, in every order or in a sample of the orders.
+
+Each process is a thread that waits before each of its calls until it is its turn; so a test is the same every time.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+from tests.faults.wire import Killed, Wire
+
+Choose = Callable[[int], int]
+Step = Callable[[], object]
+Apart = Callable[[str], bool]
+
+
+def anywhere(call: str) -> bool:
+    """Every call is a place where another process may go on."""
+    return True
+
+
+class _Process(threading.Thread):
+    def __init__(self, name: str, step: Step, arrived: threading.Semaphore) -> None:
+        super().__init__(name=name, daemon=True)
+        self._step, self._arrived = step, arrived
+        self._go = threading.Semaphore(0)
+        self.died: BaseException | None = None
+        self.ended = False
+
+    def run(self) -> None:
+        self.wait_for_turn()
+        try:
+            self._step()
+        except (Exception, Killed) as error:  # noqa: BLE001
+            self.died = error
+        self.ended = True
+        self._arrived.release()
+
+    def wait_for_turn(self) -> None:
+        self._arrived.release()
+        self._go.acquire()
+
+    def go_on(self) -> None:
+        """Let it do its next call, up to the one behind that or to its end."""
+        self._go.release()
+        self._arrived.acquire()
+
+
+def play(
+    wire: Wire, steps: Mapping[str, Step], choose: Choose, apart: Apart = anywhere
+) -> dict[str, BaseException | None]:
+    """Do all `steps` at once; before each call that `apart` names, `choose` says who is next. What each died of."""
+    arrived = threading.Semaphore(0)
+    processes = {name: _Process(name, step, arrived) for name, step in steps.items()}
+
+    def turn(call: str) -> None:
+        process = threading.current_thread()
+        if isinstance(process, _Process) and apart(call):
+            process.wait_for_turn()
+
+    wire.turn = turn
+    try:
+        for process in processes.values():
+            process.start()
+            arrived.acquire()
+        while going := [process for process in processes.values() if not process.ended]:
+            going[choose(len(going))].go_on()
+    finally:
+        wire.turn = lambda name: None
+    return {name: process.died for name, process in processes.items()}
+
+
+def every_order() -> Iterator[Choose]:
+    """Choices that lead through all orders, depth first. Use each until its end before the next is taken."""
+    path: list[int] = []
+    while True:
+        taken: list[tuple[int, int]] = []
+
+        def choose(alternatives: int, path: list[int] = path, taken: list[tuple[int, int]] = taken) -> int:
+            chosen = path[len(taken)] if len(taken) < len(path) else 0
+            taken.append((chosen, alternatives))
+            return chosen
+
+        yield choose
+        while taken and taken[-1][0] + 1 == taken[-1][1]:
+            taken.pop()
+        if not taken:
+            return
+        path = [chosen for chosen, _ in taken]
+        path[-1] += 1
+
+
+def some_orders(count: int) -> Iterator[Choose]:
+    """A sample of the orders: the same each time."""
+    for seed in range(count):
+        yield random.Random(seed).randrange

@@ -1,0 +1,119 @@
+"""A world on a wire that can be put back to where it was, so that one flow is played with every fault."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import boto3
+from moto import mock_aws
+from moto.dynamodb.models import dynamodb_backends
+
+from executor.handler import execute_batch
+from executor.targets import Kind
+from tests.faults.wire import Fault, Killed, Wire, WiredDynamoDB, wired_queue, wired_target
+from tests.worlds import World, make_world
+
+REGION = "us-east-1"
+
+
+class Stage:
+    """One world, its wire, and the state to go back to."""
+
+    def __init__(self, now: str) -> None:
+        self.wire = Wire()
+        self._client = boto3.client("dynamodb", region_name=REGION)
+        self.w = make_world(WiredDynamoDB(self._client, self.wire), now)
+        self.w.sqs.send_message_batch = wired_queue(self.wire, self.w.sqs.send_message_batch)  # type: ignore[method-assign]
+        kind = self.w.executor.kinds["lambda"]
+        kinds = {"lambda": Kind(wired_target(self.wire, kind.call), kind.is_awaited)}
+        self.w.executor = replace(self.w.executor, kinds=kinds)
+        self.save()
+
+    def save(self) -> None:
+        """What `restore` goes back to."""
+        w = self.w
+        self._saved = copy.deepcopy(self._tables())
+        self._now, self._rng = w.clock.now(), w.registry.rng.getstate()
+        self._lists = [(kept, list(kept)) for kept in self._kept()]
+
+    def restore(self) -> World:
+        tables = self._tables()
+        tables.clear()
+        tables.update(copy.deepcopy(self._saved))
+        self.w.clock.move_to(self._now)
+        self.w.registry.rng.setstate(self._rng)
+        for kept, content in self._lists:
+            kept[:] = content
+        self.wire.disarm()
+        return self.w
+
+    def _kept(self) -> list[list[Any]]:
+        w = self.w
+        return [w.sqs._waiting, w.sqs.delays, w.sqs.bodies, w.target.calls, w.reports]
+
+    @staticmethod
+    def _tables() -> dict[str, Any]:
+        (backend,) = [account[REGION] for account in dynamodb_backends.values() if REGION in account]
+        tables: dict[str, Any] = backend.tables
+        return tables
+
+    def attempt(self, step: Callable[[World], object]) -> BaseException | None:
+        """Do one step as its handler's process would; what it died or failed of."""
+        try:
+            step(self.w)
+        except (Exception, Killed) as error:  # noqa: BLE001
+            return error
+        finally:
+            self.wire.disarm()
+        return None
+
+    def each_call(
+        self,
+        step: Callable[[World], object],
+        fault: Fault,
+        check: Callable[[World, BaseException | None], None],
+    ) -> int:
+        """Play `step` once for each of its calls, with the fault at that call, and `check` each. How many they were."""
+        nth = 1
+        while True:
+            w = self.restore()
+            self.wire.arm(nth, fault)
+            died = self.attempt(step)
+            if not self.wire.hit:
+                return nth - 1
+            met = f"call {nth}, {self.wire.hit}: {fault}; {died!r}"
+            try:
+                check(w, died)
+            except Exception as error:
+                raise AssertionError(f"{met}: {error}") from error
+            nth += 1
+
+
+@contextmanager
+def staged(now: str) -> Iterator[Stage]:
+    with mock_aws():
+        yield Stage(now)
+
+
+def killed_after(stage: Stage, call: str, step: Callable[[World], object]) -> None:
+    """Do one step and kill its process behind its first call of that name."""
+    stage.wire.arm(1, Fault.KILLED_AFTER, only=call)
+    assert isinstance(stage.attempt(step), Killed)
+
+
+def deliver_one(w: World) -> None:
+    """Deliver the next visible message; whatever ends the executor's process, the queue delivers it again."""
+    message = w.sqs.receive()
+    assert message
+    try:
+        reports, failed = execute_batch(w.executor, [message])
+    except Killed:
+        w.sqs.give_back(message)
+        return
+    w.reports += reports
+    if failed:
+        w.sqs.give_back(message)

@@ -1,0 +1,198 @@
+"""Two ticks, two executors, a registration and a tick, at once: in every order of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from common import keys
+from common.runs import Outcome
+from executor.pipeline import Message
+from tests.faults.interleaving import Apart, Choose, anywhere, every_order, play, some_orders
+from tests.faults.stage import Stage, staged
+from tests.faults.truth import everything_explained, index_is_right
+from tests.worlds import World, at, job
+
+BEGIN, TICK, END = "2026-11-21T03:12:00Z", "2026-11-21T03:18:00Z", "2026-11-21T03:36:00Z"
+SAMPLE = 12
+
+
+def at_calls(*names: str) -> Apart:
+    """Where the order matters: what one process writes and the other reads. The other calls commute."""
+    return lambda call: call in names
+
+
+def orders(*names: str, every: bool = True, sample: int = SAMPLE) -> Iterator[tuple[Choose, Apart]]:
+    """All orders of the calls of these names, then a sample of the orders of all calls."""
+    if every:
+        for choose in every_order():
+            yield choose, at_calls(*names)
+    for choose in some_orders(sample):
+        yield choose, anywhere
+
+
+@pytest.fixture(autouse=True)
+def one_partition(few_partitions: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "SPREAD", 1)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with staged(BEGIN) as made:
+        yield made
+
+
+def minutes(*numbers: int) -> list[int]:
+    return [at(f"2026-11-21T03:{minute:02}:00Z") for minute in numbers]
+
+
+def settled(w: World) -> World:
+    """The next tick, and everything delivered."""
+    w.clock.move_to(at("2026-11-21T03:28:00Z"))
+    w.deliver()
+    w.scheduler.tick()
+    w.run_until("2026-11-21T03:45:00Z")
+    return w
+
+
+def test_two_ticks_at_once(stage: Stage) -> None:
+    w = stage.w
+    w.registry.create("alice", "a", job(cron="5-59/10 * * * *", invocation="Event", end_at=END))
+    w.clock.move_to(at(TICK))
+    stage.save()
+    played = 0
+    for choose, apart in orders("update_item", "send_message_batch"):
+        w, played = stage.restore(), played + 1
+        died = play(stage.wire, {"one": w.scheduler.tick, "two": w.scheduler.tick}, choose, apart)
+        assert died == {"one": None, "two": None}
+        everything_explained(settled(w), {("alice", "a"): minutes(15, 25, 35)})
+        index_is_right(w)
+    assert played >= 20 + SAMPLE
+
+
+@pytest.mark.parametrize("kind", ["sync", "failing", "Event", "skip"])
+def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
+    """Two messages of it, and one message delivered twice."""
+    w = stage.w
+    w.registry.create(
+        "alice",
+        "a",
+        job(
+            at="2026-11-21T03:15:00Z",
+            invocation="Event" if kind == "Event" else "RequestResponse",
+            retry={"max_attempts": 2, "base_s": 10},
+        ),
+    )
+    w.clock.move_to(at("2026-11-21T03:15:00Z"))
+    if kind == "skip":
+        w.registry.delete("alice", "a")
+    if kind == "failing":
+        w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
+    message = w.sqs.receive()
+    assert message
+    stage.save()
+    played = 0
+    for other in (message, Message("another", message.body)):
+        for choose, apart in orders("update_item", "put_item", "target", every=kind != "failing"):
+            w, played = stage.restore(), played + 1
+            two = {"one": message, "two": other}
+            died = play(
+                stage.wire, {name: partial(w.executor.execute, m) for name, m in two.items()}, choose, apart
+            )
+            for name in died:
+                if died[name]:
+                    w.sqs.give_back(two[name])
+            w.run_until("2026-11-21T03:40:00Z")
+            # One write tells of an `Event` run: delivered again after its lease, it cannot be known to be done.
+            again = kind == "Event" and other is message
+            everything_explained(w, {("alice", "a"): minutes(15)}, twice=again)
+            assert again or len(w.target.calls) == {"skip": 0, "failing": 2}.get(kind, 1)
+    assert played >= 2 * SAMPLE
+
+
+CHANGES = {
+    "create": (lambda w: None, lambda w: w.registry.create("alice", "a", JOB)),
+    "resume": (
+        lambda w: (w.registry.create("alice", "a", JOB), w.registry.pause("alice", "a")),
+        lambda w: w.registry.resume("alice", "a"),
+    ),
+    "put": (
+        lambda w: w.registry.create("alice", "a", job(cron="0 12 * * *")),
+        lambda w: w.registry.put("alice", "a", JOB),
+    ),
+}
+JOB = job(cron="5-59/10 * * * *", invocation="Event", end_at=END)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
+    before, change = CHANGES[name]
+    before(stage.w)
+    stage.w.run_until(TICK)
+    stage.save()
+    played = 0
+    for choose, apart in orders("transact_write_items", "update_item", "send_message_batch", "delete_item"):
+        w, played = stage.restore(), played + 1
+        died = play(stage.wire, {"tick": w.scheduler.tick, "change": partial(change, w)}, choose, apart)
+        assert died == {"tick": None, "change": None}
+        earlier = minutes(15) if name == "resume" else []
+        everything_explained(settled(w), {("alice", "a"): earlier + minutes(25, 35)})
+        index_is_right(w)
+    assert played >= 20 + SAMPLE
+
+
+def test_two_ticks_and_a_registration_of_which_two_are_killed(stage: Stage) -> None:
+    """The registration is killed behind its commit, one tick anywhere; the other tick and the next make up for both."""
+    stage.w.run_until(TICK)
+    stage.save()
+    for seed, choose in enumerate(some_orders(3 * SAMPLE)):
+        w = stage.restore()
+        killed_at = 1 + seed % 12
+        tick, registers = w.scheduler.tick, partial(CHANGES["create"][1], w)
+        stage.wire.kill_in({"registration": ("transact_write_items", 1), "tick": ("", killed_at)})
+        play(stage.wire, {"registration": registers, "tick": tick, "other": tick}, choose)
+        stage.wire.kill_in({})
+        everything_explained(settled(w), {("alice", "a"): minutes(25, 35)})
+        index_is_right(w)
+
+
+def test_two_changes_at_once_leave_one_entry(stage: Stage) -> None:
+    """A job moved to two other groups and deleted, by three clients at once."""
+    w = stage.w
+    w.registry.create("alice", "a", job(cron="0 12 * * *"))
+    stage.save()
+    for choose in some_orders(2 * SAMPLE):
+        w = stage.restore()
+        died = play(
+            stage.wire,
+            {
+                "one": partial(w.registry.put, "alice", "a", job(cron="0 13 * * *")),
+                "two": partial(w.registry.put, "alice", "a", job(every="3h")),
+                "three": partial(w.registry.delete, "alice", "a"),
+            },
+            choose,
+        )
+        assert set(died.values()) == {None}
+        index_is_right(w)
+
+
+def test_an_emptied_shard_is_filled_while_a_tick_drops_it(stage: Stage) -> None:
+    w = stage.w
+    w.registry.create("alice", "gone", JOB)
+    w.registry.delete("alice", "gone")
+    w.clock.move_to(at(TICK))
+    stage.save()
+    for choose in every_order():
+        w = stage.restore()
+        died = play(
+            stage.wire,
+            {"tick": w.scheduler.tick, "change": partial(w.registry.create, "alice", "a", JOB)},
+            choose,
+            at_calls("transact_write_items", "update_item", "delete_item"),
+        )
+        assert died == {"tick": None, "change": None}
+        settled(w)
+        everything_explained(w, {("alice", "a"): minutes(25, 35), ("alice", "gone"): minutes(15)})
+        index_is_right(w)

@@ -1,0 +1,147 @@
+"""Every AWS call of an execution, and its call of the target, meets every fault. It ends once, explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from common.runs import Outcome
+from tests.faults.stage import Stage, deliver_one, killed_after, staged
+from tests.faults.truth import everything_explained, index_is_right
+from tests.faults.wire import Fault
+from tests.worlds import World, at, job
+
+BEGIN, DUE, END = "2026-11-21T03:12:00Z", "2026-11-21T03:15:00Z", "2026-11-21T05:00:00Z"
+KEY = ("alice", "once")
+RETRY = {"max_attempts": 4, "base_s": 10}
+
+
+def create(w: World, **fields: Any) -> None:
+    w.registry.create(*KEY, job(at=DUE, retry=RETRY, timeout_s=30, **fields))
+
+
+def fails_once(event: Mapping[str, Any]) -> Outcome:
+    return Outcome(ok=event["minute8"]["attempt"] > 1, error_type="Boom")
+
+
+def sync(stage: Stage) -> None:
+    create(stage.w)
+    stage.w.clock.move_to(at(DUE))
+
+
+def failing(stage: Stage) -> None:
+    stage.w.target.answer = fails_once
+    sync(stage)
+
+
+def second_attempt(stage: Stage) -> None:
+    failing(stage)
+    deliver_one(stage.w)
+    next_at = stage.w.sqs.next_at()
+    assert next_at
+    stage.w.clock.move_to(next_at)
+
+
+def event(stage: Stage) -> None:
+    create(stage.w, invocation="Event")
+    stage.w.clock.move_to(at(DUE))
+
+
+def failing_event(stage: Stage) -> None:
+    stage.w.target.answer = fails_once
+    event(stage)
+
+
+def skip(stage: Stage) -> None:
+    sync(stage)
+    stage.w.registry.delete(*KEY)
+
+
+def taken_over(stage: Stage) -> None:
+    """Its first executor was killed behind its claim; the message is visible again."""
+    sync(stage)
+    killed_after(stage, "update_item", deliver_and_die)
+    next_at = stage.w.sqs.next_at()
+    assert next_at
+    stage.w.clock.move_to(next_at)
+
+
+def deliver_and_die(w: World) -> None:
+    message = w.sqs.receive()
+    assert message
+    w.sqs.give_back(message)
+    w.executor.execute(message)
+
+
+def given_up(stage: Stage) -> None:
+    """Deleted while it waited for its second attempt."""
+    second_attempt(stage)
+    stage.w.registry.delete(*KEY)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One way through the executor: what was before, its calls, and how the run ends."""
+
+    before: Callable[[Stage], None]
+    calls: list[str]
+    ends: str
+
+
+CLAIM, FINISH, SEND = "update_item", "update_item", "send_message_batch"
+FLOWS = {
+    "sync": Flow(sync, ["get_item", CLAIM, "target", FINISH], "succeeded"),
+    "failing": Flow(failing, ["get_item", CLAIM, "target", FINISH, SEND], "succeeded"),
+    "second attempt": Flow(second_attempt, ["get_item", CLAIM, "target", FINISH], "succeeded"),
+    "event": Flow(event, ["get_item", CLAIM, "target"], "dispatched"),
+    "failing event": Flow(failing_event, ["get_item", CLAIM, "target", FINISH, SEND], "dispatched"),
+    "skip": Flow(skip, ["get_item", "put_item"], "skipped(deleted)"),
+    "taken over": Flow(taken_over, ["get_item", CLAIM, "target", FINISH], "succeeded"),
+    "given up": Flow(given_up, ["get_item", "update_item"], "failed"),
+}
+
+
+def may_be_called_twice(stage: Stage, fault: Fault) -> bool:
+    """The one gap that no order of the steps can close: killed when the call is made and not yet recorded."""
+    nth = len(stage.wire.calls)
+    if fault is Fault.KILLED_AFTER:
+        return stage.wire.hit == "target"
+    return fault is Fault.KILLED_BEFORE and stage.wire.calls[nth - 2 : nth - 1] == ["target"]
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("name", FLOWS)
+def test_an_execution_meets_a_fault_at_each_of_its_calls(name: str, fault: Fault) -> None:
+    flow = FLOWS[name]
+
+    def carries_on(w: World, died: BaseException | None) -> None:
+        w.run_until(END)
+        everything_explained(w, {KEY: [at(DUE)]}, twice=may_be_called_twice(stage, fault))
+        index_is_right(w)
+        assert w.statuses(*KEY) == [flow.ends]
+
+    with staged(BEGIN) as stage:
+        flow.before(stage)
+        stage.save()
+        assert stage.each_call(deliver_one, fault, carries_on) == len(flow.calls)
+        assert stage.wire.calls == flow.calls
+
+
+@pytest.mark.parametrize("name", ["sync", "failing", "second attempt", "event", "failing event"])
+def test_an_answer_lost_and_asked_for_again_delays_nothing(name: str) -> None:
+    """botocore repeats a request whose answer is lost; the second meets what the first has written."""
+    flow = FLOWS[name]
+
+    def carries_on(w: World, died: BaseException | None) -> None:
+        seen = w.clock.now()
+        w.run_until(END)
+        assert seen - at(DUE) < 60
+        assert max(called_at for called_at, _ in w.target.calls) - at(DUE) < 60
+
+    with staged(BEGIN) as stage:
+        flow.before(stage)
+        stage.save()
+        stage.each_call(deliver_one, Fault.REPEATED, carries_on)

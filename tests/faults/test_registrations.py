@@ -1,0 +1,139 @@
+"""Every AWS call of a registration meets every fault. Repeated or not: all of it happens, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import pytest
+
+from common.errors import AlreadyExists, NotFound
+from tests.faults.stage import Stage, staged
+from tests.faults.truth import everything_explained, index_is_right
+from tests.faults.wire import Fault
+from tests.worlds import World, at, job
+
+BEGIN, NOW = "2026-11-21T03:12:00Z", "2026-11-21T03:20:10Z"
+LAST_TICK, END = "2026-11-21T03:28:30Z", "2026-11-21T03:45:00Z"
+KEY = ("alice", "report")
+OLD = job(cron="*/8 * * * *", invocation="Event")
+NEW = job(cron="5-59/8 * * * *", invocation="Event")
+
+
+def minutes(*numbers: int) -> list[int]:
+    return [at(f"2026-11-21T03:{minute:02}:00Z") for minute in numbers]
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One kind of registration: what was before, what it does, whether it has happened, and what fires."""
+
+    before: Callable[[World], object]
+    step: Callable[[World], object]
+    fires: Iterable[int]
+    fires_if_not: Iterable[int]
+    done: Callable[[World], bool]
+
+
+def active(w: World) -> bool:
+    return w.registry.get(*KEY).state == "active"
+
+
+def paused(w: World) -> bool:
+    return not active(w)
+
+
+def exists(w: World) -> bool:
+    try:
+        w.registry.get(*KEY)
+    except NotFound:
+        return False
+    return True
+
+
+def nothing(w: World) -> None: ...
+
+
+def registered(w: World) -> None:
+    w.registry.create(*KEY, OLD)
+
+
+def registered_and_paused(w: World) -> None:
+    registered(w)
+    w.registry.pause(*KEY)
+
+
+REGISTRATIONS = {
+    "create": Registration(
+        nothing, lambda w: w.registry.create(*KEY, OLD), minutes(24, 32), minutes(), exists
+    ),
+    "put": Registration(
+        registered,
+        lambda w: w.registry.put(*KEY, NEW),
+        minutes(16, 24, 21, 29, 37),
+        minutes(16, 24, 32),
+        lambda w: w.registry.get(*KEY).schedule_revision == 2,
+    ),
+    "pause": Registration(
+        registered, lambda w: w.registry.pause(*KEY), minutes(16, 24), minutes(16, 24, 32), paused
+    ),
+    "resume": Registration(
+        registered_and_paused, lambda w: w.registry.resume(*KEY), minutes(16, 24, 32), minutes(16), active
+    ),
+    "delete": Registration(
+        registered,
+        lambda w: w.registry.delete(*KEY),
+        minutes(16, 24),
+        minutes(16, 24, 32),
+        lambda w: not exists(w),
+    ),
+}
+
+
+def before(stage: Stage, registration: Registration) -> None:
+    """3:20:10, planned up to 3:30."""
+    registration.before(stage.w)
+    stage.w.run_until(NOW, ticks=True)
+    stage.save()
+
+
+# To a client that repeats, whatever was not done at all looks the same.
+FAULTS = [(fault, False) for fault in Fault] + [
+    (f, True) for f in (Fault.FAILED, Fault.LOST, Fault.KILLED_AFTER)
+]
+
+
+@pytest.mark.parametrize(("fault", "repeats"), FAULTS)
+@pytest.mark.parametrize("name", REGISTRATIONS)
+def test_a_registration_meets_a_fault_at_each_of_its_calls(name: str, fault: Fault, repeats: bool) -> None:
+    registration = REGISTRATIONS[name]
+
+    def carries_on(w: World, died: BaseException | None) -> None:
+        w.clock.sleep(2)
+        if repeats and died:
+            try:
+                registration.step(w)
+            except (AlreadyExists, NotFound):
+                assert name in ("create", "delete")
+        done = registration.done(w)
+        assert done or (died and not repeats)
+        w.run_until(LAST_TICK, ticks=True)
+        w.run_until(END)
+        everything_explained(w, {KEY: registration.fires if done else registration.fires_if_not})
+        index_is_right(w)
+
+    with staged(BEGIN) as stage:
+        before(stage, registration)
+        assert stage.each_call(registration.step, fault, carries_on) >= 3
+
+
+def test_times_changed_twice_within_one_second_still_fire_in_the_window_under_way() -> None:
+    with staged(BEGIN) as stage:
+        w = stage.w
+        w.clock.move_to(at(NOW))
+        w.scheduler.tick()
+        registered(w)
+        w.clock.sleep(0.4)
+        w.registry.put(*KEY, NEW)
+        w.run_until("2026-11-21T03:29:30Z")
+        assert w.target.fire_times("report") == ["2026-11-21T03:21:00Z", "2026-11-21T03:29:00Z"]

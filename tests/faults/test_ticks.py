@@ -1,0 +1,59 @@
+"""Every AWS call of a tick meets every fault. The ticks that follow make up for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.stage import Stage, killed_after, staged
+from tests.faults.truth import everything_explained, index_is_right
+from tests.faults.wire import Fault
+from tests.worlds import World, at, job
+
+BEGIN, OUTAGE_ENDS = "2026-11-21T02:12:00Z", "2026-11-21T03:18:00Z"
+LAST_TICK, END = "2026-11-21T03:28:30Z", "2026-11-21T03:45:00Z"
+# 2:21 to 3:01 are missed at 3:18, 3:11 is late, 3:21 and 3:31 are to come. At 3:28 3:11 would be missed too.
+TENS = [at("2026-11-21T02:21:00Z") + 600 * n for n in range(8)]
+FIRES = {
+    ("alice", "none"): TENS,
+    ("alice", "latest"): [at("2026-11-21T02:40:00Z"), at("2026-11-21T03:00:00Z")],
+    ("bob", "once"): [at("2026-11-21T03:25:30Z")],
+    ("bob", "cut-off"): [at("2026-11-21T03:19:00Z")],
+}
+
+
+def after_an_outage(stage: Stage) -> None:
+    """An hour without ticks, a registration killed before its hand-over, and a shard that has become empty."""
+    w = stage.w
+    w.registry.create("alice", "none", job(cron="1-59/10 * * * *", catch_up="none", invocation="Event"))
+    w.registry.create(
+        "alice", "latest", job(cron="0,40 0-3 * * *", end_at="2026-11-21T03:39:00Z", invocation="Event")
+    )
+    w.registry.create("bob", "once", job(at="2026-11-21T03:25:30Z", invocation="Event"))
+    w.registry.create("bob", "gone", job(cron="0 12 * * *"))
+    w.registry.delete("bob", "gone")
+    w.run_until("2026-11-21T03:17:30Z")
+    killed_after(stage, "transact_write_items", cut_off)
+    w.clock.move_to(at(OUTAGE_ENDS))
+    stage.save()
+
+
+def cut_off(w: World) -> None:
+    w.registry.create("bob", "cut-off", job(cron="19 3 * * *", invocation="Event"))
+
+
+def tick(w: World) -> None:
+    w.scheduler.tick()
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_a_tick_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
+    def carries_on(w: World, died: BaseException | None) -> None:
+        w.clock.sleep(1)
+        w.run_until(LAST_TICK, ticks=True)
+        w.run_until(END)
+        everything_explained(w, FIRES)
+        index_is_right(w)
+
+    with staged(BEGIN) as stage:
+        after_an_outage(stage)
+        assert stage.each_call(tick, fault, carries_on) > 12

@@ -1,0 +1,92 @@
+"""What must be true in the end, whatever happened: asked of the tables and the target's log, not of the code."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from boto3.dynamodb.types import TypeDeserializer
+
+from common.instants import rfc3339
+from common.job import ACTIVE
+from tests.worlds import World
+
+FINAL = {"succeeded", "failed", "dispatched", "skipped"}
+
+_deserialize = TypeDeserializer().deserialize
+
+Fires = Mapping[tuple[str, str], Iterable[int]]
+
+
+def everything_explained(w: World, fires: Fires, twice: bool = False) -> None:
+    """Every fire time has one record in a final state or lies in one aggregate, and was called accordingly.
+
+    `fires` are all fire times that each job had. `twice`: one attempt of one execution may have been called twice.
+    """
+    assert len(w.sqs) == 0, f"messages are left: {w.sqs._waiting}"
+    called = Counter((c["tenant"], c["job_id"], c["fire_at"], c["attempt"]) for _, c in w.target.calls)
+    doubled = {key: count for key, count in called.items() if count > 1}
+    assert len(doubled) <= twice, f"called more than once: {doubled}"
+    assert all(count <= 2 for count in doubled.values()), doubled
+    for (tenant, job_id), fire_times in fires.items():
+        _explained(w, tenant, job_id, sorted(fire_times))
+    strangers = {(c["tenant"], c["job_id"]) for _, c in w.target.calls} - set(fires)
+    assert not strangers, strangers
+    for at, context in w.target.calls:
+        assert rfc3339(at) >= context["due_at"], f"early: {context}"
+
+
+def _explained(w: World, tenant: str, job_id: str, fire_times: list[int]) -> None:
+    records = w.run_items(tenant, job_id)
+    told: Counter[int] = Counter()
+    for record in records:
+        assert record["status"] in FINAL, f"not final: {record}"
+        if "skipped_count" in record:
+            covered = [f for f in fire_times if record["skipped_from_at"] <= f <= record["fire_at"]]
+            assert record["skipped_count"] == len(covered), f"counts wrongly: {record}, {covered}"
+        else:
+            covered = [record["fire_at"]]
+        told.update(covered)
+    assert told == Counter(fire_times), (
+        f"{tenant}/{job_id}: missing {[rfc3339(f) for f in fire_times if not told[f]]}, "
+        f"more than once {[rfc3339(f) for f, n in told.items() if n > 1]}, "
+        f"never due {[rfc3339(f) for f in told if f not in fire_times]}"
+    )
+    _called_as_recorded(w, tenant, job_id, records)
+
+
+def _called_as_recorded(w: World, tenant: str, job_id: str, records: list[dict[str, Any]]) -> None:
+    """What is recorded as run was called, what as skipped was not."""
+    called = {c["fire_at"] for _, c in w.target.calls if (c["tenant"], c["job_id"]) == (tenant, job_id)}
+    for record in records:
+        fire_at = rfc3339(record["fire_at"])
+        if record["status"] in ("succeeded", "dispatched"):
+            assert fire_at in called, f"recorded and never called: {record}"
+        if record["status"] == "skipped":
+            first = rfc3339(record.get("skipped_from_at", record["fire_at"]))
+            ran = [c for c in called if first <= c <= fire_at]
+            assert not ran, f"skipped and yet called: {record}, {ran}"
+
+
+def index_is_right(w: World, pending: int = 0) -> None:
+    """Each active job has its one due entry where the job says, shards are counted right, nothing else is there."""
+    due = _items(w, "due")
+    entries = {(i["pk"], i["sk"]): i["entry"] for i in due if i["pk"].startswith("GROUP#")}
+    jobs = [i for i in _items(w, "jobs") if i["state"] == ACTIVE]
+    expected = {
+        (f"GROUP#{i['group']}#{i['shard']}", f"{i['tenant']}#{i['job_id']}"): int(i["schedule_revision"])
+        for i in jobs
+    }
+    assert set(entries) == set(expected)
+    for key, text in entries.items():
+        assert f",{expected[key]}," in text, (key, text)
+    counted = {i["sk"]: int(i["jobs"]) for i in due if i["pk"].startswith(("DIRECTORY#", "ONE_OFF#"))}
+    real = Counter(pk.removeprefix("GROUP#") for pk, _ in entries)
+    assert {sk: n for sk, n in counted.items() if n} == real
+    assert len([i for i in due if i["pk"].startswith("PENDING#")]) == pending
+
+
+def _items(w: World, table: str) -> list[dict[str, Any]]:
+    found = w.dynamodb.scan(TableName=f"test-{table}", ConsistentRead=True)["Items"]
+    return [{name: _deserialize(value) for name, value in item.items()} for item in found]

@@ -1,0 +1,169 @@
+"""The wire between Minute8 and AWS: it counts calls, and at the n-th does what a bad day does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import partial
+from typing import Any
+
+from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
+
+from common.runs import Outcome
+
+_ENDPOINT = "https://aws.test"
+
+
+class Killed(BaseException):
+    """The process ends here: no handler, no `except Exception`, nothing after it runs."""
+
+
+class Fault(StrEnum):
+    """What may befall one call."""
+
+    FAILED = "failed before it was done"
+    LOST = "done, and its answer lost"
+    THROTTLED = "throttled"
+    TIMED_OUT = "timed out before it was done"
+    REPEATED = "done, its answer lost, and sent again by botocore"
+    KILLED_BEFORE = "process killed before it"
+    KILLED_AFTER = "process killed after it"
+
+
+KILLS = (Fault.KILLED_BEFORE, Fault.KILLED_AFTER)
+
+
+class Wire:
+    """All calls of one world. `arm` it, and the n-th call from then on meets its fault."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.hit = ""
+        self.turn: Callable[[str], None] = lambda name: None
+        self._fault: Fault | None = None
+        self._nth = 0
+        self._only = ""
+        self._counts = False
+        self._deaths: dict[str, tuple[str, int]] = {}
+        self._lock = threading.Lock()
+
+    def arm(self, nth: int, fault: Fault | None, only: str = "") -> None:
+        """From now on count the calls, those named `only` or all; the `nth`, from 1, meets the fault."""
+        self.calls, self.hit, self._nth, self._fault, self._only = [], "", nth, fault, only
+        self._counts = True
+
+    def disarm(self) -> None:
+        self._fault, self._counts = None, False
+
+    def kill_in(self, deaths: Mapping[str, tuple[str, int]]) -> None:
+        """Kill each of these threads, by name, behind its n-th call of a name, or of any if that is empty."""
+        self._deaths = dict(deaths)
+
+    def _dies_now(self, name: str) -> bool:
+        thread = threading.current_thread().name
+        call, left = self._deaths.get(thread, ("", 0))
+        if not left or call not in ("", name):
+            return False
+        self._deaths[thread] = (call, left - 1)
+        return left == 1
+
+    def next_fault(self, name: str) -> Fault | None:
+        with self._lock:
+            if not self._counts or self._only not in ("", name):
+                return None
+            self.calls.append(name)
+            if self._fault is None or len(self.calls) != self._nth:
+                return None
+            self.hit = name
+            fault, self._fault = self._fault, None
+            return fault
+
+    def call(self, name: str, do: Callable[[], Any], throttled: Callable[[], Exception]) -> Any:
+        """One call of an AWS client."""
+        self.turn(name)
+        fault = Fault.KILLED_AFTER if self._dies_now(name) else self.next_fault(name)
+        if fault is None:
+            return do()
+        if fault is Fault.KILLED_BEFORE:
+            raise Killed(name)
+        if fault is Fault.FAILED:
+            raise refusal("InternalServerError", name)
+        if fault is Fault.THROTTLED:
+            raise throttled()
+        if fault is Fault.TIMED_OUT:
+            raise ReadTimeoutError(endpoint_url=_ENDPOINT)
+        answer = do()
+        if fault is Fault.KILLED_AFTER:
+            raise Killed(name)
+        if fault is Fault.LOST:
+            raise ConnectionClosedError(endpoint_url=_ENDPOINT)
+        # A transaction carries a token that botocore made, by which DynamoDB knows the repetition for what it is.
+        return answer if name == "transact_write_items" else do()
+
+    def target(self, do: Callable[[], Outcome]) -> Outcome:
+        """One call of a target, whose kind makes an outcome of every error and never calls twice."""
+        self.turn("target")
+        fault = self.next_fault("target")
+        if fault is Fault.KILLED_BEFORE:
+            raise Killed("target")
+        if fault in (Fault.FAILED, Fault.THROTTLED, Fault.TIMED_OUT):
+            return Outcome(ok=False, error_type=fault.name)
+        outcome = do()
+        if fault is Fault.KILLED_AFTER:
+            raise Killed("target")
+        return Outcome(ok=False, error_type="LOST") if fault is Fault.LOST else outcome
+
+
+def refusal(code: str, operation: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "injected"}}, operation)
+
+
+class WiredDynamoDB:
+    """A botocore client whose data calls go through the wire; tables are made beside it."""
+
+    def __init__(self, client: Any, wire: Wire) -> None:
+        self._client = client
+        self._wire = wire
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._client, name)
+        if name in ("exceptions", "meta", "create_table", "scan"):
+            return real
+
+        def wired(**request: Any) -> Any:
+            return self._wire.call(name, partial(real, **request), partial(self._throttled, name))
+
+        return wired
+
+    def _throttled(self, operation: str) -> Exception:
+        if operation != "transact_write_items":
+            return refusal("ProvisionedThroughputExceededException", operation)
+        response: Any = {
+            "Error": {"Code": "TransactionCanceledException", "Message": "injected"},
+            "CancellationReasons": [{"Code": "ThrottlingError"}, {"Code": "None"}],
+        }
+        error: Exception = self._client.exceptions.TransactionCanceledException(response, operation)
+        return error
+
+
+def wired_queue(wire: Wire, send: Callable[..., Any]) -> Callable[..., Any]:
+    """SQS's SendMessageBatch through the wire."""
+
+    def send_message_batch(**request: Any) -> Any:
+        return wire.call(
+            "send_message_batch",
+            partial(send, **request),
+            lambda: refusal("RequestThrottled", "SendMessageBatch"),
+        )
+
+    return send_message_batch
+
+
+def wired_target(wire: Wire, call: Callable[..., Outcome]) -> Callable[..., Outcome]:
+    """A target through the wire."""
+
+    def wired(settings: Mapping[str, Any], event: Mapping[str, Any], timeout_s: float) -> Outcome:
+        return wire.target(lambda: call(settings, event, timeout_s))
+
+    return wired

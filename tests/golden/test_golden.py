@@ -1,0 +1,51 @@
+"""What lies in queues and tables outlives a deployment: every format ever written stays readable, byte for byte.
+
+A new field or version gets a new line or file here; a line that was released is never changed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.execution import Execution, UnreadableMessage
+from common.planning import DueEntry
+
+HERE = Path(__file__).parent
+
+
+def lines(name: str) -> list[Any]:
+    """Each line: what it is, the text as it was written, and the fields that it means."""
+    return [
+        pytest.param(case["text"], case["means"], id=case["what"])
+        for case in map(json.loads, (HERE / name).read_text().splitlines())
+    ]
+
+
+@pytest.mark.parametrize(("text", "means"), lines("messages.v1.jsonl"))
+def test_a_message_of_version_1_is_read_and_written_the_same(text: str, means: dict[str, Any]) -> None:
+    execution = Execution(**means)
+    assert Execution.decode(text) == execution
+    assert execution.encode() == text
+
+
+@pytest.mark.parametrize("version", ["0", "2", "99", '"1"', "null", "true", "1.0"])
+def test_an_unknown_version_is_refused(version: str) -> None:
+    text = lines("messages.v1.jsonl")[0].values[0]
+    assert isinstance(text, str)
+    with pytest.raises(UnreadableMessage):
+        Execution.decode(text.replace('"v":1', f'"v":{version}'))
+
+
+@pytest.mark.parametrize(("text", "means"), lines("due_entries.jsonl"))
+def test_a_due_entry_is_read_and_written_the_same(text: str, means: dict[str, Any]) -> None:
+    entry = DueEntry.decode(text)
+    found = {
+        name: getattr(entry, name)
+        for name in ("tenant", "job_id", "effective_at", "schedule_revision", "catch_up")
+    }
+    assert found | {"schedule": entry.schedule.to_item()} == means
+    assert entry.encode() == text
