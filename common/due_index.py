@@ -207,7 +207,7 @@ class DueIndex:
 
 def _mark(item: Item) -> Mark:
     # a mark of a version that stored no instant: what it has open was decided when it began
-    return Mark(item["planned_until"], item["planning_until"], item.get("decided_at", item["planned_until"]))
+    return Mark(item["planned_until"], item["planning_until"], float(item.get("decided_at") or item["planned_until"]))
 
 
 def _readable(item: Item) -> DueEntry | BadEntry:

@@ -19,7 +19,7 @@ from typing import Final
 
 from common.cron import Cron, compile_cron
 from common.schedule import AtTiming, CronTiming, EveryTiming, Schedule
-from common.zones import DAY_S, REPEATED, SKIPPED, Span, date_bits, iso_date, spans
+from common.zones import DAY_S, REPEATED, SKIPPED, Span, date_bits, iso_date, offset_at, spans
 
 _CHUNK_S: Final = 32 * DAY_S
 _SHORT_S: Final = 3_600
@@ -45,6 +45,12 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] 
             return _every_fires(interval_s, anchor_at, start, end, dates)
         case AtTiming(at):
             return _every_fires(DAY_S, at, max(start, at), min(end, at + 1), dates)
+
+
+def local_date(schedule: Schedule, at: int) -> str:
+    """The ISO date that exclusions ask about: the local one of a fire time, in UTC for `every` and `at`."""
+    offset = offset_at(schedule.timing.timezone, at) if isinstance(schedule.timing, CronTiming) else 0
+    return iso_date((at + offset) // DAY_S + _EPOCH_ORDINAL)
 
 
 class _Dates:

@@ -127,7 +127,7 @@ class Job:
             retry=Retry(**item["retry"]),
             start_deadline_s=item.get("start_deadline_s"),
             catch_up=item["catch_up"],
-            overlap=item["overlap"],
+            overlap=item.get("overlap", "allow"),  # items of before there was a choice
             pause_after_failures=item.get("pause_after_failures"),
             failures_in_row=item.get("failures_in_row", 0),
             name=item.get("name", ""),

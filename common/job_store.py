@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from common import keys
+from common.calendars import Calendars
 from common.clock import Clock
 from common.due_index import DueIndex, Pending
 from common.errors import Busy, NotFound, RevisionMismatch
@@ -155,7 +156,9 @@ class JobStore:
         """
         try:
             mark = self.index.ensure_mark(self.clock.now())
-            _, refused = self.queue.send(plan_registered(pending.entry, mark.planning_until))
+            entry = pending.entry
+            excluded = Calendars(self.jobs).excluded(entry.tenant, entry.schedule.calendars)
+            _, refused = self.queue.send(plan_registered(entry, mark.planning_until, excluded))
             if not refused:  # else the next tick records why
                 self.index.confirm(pending)
         except Exception:  # noqa: BLE001  the pending entry holds what is left to do

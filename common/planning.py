@@ -91,12 +91,12 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
     return Plan([_execution(entry, fire_at) for fire_at in run], _missed(entry, skipped))
 
 
-def plan_registered(entry: DueEntry, until: int) -> list[Execution]:
+def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) -> list[Execution]:
     """What a registration has to hand over by itself: all from when it takes effect to the end of what is announced.
 
     None of it counts as missed, however late that happens: whoever finishes a cut-off registration plans the same.
     """
-    return plan(entry, 0, until, now=entry.effective_at).executions
+    return plan(entry, 0, until, now=entry.effective_at, excluded=excluded).executions
 
 
 def _caught_up(catch_up: CatchUp) -> int:

@@ -211,16 +211,20 @@ def _exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     dates = _texts(_listed(raw, "dates"), "schedule.exclude.dates", MAX_EXCLUDED_DATES)
     calendars = _texts(_listed(raw, "calendars"), "schedule.exclude.calendars", MAX_CALENDARS)
     for text in dates:
-        if not _is_date(text):
+        if not is_date(text):
             raise InvalidInput(
                 "schedule.exclude.dates", "not a date", value=text, accepted="dates like 2025-12-24"
             )
     for name in calendars:
-        if not _CALENDAR_NAME.fullmatch(name):
-            raise InvalidInput(
-                "schedule.exclude.calendars", "not a name", value=name, accepted="letters, digits, ._-"
-            )
+        check_calendar_name(name, "schedule.exclude.calendars")
     return dates, calendars
+
+
+def check_calendar_name(name: object, where: str) -> str:
+    """The name of a calendar. Raises InvalidInput."""
+    if not isinstance(name, str) or not _CALENDAR_NAME.fullmatch(name):
+        raise InvalidInput(where, "not a name", value=name, accepted="up to 64 letters, digits, ._-")
+    return name
 
 
 def _listed(raw: Mapping[str, object], key: str) -> object:
@@ -241,8 +245,9 @@ def _texts(value: object, where: str, most: int) -> tuple[str, ...]:
     return tuple(sorted(set(value)))
 
 
-def _is_date(text: str) -> bool:
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+def is_date(text: object) -> bool:
+    """Whether it is an ISO date, such as 2026-12-24."""
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return False
     try:
         date.fromisoformat(text)

@@ -1,0 +1,29 @@
+"""Whether a job's calendars exclude the date of an execution, asked again when it is due."""
+
+from __future__ import annotations
+
+from common import runs
+from common.calendars import Calendars, MissingCalendar
+from common.execution import SCHEDULE, Execution
+from common.fires import local_date
+from common.job import Job
+from common.tables import Table
+from executor.admission import Skip
+
+
+def excluded(jobs: Table, execution: Execution, job: Job) -> Skip | None:
+    """None if it may run. One read for each calendar that the job names, none for the others.
+
+    A date stored a minute ago therefore stops what was planned before it. What has begun goes on: its later attempts
+    are not asked about. Nor are runs that a person starts.
+    """
+    if not job.schedule.calendars or execution.trigger != SCHEDULE or execution.attempt > 1:
+        return None
+    date = local_date(job.schedule, execution.fire_at)
+    try:
+        dates = Calendars(jobs).excluded(job.tenant, job.schedule.calendars)
+    except MissingCalendar as missing:
+        return Skip(runs.INVALID, str(missing))
+    if date in dates:
+        return Skip(runs.EXCLUDED, f"{date} is in a calendar that the job names")
+    return None
