@@ -38,7 +38,9 @@ def events() -> EventBridgeClient:
 
 @cache
 def sts() -> STSClient:
-    client: STSClient = _session().create_client("sts", config=_client_config())
+    """Asked inside a run's lease, whose margin it must fit into: it asks once and waits for little."""
+    config = _client_config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1})
+    client: STSClient = _session().create_client("sts", config=config)
     return client
 
 

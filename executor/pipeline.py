@@ -17,6 +17,7 @@ from common.instants import rfc3339
 from common.job import Job
 from common.runs import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.tables import Item, Table
+from common.templating import PayloadTooLarge, render, values_for
 from executor.admission import Skip, admit
 from executor.exclusions import excluded
 from executor.overlap import Turns, Wait
@@ -97,7 +98,7 @@ class Executor:
             return self._wait(execution, message, job, wait, now)
         if (record := self.runs.claim(claim, RUNNING if awaited else DISPATCHED)) is not None:
             return self._lost(claim, record, job)
-        outcome = kind.call(job.target, event(job, execution), timeout_s)
+        outcome = _call(kind, job, execution, timeout_s)
         lateness_s = max(0.0, now - execution.due_at)
         if outcome.ok and not awaited:
             self._ended(job, execution)
@@ -226,10 +227,20 @@ def _is_mine(claim: Claim, record: Item) -> bool:
     return record.get("claimed_by") == claim.message_id and record.get("attempt") == claim.execution.attempt
 
 
+def _call(kind: Kind, job: Job, execution: Execution, timeout_s: float) -> Outcome:
+    try:
+        rendered = event(job, execution)
+    except PayloadTooLarge as error:  # of a job that was stored before this was refused
+        return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
+    return kind.call(job.target, rendered, timeout_s)
+
+
 def event(job: Job, execution: Execution) -> dict[str, Any]:
-    """What the target gets: the job's payload, and what it needs to be idempotent and to know its nominal time."""
+    """What the target gets: the job's payload with its placeholders replaced, and what it needs to be idempotent and to
+    know its nominal time. Raises PayloadTooLarge."""
+    timezone = job.schedule_given.get("timezone", "UTC")
     return {
-        "payload": job.payload,
+        "payload": render(job.payload, values_for(execution, timezone)),
         "minute8": {
             "tenant": execution.tenant,
             "job_id": execution.job_id,

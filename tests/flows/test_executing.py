@@ -200,3 +200,24 @@ def test_the_target_gets_payload_and_context(w: World) -> None:
             },
         }
     ]
+
+
+def test_placeholders_in_the_payload_are_replaced_for_each_attempt(w: World) -> None:
+    seen: list[Any] = []
+
+    def look(event: Mapping[str, Any]) -> Outcome:
+        seen.append(event["payload"])
+        return Outcome(ok=event["minute8"]["attempt"] > 1)
+
+    w.target.answer = look
+    payload = {"day": "{{fire_date}}", "at": ["{{fire_time}}"], "key": "{{execution_id}}#{{attempt}}", "n": 7}
+    timing = {"at": "2026-11-20T22:15:00", "timezone": "America/New_York"}
+    w.registry.create("alice", "once", job(**timing, payload=payload, retry={"base_s": 1}))
+    w.run_until("2026-11-21T03:20:00Z")
+    first = {
+        "day": "2026-11-20",
+        "at": ["2026-11-21T03:15:00Z"],
+        "key": "alice:once:20261121T031500Z:1#1",
+        "n": 7,
+    }
+    assert seen == [first, first | {"key": "alice:once:20261121T031500Z:1#2"}]
