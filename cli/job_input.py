@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+_TIMINGS = ("cron", "every", "at")
+
 
 class JobOptions:
     """The options that `jobs create` and `jobs edit` share."""
@@ -49,6 +51,17 @@ def definition_of(
     if payload is not None:
         fields["payload"] = _payload(payload)
     return fields | ({"schedule": schedule} if schedule else {}) | ({"target": call} if call else {})
+
+
+def as_patch(changes: dict[str, Any]) -> dict[str, Any]:
+    """The merge patch for what was given: another kind of timing takes the old one's place, the zone stays."""
+    schedule = changes.get("schedule", {})
+    given = [kind for kind in _TIMINGS if kind in schedule]
+    if not given:
+        return changes
+    others = {kind: None for kind in _TIMINGS if kind not in given}
+    others |= {"anchor": None} if "every" not in given else {"timezone": None}
+    return changes | {"schedule": others | schedule}
 
 
 def read_json_file(path: str) -> dict[str, Any]:

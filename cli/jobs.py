@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.job_input import JobOptions, definition_of, edited_in_editor, read_json_file
+from cli.job_input import JobOptions, as_patch, definition_of, edited_in_editor, read_json_file
 from cli.output import console, print_json, relative, schedule_words, state, when, why
 from cli.session import session
-from minute8_client import Client, Job
+from minute8_client import Client, Job, definition_in
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
@@ -53,12 +53,17 @@ def create(
 def list_jobs(
     ctx: typer.Context,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many; all if left out.")] = None,
+    job_state: Annotated[str | None, typer.Option("--state", help="Only active or paused ones.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
+    name_prefix: Annotated[str | None, typer.Option("--prefix", help="Whose id or name begins so.")] = None,
+    target: Annotated[str | None, typer.Option(help="Only those with this ARN or URL as target.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the jobs."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        found = list(islice(client.jobs(), limit))
+        wanted = client.jobs(state=job_state, tag=tag, name_prefix=name_prefix, target=target)
+        found = list(islice(wanted, limit))
     if as_json:
         print_json(found)
         return
@@ -195,21 +200,13 @@ def next_fires(
 def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None) -> Job:
     """Read, change, and write only if nobody else did in between."""
     job = client.get_job(job_id)
-    definition: dict[str, Any] = {name: value for name, value in job.items() if name in _DEFINED}
-    if not changes:
-        changes = edited_in_editor(definition)
-        if changes == definition:
-            raise typer.Exit(0)
-        definition = {}
-    elif "target" in changes:
-        changes["target"] = {**definition["target"], **changes["target"]}
-    return client.put_job(job_id, definition | changes, revision or job["revision"])
-
-
-# What of an answer is the definition, and can be sent back.
-_DEFINED = (
-    "name", "tags", "schedule", "target", "payload", "timeout_s", "retry", "start_deadline_s", "catch_up",
-)  # fmt: skip
+    if changes:
+        return client.patch_job(job_id, as_patch(changes), revision or job["revision"])
+    definition = definition_in(job)
+    edited = edited_in_editor(definition)
+    if edited == definition:
+        raise typer.Exit(0)
+    return client.put_job(job_id, edited, revision or job["revision"])
 
 
 def _tell(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:

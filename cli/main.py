@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from cli import jobs, platform, runs
+from cli.failures import failures
 from cli.preview import preview
 from cli.session import Session
 from common.errors import AlreadyExists, InvalidInput, Minute8Error, NotFound
@@ -72,6 +73,7 @@ app.add_typer(jobs.app, name="jobs")
 app.add_typer(runs.app, name="runs")
 app.add_typer(platform.tenants_app, name="tenants")
 app.add_typer(platform.keys_app, name="keys")
+app.command()(failures)
 app.command()(preview)
 
 

@@ -18,7 +18,7 @@ from minute8_client.errors import (
     Unavailable,
     Unreachable,
 )
-from minute8_client.shapes import Attempt, Fire, Fires, Job, JobPage, Run, RunPage, Tenant
+from minute8_client.shapes import Attempt, Fire, Fires, Job, JobPage, Run, RunPage, Tenant, definition_in
 
 __all__ = [
     "AlreadyExists",
@@ -39,4 +39,5 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unreachable",
+    "definition_in",
 ]

@@ -70,14 +70,35 @@ class Client:
     def get_job(self, job_id: str) -> Job:
         return cast(Job, self._call("GET", _job(job_id)))
 
-    def jobs_page(self, *, limit: int | None = None, cursor: str | None = None) -> JobPage:
-        return cast(JobPage, self._call("GET", "/v1/jobs", query={"limit": limit, "cursor": cursor}))
+    def patch_job(self, job_id: str, changes: Json, revision: int | None = None) -> Job:
+        """Change a part of a job (RFC 7396): None takes a field back to its default."""
+        return cast(Job, self._call("PATCH", _job(job_id), changes, revision))
 
-    def jobs(self) -> Iterator[Job]:
-        """All jobs, page by page as they are consumed."""
+    def jobs_page(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: str | None = None,
+        tag: str | None = None,
+        name_prefix: str | None = None,
+        target: str | None = None,
+    ) -> JobPage:
+        query = {
+            "limit": limit,
+            "cursor": cursor,
+            "state": state,
+            "tag": tag,
+            "name_prefix": name_prefix,
+            "target": target,
+        }
+        return cast(JobPage, self._call("GET", "/v1/jobs", query=query))
+
+    def jobs(self, **wanted: str | None) -> Iterator[Job]:
+        """All jobs, page by page as they are consumed; `wanted` as for `jobs_page`."""
         cursor = None
         while True:
-            page = self.jobs_page(limit=200, cursor=cursor)
+            page = self.jobs_page(limit=200, cursor=cursor, **wanted)
             yield from page["jobs"]
             if not (cursor := page["next_cursor"]):
                 return
@@ -91,23 +112,48 @@ class Client:
     def resume_job(self, job_id: str, revision: int | None = None) -> Job:
         return cast(Job, self._call("POST", f"{_job(job_id)}/resume", revision=revision))
 
+    def preview_schedule(self, schedule: Json, count: int | None = None) -> dict[str, Any]:
+        """When a schedule fires, in words, and what may surprise you about it."""
+        body = {"schedule": schedule, **({"count": count} if count is not None else {})}
+        return cast(dict[str, Any], self._call("POST", "/v1/schedules/preview", body))
+
     def next_fires(self, job_id: str, count: int | None = None) -> Fires:
         return cast(Fires, self._call("GET", f"{_job(job_id)}/next", query={"count": count}))
 
     # Runs
 
-    def runs_page(self, job_id: str, *, limit: int | None = None, cursor: str | None = None) -> RunPage:
-        query = {"limit": limit, "cursor": cursor}
+    def runs_page(
+        self,
+        job_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        status: str | None = None,
+        trigger: str | None = None,
+        from_at: str | None = None,
+        until_at: str | None = None,
+    ) -> RunPage:
+        """A page of a job's runs, newest first, with fire times in [from_at, until_at) (RFC 3339)."""
+        query = {
+            "limit": limit,
+            "cursor": cursor,
+            "status": status,
+            "trigger": trigger,
+            "from_at": from_at,
+            "until_at": until_at,
+        }
         return cast(RunPage, self._call("GET", f"{_job(job_id)}/runs", query=query))
 
-    def runs(self, job_id: str) -> Iterator[Run]:
-        """A job's runs, newest first, page by page as they are consumed."""
-        cursor = None
-        while True:
-            page = self.runs_page(job_id, limit=100, cursor=cursor)
-            yield from page["runs"]
-            if not (cursor := page["next_cursor"]):
-                return
+    def runs(self, job_id: str, **wanted: str | None) -> Iterator[Run]:
+        """A job's runs, newest first, page by page as they are consumed; `wanted` as for `runs_page`."""
+        return _all_runs(lambda cursor: self.runs_page(job_id, limit=100, cursor=cursor, **wanted))
+
+    def failures_page(self, *, limit: int | None = None, cursor: str | None = None) -> RunPage:
+        return cast(RunPage, self._call("GET", "/v1/failures", query={"limit": limit, "cursor": cursor}))
+
+    def failures(self) -> Iterator[Run]:
+        """The failed runs of all jobs, latest failure first."""
+        return _all_runs(lambda cursor: self.failures_page(limit=100, cursor=cursor))
 
     def get_run(self, execution_id: str) -> Run:
         return cast(Run, self._call("GET", f"/v1/runs/{quote(execution_id, safe=':')}"))
@@ -160,6 +206,15 @@ class Client:
                 wait_s = max(wait_s, _asked_to_wait_s(response))
             self._sleep(wait_s)
         raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _all_runs(page_at: Callable[[str | None], RunPage]) -> Iterator[Run]:
+    cursor = None
+    while True:
+        page = page_at(cursor)
+        yield from page["runs"]
+        if not (cursor := page["next_cursor"]):
+            return
 
 
 def _job(job_id: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from common.definition import JobDefinition
 from minute8_client import (
     AlreadyExists,
     Client,
@@ -15,6 +16,7 @@ from minute8_client import (
     Unauthenticated,
     Unavailable,
     Unreachable,
+    definition_in,
 )
 from tests.api.calls import HandlerTransport, Office
 from tests.worlds import job
@@ -111,3 +113,13 @@ def test_it_gives_up(office: Office) -> None:
     with pytest.raises(Unreachable, match="refused"):
         minute8.tenant()
     assert (len(transport.requests), len(waits)) == (4, 3)
+
+
+def test_the_definition_in_an_answer_can_be_sent_back(office: Office) -> None:
+    minute8, _, _ = client(office.alice.key)
+    made = minute8.put_job("report", job(cron="0 3 * * *", tags=["a"], catch_up="all"))
+    definition = definition_in(made)
+    assert definition.keys() == JobDefinition.model_fields.keys()
+    assert definition_in(minute8.put_job("report", definition)) == definition
+    assert minute8.patch_job("report", {"tags": None})["tags"] == []
+    assert minute8.preview_schedule({"cron": "0 3 * * *"}, 1)["fires"][0]["fire_at"] == "2026-11-22T03:00:00Z"

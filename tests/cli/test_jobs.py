@@ -168,3 +168,36 @@ def test_what_changed_while_the_editor_was_open_is_kept(desk: Desk, monkeypatch:
     monkeypatch.setattr(jobs, "edited_in_editor", slowly)
     assert desk("jobs", "edit", "report").code == 4
     assert desk.office.alice("GET", "/v1/jobs/report").json["schedule"] == {"cron": "0 4 * * *"}
+
+
+def test_another_timing_takes_the_old_ones_place_and_the_zone_stays(desk: Desk) -> None:
+    sent = job(cron="0 3 * * *", timezone="Europe/Paris", start_at="2026-01-01T00:00:00Z", catch_up="all")
+    desk.office.alice("PUT", "/v1/jobs/report", sent)
+
+    def edited(*words: str) -> Any:
+        return desk("jobs", "edit", "report", *words, "--json").json["schedule"]
+
+    start = {"start_at": "2026-01-01T00:00:00Z"}
+    assert edited("--cron", "0 4 * * *") == {"cron": "0 4 * * *", "timezone": "Europe/Paris"} | start
+    assert edited("--tz", "Asia/Tokyo") == {"cron": "0 4 * * *", "timezone": "Asia/Tokyo"} | start
+    assert edited("--every", "90m") == {"every": "90m"} | start
+    assert (
+        edited("--at", "2026-12-01T00:00:00", "--tz", "Asia/Tokyo")
+        == {
+            "at": "2026-12-01T00:00:00",
+            "timezone": "Asia/Tokyo",
+        }
+        | start
+    )
+    assert desk.office.alice("GET", "/v1/jobs/report").json["catch_up"] == "all"
+
+
+def test_lists_of_what_is_wanted(desk: Desk) -> None:
+    for name, tags in (("a", ["red"]), ("b", [])):
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 3 * * *", tags=tags))
+    desk("jobs", "pause", "b")
+    assert [found["job_id"] for found in desk("jobs", "list", "--tag", "red", "--json").json] == ["a"]
+    assert [found["job_id"] for found in desk("jobs", "list", "--state", "paused", "--json").json] == ["b"]
+    assert [found["job_id"] for found in desk("jobs", "list", "--prefix", "b", "--json").json] == ["b"]
+    assert desk("jobs", "list", "--target", "arn:none").out == "no jobs\n"
+    assert desk("jobs", "list", "--state", "lost").code == 2

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from cli.watching import watched
 from common.runs import Outcome
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
@@ -41,3 +44,48 @@ def test_one_run_with_its_attempts_and_log(desk: Desk) -> None:
     assert "attempt 2: failed" in shown
     assert "very [bold] log" in shown
     assert desk("runs", "show", "alice:once:20261121T031300Z:1", "--json").json["attempt"] == 2
+
+
+def test_runs_by_outcome_and_time_and_the_failures_of_all_jobs(desk: Desk) -> None:
+    answers = iter(
+        [Outcome(ok=True), Outcome(ok=False, permanent=True, error_type="KeyError", error="no customer 7")]
+    )
+    desk.office.world.target.answer = lambda event: next(answers, Outcome(ok=True))
+    assert desk("failures").out == "no failures\n"
+    desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:15:30Z")
+    assert "03:14:00Z" in desk("runs", "list", "minutely", "--status", "failed").out.splitlines()[1]
+    assert len(desk("runs", "list", "minutely", "--since", "1m", "--json").json) == 1
+    assert len(desk("runs", "list", "minutely", "--since", "2026-11-21T03:14:00Z", "--json").json) == 2
+    assert len(desk("runs", "list", "minutely", "--until", "2026-11-21T03:14:00Z", "--json").json) == 1
+    assert desk("runs", "list", "minutely", "--since", "soon").code == 2
+    assert desk("runs", "list", "minutely", "--status", "bad").code == 2
+    told = desk("failures").out.splitlines()
+    assert told[1].split()[:5] == ["1", "min", "ago", "minutely", "KeyError:"]
+    assert told[1].endswith("alice:minutely:20261121T031400Z:1")
+    assert len(desk("failures", "--json").json) == 1
+
+
+def test_watching_tells_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = Outcome(ok=False, error_type="ValueError", error="not yet")
+    answers = iter([Outcome(ok=True), failing, Outcome(ok=True), Outcome(ok=True), Outcome(ok=True)])
+    desk.office.world.target.answer = lambda event: next(answers)
+    desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:13:30Z")
+    moments = iter(
+        ["2026-11-21T03:14:05Z", "2026-11-21T03:14:50Z", "2026-11-21T03:15:30Z", "2026-11-21T03:15:40Z"]
+    )
+    monkeypatch.setattr(desk.office.world.clock, "sleep", lambda _: None)
+    monkeypatch.setattr(
+        "cli.runs.watched",
+        lambda client, job_id, rounds, wait: watched(
+            client, job_id, rounds, lambda: desk.office.world.run_until(next(moments))
+        ),
+    )
+    lines = desk("runs", "watch", "minutely", "--looks", "5").out.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["2026-11-21T03:14:00Z", "retrying"],
+        ["2026-11-21T03:14:00Z", "succeeded"],
+        ["2026-11-21T03:15:00Z", "succeeded"],
+    ]
+    assert "ValueError: not yet" in lines[0]
