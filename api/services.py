@@ -38,7 +38,9 @@ class Services:
                 index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
                 queue=ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock),
                 clock=clock,
-                limits=Limits.of_executor(settings.executor_timeout_s),
+                limits=Limits.of_executor(
+                    settings.executor_timeout_s, plain_http=settings.plain_http_targets
+                ),
                 rng=random.Random(),
             ),
             runs=Runs(Table(aws.dynamodb(), settings.runs_table)),

@@ -20,6 +20,7 @@ class Config:
     executions_queue_url: str
     executor_timeout_s: int
     event_bus: str
+    plain_http_targets: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Config:
@@ -32,6 +33,7 @@ class Config:
             executions_queue_url=env.get("EXECUTIONS_QUEUE_URL", ""),
             executor_timeout_s=int(env.get("EXECUTOR_TIMEOUT_S", "300")),
             event_bus=env.get("EVENT_BUS", ""),
+            plain_http_targets=env.get("PLAIN_HTTP_TARGETS", "") == "true",
         )
 
 

@@ -38,8 +38,8 @@ class Limits:
     plain_http: bool = False
 
     @classmethod
-    def of_executor(cls, executor_timeout_s: int) -> Limits:
-        return cls(longest_timeout_s=max(1, executor_timeout_s - EXECUTOR_MARGIN_S))
+    def of_executor(cls, executor_timeout_s: int, *, plain_http: bool = False) -> Limits:
+        return cls(longest_timeout_s=max(1, executor_timeout_s - EXECUTOR_MARGIN_S), plain_http=plain_http)
 
 
 class _Strict(BaseModel):

@@ -93,7 +93,9 @@ def _executor() -> Executor:
         events=told,
         queue=queue,
         clock=clock,
-        kinds=kinds(HttpEndpoints(_webhook_secrets().signing, clock), settings.stage),
+        kinds=kinds(
+            HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets), settings.stage
+        ),
     )
 
 

@@ -19,11 +19,11 @@ ENVIRONMENT = {
     "Scheduler": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"},
     "Executor": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
-        *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS"),
+        *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
     },
     "Api": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
-        *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S"),
+        *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "PLAIN_HTTP_TARGETS"),
     },
 }
 
@@ -50,7 +50,11 @@ PERMISSIONS: dict[str, dict[str, set[str]]] = {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             *("sqs:ReceiveMessage", "sqs:SendMessage"),
         },
-        "function:*": {"lambda:InvokeFunction"},
+        # What targetArns lists; an action on an ARN of another service does nothing.
+        "function:*": {
+            *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
+            *("states:StartExecution", "sts:AssumeRole"),
+        },
     },
     "Api": {
         "JobsTable": _TRANSACT,
