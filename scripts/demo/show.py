@@ -59,6 +59,7 @@ class Show:
 
     def settle(self) -> None:
         """Wait until all that was due is explained, but not for ever."""
+        self._expect(int(time.time()))
         give_up_at = time.time() + _SETTLE_S
         while time.time() < give_up_at:
             self._read_runs()
