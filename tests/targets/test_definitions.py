@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from common.definition import Limits, parse_definition
 from common.errors import InvalidInput
+from common.targets import MODELS
+from common.templating import LONGEST
 
 US = "us-east-1:123456789012"
 LAMBDA = f"arn:aws:lambda:{US}:function:report"
@@ -159,3 +164,10 @@ def test_a_payload_that_nests_without_end_is_refused() -> None:
     for _ in range(100):
         payload = [payload]
     assert refusal({"kind": "lambda", "arn": LAMBDA}, payload=payload).field.startswith("payload")
+
+
+def test_the_targets_and_placeholders_of_the_documentation_are_the_ones_there_are() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "targets.md").read_text()
+    examples = re.findall(r"^(\{\"kind\".*\})$", text, re.MULTILINE)
+    assert {parsed(json.loads(example))["kind"] for example in examples} == set(MODELS)
+    assert set(re.findall(r"\{\{([a-z_]+)\}\}", text)) == set(LONGEST)
