@@ -30,6 +30,8 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
                 runs.RESCHEDULED,
                 f"planned by schedule revision {execution.schedule_revision}, the job is at {job.schedule_revision}",
             )
+        if execution.attempt == 1 and execution.fire_at < job.effective_at:
+            return Skip(runs.PAUSED_JOB, "the job was paused and resumed after this fire time")
     late_s = now - execution.due_at
     if job.start_deadline_s is not None and execution.attempt == 1 and late_s > job.start_deadline_s:
         return Skip(runs.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.start_deadline_s} s")
