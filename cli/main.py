@@ -12,6 +12,7 @@ from cli import jobs, platform, runs
 from cli.failures import failures
 from cli.preview import preview
 from cli.session import Session
+from cli.transfer import export_jobs, import_jobs
 from common.errors import AlreadyExists, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
 
@@ -74,6 +75,8 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(platform.tenants_app, name="tenants")
 app.add_typer(platform.keys_app, name="keys")
 app.command()(failures)
+app.command("export")(export_jobs)
+app.command("import")(import_jobs)
 app.command()(preview)
 
 

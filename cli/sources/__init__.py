@@ -1,0 +1,25 @@
+"""Where jobs can be imported from: one file per format, each from text to definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from cli.sources import cronjob_yaml, crontab, eventbridge, ndjson
+from cli.sources.found import Defaults, Found
+
+READERS: Mapping[str, Callable[[str, Defaults], Iterator[Found]]] = {
+    "ndjson": ndjson.read,
+    "crontab": crontab.read,
+    "cronjob": cronjob_yaml.read,
+    "eventbridge": eventbridge.read,
+}
+
+
+def format_of(name: str, text: str) -> str:
+    """The format that a file seems to have."""
+    if name.endswith((".yaml", ".yml")):
+        return "cronjob"
+    start = text.lstrip()[:1]
+    if start not in ("{", "["):
+        return "crontab"
+    return "eventbridge" if '"ScheduleExpression"' in text else "ndjson"

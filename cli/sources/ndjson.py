@@ -1,0 +1,27 @@
+"""NDJSON: a definition with its `job_id` on each line, as `minute8 export` writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from cli.sources.found import Defaults, Found
+
+
+def read(text: str, defaults: Defaults) -> Iterator[Found]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield _job(f"line {number}", line, defaults)
+
+
+def _job(where: str, line: str, defaults: Defaults) -> Found:
+    try:
+        job = json.loads(line)
+    except ValueError as error:
+        return Found(where, refusal=f"not JSON: {error}")
+    if not isinstance(job, dict) or not isinstance(job.get("job_id"), str):
+        return Found(where, refusal="not an object with a job_id")
+    job_id, state = job.pop("job_id"), job.pop("state", "active")
+    if defaults.target:
+        job.setdefault("target", defaults.target)
+    return Found(where, job_id, job, suspended=state == "paused")

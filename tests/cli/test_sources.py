@@ -1,0 +1,235 @@
+"""Reading what others write: crontabs, CronJobs, EventBridge Scheduler, NDJSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cli.sources import READERS, format_of
+from cli.sources.found import Defaults, Found
+from common.definition import Limits, check_id, parse_definition
+from tests.worlds import ARN
+
+TARGET = {"kind": "lambda", "arn": ARN}
+DEFAULTS = Defaults(TARGET, None)
+
+CRONTAB = r"""
+# m h dom mon dow command
+SHELL=/bin/bash
+MAILTO=ops@example.com
+PATH=/usr/bin
+*/5 * * * *  /opt/poll.sh --fast
+CRON_TZ=Europe/Paris
+30 2 * * 1-5 backup --to "s3://b" > /dev/null 2>&1
+@daily       /opt/poll.sh --fast
+@midnight    rotate
+CRON_TZ=
+@reboot      start
+0 3 * * * mail -s report%line one%100\% done
+nonsense
+"""
+
+
+def read(name: str, text: str, defaults: Defaults = DEFAULTS) -> list[Found]:
+    return list(READERS[name](text, defaults))
+
+
+def test_a_crontab() -> None:
+    found = read("crontab", CRONTAB)
+    jobs = [one for one in found if not one.refusal]
+    assert [(one.where, one.definition["schedule"]) for one in jobs] == [
+        ("line 6", {"cron": "*/5 * * * *"}),
+        ("line 8", {"cron": "30 2 * * 1-5", "timezone": "Europe/Paris"}),
+        ("line 9", {"cron": "@daily", "timezone": "Europe/Paris"}),
+        ("line 10", {"cron": "@daily", "timezone": "Europe/Paris"}),
+        ("line 13", {"cron": "0 3 * * *"}),
+    ]
+    assert jobs[0].definition["payload"] == {
+        "command": "/opt/poll.sh --fast",
+        "environment": {"PATH": "/usr/bin"},
+    }
+    assert jobs[-1].definition["payload"]["command"] == "mail -s report"
+    assert jobs[-1].definition["payload"]["stdin"] == "line one\n100% done"
+    assert [(one.where, one.refusal[:7]) for one in found if one.refusal] == [
+        ("line 12", "@reboot"),
+        ("line 14", "not a c"),
+    ]
+
+
+def test_the_same_command_has_the_same_id_whenever_it_is_read() -> None:
+    first, second = read("crontab", "0 3 * * * backup\n"), read("crontab", "# moved\n\n15 4 * * * backup\n")
+    assert first[0].job_id == second[0].job_id
+    twice = read("crontab", "0 3 * * * backup\n0 4 * * * backup\n0 5 * * * other\n")
+    assert twice[1].job_id == f"{twice[0].job_id}-2"
+    assert len({one.job_id for one in twice}) == 3
+
+
+@pytest.mark.parametrize("command", ["'';!", "日本", "x" * 500, "-rf /", "a/b/c #d", "..", "ü"])
+def test_any_command_gives_a_valid_id(command: str) -> None:
+    (one,) = read("crontab", f"0 3 * * * {command}")
+    check_id("job_id", one.job_id, 128)
+
+
+def test_a_crontab_needs_a_target() -> None:
+    assert "--target" in read("crontab", "0 3 * * * x", Defaults())[0].refusal
+
+
+CRONJOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report, namespace: billing}
+spec:
+  schedule: "30 2 * * *"
+  timeZone: Europe/Paris
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 120
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      template: {spec: {containers: [{name: main, image: report:1, args: [--all]}, {name: proxy, image: p}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: not-a-job}
+---
+apiVersion: v1
+kind: List
+items:
+- kind: CronJob
+  metadata: {name: old}
+  spec:
+    schedule: "CRON_TZ=Asia/Tokyo 0 9 * * *"
+    suspend: true
+    concurrencyPolicy: Replace
+    jobTemplate: {spec: {template: {spec: {containers: [{name: main, image: old:1}]}}}}
+- kind: CronJob
+  metadata: {name: broken}
+  spec: {schedule: "0 9 * * *"}
+"""
+
+
+def test_cronjobs() -> None:
+    report, old, broken = read("cronjob", CRONJOB)
+    assert (report.where, report.job_id, report.suspended) == ("billing/report", "billing.report", False)
+    assert report.definition == {
+        "name": "billing/report",
+        "schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"},
+        "target": TARGET,
+        "payload": {"container": {"name": "main", "image": "report:1", "args": ["--all"]}},
+        "overlap": "skip",
+        "start_deadline_s": 120,
+        "retry": {"max_attempts": 3},
+    }
+    assert report.notes == ("only the first container is taken",)
+    assert (old.job_id, old.suspended) == ("old", True)
+    assert old.definition["schedule"] == {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"}
+    assert "Replace" in old.notes[0]
+    assert "jobTemplate" in broken.refusal
+    assert "not YAML" in read("cronjob", "a: [")[0].refusal
+    assert read("cronjob", "- 1\n")[0].refusal
+
+
+def schedule(expression: str, **more: Any) -> dict[str, Any]:
+    given = {
+        "Name": "nightly",
+        "ScheduleExpression": expression,
+        "Target": {"Arn": ARN, "RoleArn": "arn:aws:iam::1:role/r"},
+    }
+    return given | more
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (schedule("cron(30 2 * * ? *)"), {"cron": "30 2 * * *", "timezone": "UTC"}),
+        (
+            schedule("cron(0 9 ? * 2-6 *)", ScheduleExpressionTimezone="Europe/Paris"),
+            {"cron": "0 9 * * 1-5", "timezone": "Europe/Paris"},
+        ),
+        (schedule("cron(0 9 ? * MON-FRI *)"), {"cron": "0 9 * * MON-FRI", "timezone": "UTC"}),
+        (schedule("cron(0 9 ? * 2#1 *)"), {"cron": "0 9 * * 1#1", "timezone": "UTC"}),
+        (schedule("cron(0 9 ? * 6L *)"), {"cron": "0 9 * * L5", "timezone": "UTC"}),
+        (schedule("cron(0 9 L * ? *)"), {"cron": "0 9 L * *", "timezone": "UTC"}),
+        (schedule("rate(5 minutes)"), {"every": "5m"}),
+        (
+            schedule("rate(1 hour)", StartDate="2026-01-01T00:30:00+01:00"),
+            {"every": "1h", "anchor": "2025-12-31T23:30:00Z", "start_at": "2025-12-31T23:30:00Z"},
+        ),
+        (
+            schedule("at(2026-12-01T03:00:00)", ScheduleExpressionTimezone="Asia/Tokyo"),
+            {"at": "2026-12-01T03:00:00", "timezone": "Asia/Tokyo"},
+        ),
+        (
+            schedule("rate(1 days)", FlexibleTimeWindow={"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15}),
+            {"every": "1d", "jitter_s": 900},
+        ),
+    ],
+)
+def test_eventbridge_schedules(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    (one,) = read("eventbridge", json.dumps(given), Defaults())
+    assert one.definition["schedule"] == expected
+    assert one.definition["target"] == {"kind": "lambda", "arn": ARN, "invocation": "Event"}
+    parse_definition(one.definition, Limits())
+
+
+def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
+    target = {
+        "Arn": "arn:aws:sqs:us-east-1:123456789012:q",
+        "Input": '{"n": 1}',
+        "RetryPolicy": {"MaximumRetryAttempts": 3, "MaximumEventAgeInSeconds": 3600},
+        "DeadLetterConfig": {"Arn": "arn:aws:sqs:us-east-1:123456789012:dead"},
+    }
+    given = schedule(
+        "rate(5 minutes)", GroupName="billing", State="DISABLED", Description="Bills", Target=target
+    )
+    (one,) = read("eventbridge", json.dumps([given]), Defaults())
+    assert (one.job_id, one.suspended, len(one.notes)) == ("billing.nightly", True, 1)
+    assert one.definition["target"] == {"kind": "sqs", "arn": target["Arn"]}
+    assert one.definition["payload"] == {"n": 1}
+    assert one.definition["retry"] == {"max_attempts": 4, "max_age_s": 3600}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        json.dumps(schedule("cron(0 9 ? * MON 2027)")),
+        json.dumps(schedule("every(5 minutes)")),
+        json.dumps(schedule("rate(5 fortnights)")),
+        json.dumps(schedule("cron(0 9 *)")),
+        json.dumps(schedule("rate(5 minutes)", Target={"Arn": "arn:aws:ecs:us-east-1:1:cluster/c"})),
+        json.dumps({"Name": "x"}),
+        json.dumps([7]),
+        '{"n": 1}\n{',
+    ],
+)
+def test_what_is_no_schedule_here(text: str) -> None:
+    assert read("eventbridge", text, Defaults())[0].refusal
+
+
+def test_ndjson() -> None:
+    lines = ['{"job_id": "a", "schedule": {"every": 60}, "state": "paused"}', "", "{", "[]", '{"job_id": 7}']
+    a, *refused = read("ndjson", "\n".join(lines))
+    assert (a.where, a.job_id, a.suspended) == ("line 1", "a", True)
+    assert a.definition == {"schedule": {"every": 60}, "target": TARGET}
+    assert [(one.where, bool(one.refusal)) for one in refused] == [
+        ("line 3", True),
+        ("line 4", True),
+        ("line 5", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("jobs.yaml", "kind: CronJob", "cronjob"),
+        ("-", "0 3 * * * x", "crontab"),
+        ("-", '{"job_id": "a"}', "ndjson"),
+        ("-", '[{"ScheduleExpression": "rate(1 day)"}]', "eventbridge"),
+        ("crontab", "", "crontab"),
+    ],
+)
+def test_a_format_is_guessed(name: str, text: str, expected: str) -> None:
+    assert format_of(name, text) == expected
