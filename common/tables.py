@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 
 from common.keys import Key
 
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef, TransactWriteItemTypeDef
 
 Item = dict[str, Any]
-
-_serializer = TypeSerializer()
-_deserializer = TypeDeserializer()
 
 
 class ConditionFailed(Exception):
@@ -218,33 +214,56 @@ def _condition_arguments(condition: Condition | None, change: Condition | None =
 
 
 def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A plain dict as DynamoDB's attribute values. None is left out, floats become decimals of 3 places."""
-    return {name: _serializer.serialize(_exact(value)) for name, value in item.items() if value is not None}
+    """A plain dict as DynamoDB's attribute values. None is left out, floats are rounded to 3 places.
+
+    By hand, like `from_wire`: boto3's own takes four times as long, on every read and write, and 50 ms to import.
+    """
+    return {name: _wire_value(value) for name, value in item.items() if value is not None}
 
 
 def from_wire(wire: Mapping[str, Any]) -> Item:
     """The inverse: whole numbers become int, others float."""
-    return {name: _plain(_deserializer.deserialize(value)) for name, value in wire.items()}
+    return {name: _plain_value(value) for name, value in wire.items()}
 
 
-def _exact(value: Any) -> Any:
-    if isinstance(value, float):
-        return Decimal(str(round(value, 3)))
+def _wire_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, int):
+        return {"N": str(value)}
+    if isinstance(value, float) and math.isfinite(value):
+        return {"N": str(Decimal(str(round(value, 3))))}
     if isinstance(value, Mapping):
-        return {name: _exact(inner) for name, inner in value.items() if inner is not None}
+        return {"M": {name: _wire_value(inner) for name, inner in value.items() if inner is not None}}
     if isinstance(value, list | tuple):
-        return [_exact(inner) for inner in value]
-    return value
+        return {"L": [{"NULL": True} if inner is None else _wire_value(inner) for inner in value]}
+    raise TypeError(f"DynamoDB holds no {type(value).__name__}: {value!r}")
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return value
+def _plain_value(wire: Mapping[str, Any]) -> Any:
+    ((kind, value),) = wire.items()
+    match kind:
+        case "S" | "BOOL":
+            return value
+        case "N":
+            return _plain_number(value)
+        case "M":
+            return {name: _plain_value(inner) for name, inner in value.items()}
+        case "L":
+            return [_plain_value(inner) for inner in value]
+        case "NULL":
+            return None
+    raise TypeError(f"no item here holds an attribute of type {kind}: {value!r}")
+
+
+def _plain_number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        number = Decimal(text)
+        return int(number) if number == number.to_integral_value() else float(number)
 
 
 def _words(expression: str) -> list[str]:
