@@ -1,0 +1,64 @@
+"""The documentation is true: links lead somewhere, commands exist, variables are read by the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+_LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
+_MAKE = re.compile(r"\bmake ([a-z][a-z-]*)\b")
+_VARIABLE = re.compile(r"\b(MINUTE8_[A-Z0-9_]+)\b")
+_PATH = re.compile(r"`((?:common|scheduler|executor|api|cli|scripts|tests|examples|benchmarks)/[\w./]+)`")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_somewhere(name: str) -> None:
+    document = ROOT / name
+    for target, _ in _LINK.findall(document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).exists(), f"{name} links to {target}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_that_are_named_exist(name: str) -> None:
+    for path in _PATH.findall((ROOT / name).read_text()):
+        assert (ROOT / path).exists(), f"{name} names {path}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_make_commands_exist(name: str) -> None:
+    verbs = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    code = "\n".join(re.findall(r"```.*?```|`[^`]+`", (ROOT / name).read_text(), re.DOTALL))
+    for verb in _MAKE.findall(code):
+        assert verb in verbs, f"{name} says make {verb}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_variables_are_read_by_the_code(name: str) -> None:
+    code = "\n".join(
+        path.read_text()
+        for folder in ("common", "api", "cli", "minute8_client", "scripts", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+    for variable in _VARIABLE.findall((ROOT / name).read_text()):
+        assert variable in code, f"{name} documents {variable}"
+
+
+def test_each_make_command_is_documented() -> None:
+    verbs = re.findall(r"^([a-z]+):.*?## (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    everything = "\n".join(path.read_text() for path in DOCUMENTS)
+    for verb, purpose in verbs:
+        assert purpose
+        assert f"make {verb}" in everything, f"no document tells of make {verb}"
+
+
+def test_each_promise_links_to_a_test() -> None:
+    promises = re.findall(r"^\| \d \| .* \| (.*) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(promises) == 7
+    for held_by in promises:
+        assert "](tests/" in held_by
