@@ -1,0 +1,214 @@
+"""DynamoDB's expression language, as far as `common/tables.py` speaks it: conditions and updates of wire items.
+
+An expression is compiled once to functions of (item, values); the contract test holds both against moto.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+Wire = dict[str, Any]
+Values = Mapping[str, Any]
+Condition = Callable[[Wire, Values], bool]
+Operand = Callable[[Wire, Values], Any]
+Change = Callable[[Wire, Wire, Values], None]
+
+_TOKEN = re.compile(r"\s*(:\w+|#?\w+|<>|<=|>=|[=<>(),+-])")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda a, b: a == b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+@lru_cache(maxsize=1024)
+def compile_condition(text: str) -> Condition:
+    """A condition or filter expression."""
+    parser = _Parser(text)
+    condition = parser.either()
+    parser.end()
+    return condition
+
+
+@lru_cache(maxsize=1024)
+def compile_update(text: str) -> Callable[[Wire, Values], Wire]:
+    """An update expression: from the old item to the new one."""
+    changes = _Parser(text).changes()
+
+    def update(old: Wire, values: Values) -> Wire:
+        new = dict(old)
+        for change in changes:
+            change(old, new, values)
+        return new
+
+    return update
+
+
+class _Parser:
+    """Recursive descent, a method for each rule. Names are written `#name` for `name`, as `common/tables.py` does."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = _TOKEN.findall(text)
+        assert "".join(self.tokens) == re.sub(r"\s", "", text), text
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def next(self, *expected: str) -> str:
+        token = self.peek()
+        assert token and (not expected or token in expected), (token, expected, self.tokens)
+        self.at += 1
+        return token
+
+    def end(self) -> None:
+        assert not self.peek(), self.tokens[self.at :]
+
+    # Conditions
+
+    def either(self) -> Condition:
+        parts = [self.all()]
+        while self.peek() == "OR":
+            self.next()
+            parts.append(self.all())
+        return parts[0] if len(parts) == 1 else lambda item, values: any(p(item, values) for p in parts)
+
+    def all(self) -> Condition:
+        parts = [self.test()]
+        while self.peek() == "AND":
+            self.next()
+            parts.append(self.test())
+        return parts[0] if len(parts) == 1 else lambda item, values: all(p(item, values) for p in parts)
+
+    def test(self) -> Condition:
+        token = self.peek()
+        if token == "NOT":
+            self.next()
+            inner = self.test()
+            return lambda item, values: not inner(item, values)
+        if token == "(":
+            self.next()
+            inner = self.either()
+            self.next(")")
+            return inner
+        if token in ("attribute_exists", "attribute_not_exists", "begins_with"):
+            return self.function()
+        return self.comparison()
+
+    def function(self) -> Condition:
+        kind = self.next()
+        self.next("(")
+        left = self.operand()
+        if kind == "begins_with":
+            self.next(",")
+            right = self.operand()
+            self.next(")")
+            return lambda item, values: _text(left(item, values)).startswith(_text(right(item, values)))
+        self.next(")")
+        wanted = kind == "attribute_exists"
+        return lambda item, values: (left(item, values) is not None) == wanted
+
+    def comparison(self) -> Condition:
+        left, how = self.operand(), self.next("=", "<>", "<", "<=", ">", ">=", "IN")
+        if how == "IN":
+            self.next("(")
+            options = [self.operand()]
+            while self.next(",", ")") == ",":
+                options.append(self.operand())
+            return lambda item, values: any(_equal(left(item, values), o(item, values)) for o in options)
+        right = self.operand()
+        if how == "<>":
+            return lambda item, values: not _equal(left(item, values), right(item, values))
+        compare = _COMPARE[how]
+
+        def compared(item: Wire, values: Values) -> bool:
+            a, b = left(item, values), right(item, values)
+            return a is not None and b is not None and compare(_comparable(a), _comparable(b))
+
+        return compared
+
+    # Updates
+
+    def changes(self) -> list[Change]:
+        found: list[Change] = []
+        while self.peek():
+            clause = self.next("SET", "REMOVE", "ADD")
+            one = {"SET": self.set, "REMOVE": self.remove, "ADD": self.add}[clause]
+            found.append(one())
+            while self.peek() == ",":
+                self.next()
+                found.append(one())
+        return found
+
+    def set(self) -> Change:
+        name = self.next().removeprefix("#")
+        self.next("=")
+        value = self.sum()
+
+        def change(old: Wire, new: Wire, values: Values) -> None:
+            new[name] = value(old, values)
+
+        return change
+
+    def remove(self) -> Change:
+        name = self.next().removeprefix("#")
+
+        def change(old: Wire, new: Wire, values: Values) -> None:
+            new.pop(name, None)
+
+        return change
+
+    def add(self) -> Change:
+        name, amount = self.next().removeprefix("#"), self.operand()
+
+        def change(old: Wire, new: Wire, values: Values) -> None:
+            new[name] = _plus(old.get(name, {"N": "0"}), amount(old, values), 1)
+
+        return change
+
+    def sum(self) -> Operand:
+        left = self.operand()
+        if self.peek() not in ("+", "-"):
+            return left
+        sign = 1 if self.next() == "+" else -1
+        right = self.operand()
+        return lambda item, values: _plus(left(item, values), right(item, values), sign)
+
+    def operand(self) -> Operand:
+        token = self.next()
+        if token.startswith(":"):
+            return lambda item, values: values[token]
+        if token in ("if_not_exists", "list_append"):
+            self.next("(")
+            first = self.operand()
+            self.next(",")
+            second = self.operand()
+            self.next(")")
+            if token == "if_not_exists":
+                return lambda item, values: first(item, values) or second(item, values)
+            return lambda item, values: {"L": first(item, values)["L"] + second(item, values)["L"]}
+        name = token.removeprefix("#")
+        return lambda item, values: item.get(name)
+
+
+def _comparable(wire: Wire) -> Any:
+    ((kind, value),) = wire.items()
+    return Decimal(value) if kind == "N" else value
+
+
+def _equal(a: Wire | None, b: Wire | None) -> bool:
+    return a is not None and b is not None and a.keys() == b.keys() and _comparable(a) == _comparable(b)
+
+
+def _text(wire: Wire | None) -> str:
+    return wire.get("S", "\0") if wire else "\0"
+
+
+def _plus(a: Wire, b: Wire, sign: int) -> Wire:
+    return {"N": str(Decimal(a["N"]) + sign * Decimal(b["N"]))}
