@@ -1,0 +1,64 @@
+"""What was done to each job and when: from this, and not from Minute8's own tables, the truth is computed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from common.job import CatchUp, Job
+from common.schedule import Schedule
+
+FOREVER = math.inf
+
+
+@dataclass(slots=True)
+class Life:
+    """A stretch of time in which a job is active with one schedule. `mark_at_end` is the mark when it ended."""
+
+    job_id: str
+    revision: int
+    schedule: Schedule
+    catch_up: CatchUp
+    begins: int
+    ends: float = FOREVER
+    mark_at_end: float = FOREVER
+
+
+@dataclass(slots=True)
+class Window:
+    """A window that was announced, when that was, and when a tick had finished it."""
+
+    start: int
+    end: int
+    decided_at: float
+    finished_at: float = FOREVER
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Kept by the simulation as it goes."""
+
+    lives: dict[str, list[Life]] = field(default_factory=dict)
+    windows: list[Window] = field(default_factory=list)
+    planned_until: int = 0
+
+    def alive(self, job_id: str) -> Life | None:
+        lives = self.lives.get(job_id)
+        return lives[-1] if lives and lives[-1].ends == FOREVER else None
+
+    def began(self, job: Job) -> None:
+        life = Life(job.job_id, job.schedule_revision, job.schedule, job.catch_up, job.effective_at)
+        self.lives.setdefault(job.job_id, []).append(life)
+
+    def ended(self, job_id: str, now: float) -> None:
+        if life := self.alive(job_id):
+            life.ends, life.mark_at_end = now, self.planned_until
+
+    def marked(self, item: dict[str, int | float], now: float) -> None:
+        """The mark has been written."""
+        until, planning = int(item["planned_until"]), int(item["planning_until"])
+        if until < planning and not (self.windows and self.windows[-1].end == planning):
+            self.windows.append(Window(until, planning, item["decided_at"]))
+        if self.windows and self.windows[-1].end <= until:
+            self.windows[-1].finished_at = min(self.windows[-1].finished_at, now)
+        self.planned_until = until

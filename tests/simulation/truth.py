@@ -1,0 +1,136 @@
+"""The executions that there must be, computed directly: per life of a job one call of `fires` over its whole span.
+
+`fires` itself is held against croniter.match minute by minute in tests/timing; `spot_checked` does the same here, with
+schedules of this very run around the clock changes of its time. What is left for the simulation to prove is that
+thousands of windows, faults and changes add up to that one call.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from common.fires import due_at, fires
+from common.instants import rfc3339
+from common.planning import CATCH_UP_LIMIT
+from common.schedule import CronTiming, Schedule
+from common.window import MISSED_AFTER_S
+from common.zones import changes
+from tests.simulation.ledger import Ledger, Life, Window
+from tests.timing.reference import matching
+
+Revision = tuple[str, int]
+Missed = tuple[int, int, int]  # first fire time, last, how many
+
+
+@dataclass(slots=True)
+class Expected:
+    """Of one schedule revision of a job: fire times by what has to become of them."""
+
+    runs: set[int] = field(default_factory=set)
+    stopped: set[int] = field(default_factory=set)
+    """Due after the job was paused, changed or deleted: never called."""
+    free: set[int] = field(default_factory=set)
+    """Overdue and not known to be planned when their job was changed: called once or not at all."""
+    missed: list[Missed] = field(default_factory=list)
+
+
+def expected(
+    ledger: Ledger, tenant: str, until: int, calendars: Mapping[str, Iterable[str]]
+) -> dict[Revision, Expected]:
+    late = [window for window in ledger.windows if window.start < window.decided_at - MISSED_AFTER_S]
+    found: dict[Revision, Expected] = {}
+    for life in chain.from_iterable(ledger.lives.values()):
+        excluded = frozenset(chain.from_iterable(calendars[name] for name in life.schedule.calendars))
+        times = list(fires(life.schedule, life.begins, until, excluded=excluded))
+        one = found.setdefault((life.job_id, life.revision), Expected())
+        left_out = _left_out(life, times, late, one)
+        for at in times:
+            if at not in left_out:
+                _sort_in(life, tenant, at, one)
+    return found
+
+
+def _left_out(life: Life, times: list[int], late: list[Window], into: Expected) -> set[int]:
+    """Of each window that was decided late: what the job's policy skips, told in one record."""
+    found: set[int] = set()
+    for window in late:
+        if life.ends <= window.decided_at:
+            continue
+        missed_before = min(window.end, window.decided_at - MISSED_AFTER_S)
+        mine = [at for at in times if window.start <= at < missed_before]
+        if life.ends < window.finished_at:  # changed between the announcement and the end of the planning
+            into.free |= set(mine)
+            found |= set(mine)
+            continue
+        kept = {"none": 0, "latest": 1, "all": CATCH_UP_LIMIT}[life.catch_up]
+        if skipped := mine[: max(0, len(mine) - kept)]:
+            into.missed.append((skipped[0], skipped[-1], len(skipped)))
+            found |= set(skipped)
+    return found
+
+
+def _sort_in(life: Life, tenant: str, at: int, into: Expected) -> None:
+    if due_at(life.schedule, f"{tenant}/{life.job_id}", at) > life.ends:
+        into.stopped.add(at)
+    elif at >= life.mark_at_end:
+        into.free.add(at)
+    else:
+        into.runs.add(at)
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The comparison's counts, and what was found wrong, in words."""
+
+    runs: int = 0
+    stopped: int = 0
+    free: int = 0
+    missed: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def compare(
+    wanted: Mapping[Revision, Expected],
+    called: Mapping[Revision, list[int]],
+    missed: Mapping[Revision, list[Missed]],
+) -> Verdict:
+    """Hold what was called and what was recorded as missed against the truth."""
+    verdict = Verdict()
+    for key in sorted({*wanted, *called, *missed}):
+        want, times = wanted.get(key, Expected()), called.get(key, [])
+        got, told = set(times), missed.get(key, [])
+        problems: dict[str, Iterable[object]] = {
+            "called more than once": [at for at, count in Counter(times).items() if count > 1],
+            "never called": want.runs - got,
+            "called and not due": got - want.runs - want.free,
+            "missed and not recorded": Counter(want.missed) - Counter(told),
+            "recorded as missed and was not": Counter(told) - Counter(want.missed),
+        }
+        verdict.wrong += [f"{key} {what}: {_shown(found)}" for what, found in problems.items() if found]
+        verdict.runs += len(want.runs)
+        verdict.free += len(want.free)
+        verdict.stopped += len(want.stopped - got)
+        verdict.missed += sum(count for _, _, count in want.missed)
+    return verdict
+
+
+def _shown(found: Iterable[object]) -> list[object]:
+    return [rfc3339(at) if isinstance(at, int) else at for at in sorted(found, key=str)[:3]]
+
+
+def spot_checked(ledger: Ledger, begins: int, ends: int, rng: random.Random, most: int) -> int:
+    """`fires` against croniter.match at each minute of the day around a clock change. How many were compared."""
+    timings = {life.schedule.timing for life in chain.from_iterable(ledger.lives.values())}
+    crons = [t for t in timings if isinstance(t, CronTiming) and len(t.expression.split()) == 5]
+    days = [(t, change.at) for t in sorted(crons, key=str) for change in changes(t.timezone, begins, ends)]
+    chosen = rng.sample(days, min(most, len(days)))
+    for timing, at in chosen:
+        first = at // 60 * 60 - 43_200
+        ours = list(fires(Schedule(timing), first, first + 86_400))
+        theirs = matching(timing.expression, timing.timezone, range(first, first + 86_400, 60))
+        assert ours == theirs, (timing, rfc3339(at))
+    return len(chosen)
