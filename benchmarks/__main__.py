@@ -1,0 +1,69 @@
+"""python -m benchmarks                       list the benchmarks
+python -m benchmarks NAME … [--json]       run some (`all`: all of them)
+python -m benchmarks all --keep            keep what was found in benchmarks/results, and write docs/performance.md
+python -m benchmarks document              write docs/performance.md from benchmarks/results
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from importlib import import_module
+
+from benchmarks import document
+from benchmarks.result import Result, goals_table
+
+BENCHMARKS = {
+    "planning": "what one tick costs with 10 thousand to 1 million jobs, next to reading and expanding all",
+    "enqueue": "executions handed to the queue, next to a bare loop of full SendMessageBatch calls",
+    "dispatch": "executions through the executor, next to one that only calls the target",
+    "cold_start": "import time and package size per function, next to an empty handler",
+    "requests": "AWS requests, units and dollars per million runs, counted from real runs",
+    "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",
+    "fairness": "what one tenant's flood costs fifty others",
+    "capacity": "the simulated system at a million executions a second and ten million jobs",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what the command line says; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--scale", type=float, default=1.0, help="0.01 is quick, 1 is what is reported")
+    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
+    parser.add_argument("--keep", action="store_true", help="keep the results, write docs/performance.md")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.names) - {*BENCHMARKS, "all", "document"}:
+        parser.error(f"no benchmark {unknown.pop()!r}; there are {', '.join(BENCHMARKS)}")
+    if not options.names:
+        print("\n".join(f"  {name:<11} {about}" for name, about in BENCHMARKS.items()))
+        return 0
+    for name in BENCHMARKS if "all" in options.names else options.names:
+        if name != "document":
+            result = run(name, options.scale)
+            print(json.dumps(result.to_json(), indent=2) if options.json else shown(result), flush=True)
+            if options.keep:
+                document.keep(result)
+    if options.keep or "document" in options.names:
+        print(f"wrote {document.write()}", file=sys.stderr)
+    return 0
+
+
+def run(name: str, scale: float) -> Result:
+    """Run one benchmark. They are imported one at a time: some need packages of requirements-bench.txt."""
+    result: Result = import_module(f"benchmarks.{name}").run(scale)
+    return result
+
+
+def shown(result: Result) -> str:
+    goals = [goals_table(result.goals)] if result.goals else []
+    tables = [table.text() for table in [*result.tables, *goals]]
+    title = f"== {result.name} (scale {result.scale:g}; {result.machine})"
+    return "\n\n".join([title, *tables, *result.notes]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What a benchmark hands back: small tables for a person, figures for a machine, and how each goal was met."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def this_machine() -> str:
+    """The machine in a line: a ratio travels, a time does not."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        models = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = models[0].partition(":")[2].strip() if models else model
+    return f"{os.cpu_count()} × {model}, {platform.system()}, Python {platform.python_version()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table, cells as text."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        lines = [f"**{self.title}**", "", _row(self.head), _row(["---"] * len(self.head))]
+        return "\n".join([*lines, *(_row(row) for row in self.rows)])
+
+    def text(self) -> str:
+        widths = [max(len(row[n]) for row in [self.head, *self.rows]) for n in range(len(self.head))]
+        rows = [self.head, ["-" * width for width in widths], *self.rows]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self.title, *lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """One goal of the project: met if the measured value is on the right side of the wanted one."""
+
+    what: str
+    wanted: float
+    measured: float
+    at_least: bool
+
+    @property
+    def met(self) -> bool:
+        return self.measured >= self.wanted if self.at_least else self.measured <= self.wanted
+
+    def cells(self) -> list[str]:
+        sign = "≥" if self.at_least else "≤"
+        return [self.what, f"{sign} {self.wanted:g}", f"{self.measured:.3g}", "yes" if self.met else "**no**"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All that one run of a benchmark found."""
+
+    name: str
+    scale: float
+    tables: Sequence[Table]
+    goals: Sequence[Goal]
+    figures: dict[str, Any]
+    notes: Sequence[str] = ()
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    machine: str = field(default_factory=this_machine)
+
+    def to_json(self) -> dict[str, Any]:
+        content = asdict(self)
+        content["goals"] = [asdict(goal) | {"met": goal.met} for goal in self.goals]
+        return content
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Result:
+        goals = [
+            Goal(goal["what"], goal["wanted"], goal["measured"], goal["at_least"]) for goal in content["goals"]
+        ]
+        tables = [Table(**table) for table in content["tables"]]
+        return cls(**(content | {"goals": goals, "tables": tables}))
+
+
+def goals_table(goals: Sequence[Goal]) -> Table:
+    return Table("Goals", ["goal", "wanted", "measured", "met"], [goal.cells() for goal in goals])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

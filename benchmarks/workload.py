@@ -1,0 +1,111 @@
+"""A realistic mix of jobs, each made from its number alone, so that a million of them need no memory.
+
+Four parts in ten have the schedules of a public multi-tenant platform's periodic jobs (examples/prow-periodics.csv),
+the others are what that platform has none of: daily jobs at local times of many zones, one-off jobs, a few that fire
+every some seconds.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from common.duration import parse_duration
+from common.groups import group_key
+from common.job import Job
+from common.planning import DueEntry
+from common.schedule import AtTiming, EveryTiming, Schedule, parse_schedule
+from scripts.demo.workload import REAL_WORKLOAD
+
+TENANTS = 1_000
+# 2026-11-21T00:00:00Z, a Saturday.
+DAY = 1_795_219_200
+_DAYS_OF_ONE_OFFS = 30
+ZONES = (
+    *("America/New_York", "America/Los_Angeles", "America/Chicago", "America/Sao_Paulo", "America/Denver"),
+    *("America/Toronto", "America/Mexico_City", "America/Bogota", "America/Argentina/Buenos_Aires"),
+    *("Europe/London", "Europe/Berlin", "Europe/Paris", "Europe/Madrid", "Europe/Warsaw", "Europe/Istanbul"),
+    *("Europe/Moscow", "Africa/Lagos", "Africa/Cairo", "Africa/Johannesburg", "Asia/Dubai", "Asia/Karachi"),
+    *("Asia/Kolkata", "Asia/Kathmandu", "Asia/Dhaka", "Asia/Jakarta", "Asia/Shanghai", "Asia/Singapore"),
+    *("Asia/Tokyo", "Asia/Seoul", "Australia/Sydney", "Pacific/Auckland", "UTC"),
+)
+_MINUTES = (0, 0, 0, 0, 30, 30, 15, 45, 5, 10)
+_TARGET = {
+    "kind": "lambda",
+    "arn": "arn:aws:lambda:us-east-1:123456789012:function:customer-report",
+    "invocation": "Event",
+}
+
+
+def job(number: int) -> Job:
+    """The job of this number."""
+    rng = random.Random(number)
+    tenant, job_id = f"tenant-{rng.randrange(TENANTS):04}", f"job-{number:07}"
+    given = _given(rng)
+    schedule = _schedule(given)
+    return Job(
+        tenant=tenant,
+        job_id=job_id,
+        schedule_given=given,
+        schedule=schedule,
+        target=_TARGET,
+        payload={"report": "daily", "customer": rng.randrange(10**6), "formats": ["pdf", "csv"]},
+        name=f"Report {number}",
+        tags=("reports", "billing"),
+        effective_at=DAY - 10**6,
+        created_at=DAY - 10**6,
+        updated_at=DAY - 10**6,
+        group=group_key(schedule),
+    )
+
+
+def entry(number: int) -> DueEntry:
+    return DueEntry.of(job(number))
+
+
+def _given(rng: random.Random) -> Mapping[str, Any]:
+    part = rng.random()
+    if part < 0.40:
+        return _real(rng)
+    if part < 0.7999:
+        return _daily(rng)
+    if part < 0.80:
+        return {"cron": f"*/{rng.choice((10, 15, 30))} * * * * *"}
+    return {"at": DAY + rng.randrange(_DAYS_OF_ONE_OFFS * 86_400)}
+
+
+def _real(rng: random.Random) -> Mapping[str, Any]:
+    kind, text = rng.choice(_real_schedules())
+    if kind == "cron":
+        return {"cron": text}
+    interval_s = parse_duration(text)
+    return {"every_s": interval_s, "anchor_at": DAY - rng.randrange(interval_s)}
+
+
+def _daily(rng: random.Random) -> Mapping[str, Any]:
+    """In the morning mostly, at a minute that a person would choose."""
+    hour, minute = min(23, max(0, round(rng.gauss(9, 5)))), rng.choice(_MINUTES)
+    days = rng.choice(("*", "*", "*", "1-5", "1-5", "1"))
+    return {"cron": f"{minute} {hour} * * {days}", "timezone": rng.choice(ZONES)}
+
+
+def _schedule(given: Mapping[str, Any]) -> Schedule:
+    if "at" in given:
+        return Schedule(AtTiming(given["at"]))
+    if "every_s" in given:
+        return Schedule(EveryTiming(given["every_s"], given["anchor_at"]))
+    return _parsed(tuple(sorted(given.items())))
+
+
+@cache
+def _parsed(given: tuple[tuple[str, str], ...]) -> Schedule:
+    return parse_schedule(dict(given), job_key="a/job", now=DAY)
+
+
+@cache
+def _real_schedules() -> list[tuple[str, str]]:
+    with REAL_WORKLOAD.open(newline="") as file:
+        return [(row["kind"], row["schedule"]) for row in csv.DictReader(file)]
