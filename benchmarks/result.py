@@ -84,7 +84,8 @@ class Result:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Result:
         goals = [
-            Goal(goal["what"], goal["wanted"], goal["measured"], goal["at_least"]) for goal in content["goals"]
+            Goal(goal["what"], goal["wanted"], goal["measured"], goal["at_least"])
+            for goal in content["goals"]
         ]
         tables = [Table(**table) for table in content["tables"]]
         return cls(**(content | {"goals": goals, "tables": tables}))

@@ -1,0 +1,68 @@
+"""The baseline of planning: read the definitions, make a croniter of each, send what is due in full batches."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+
+from benchmarks import workload
+from benchmarks.stub_aws import QUEUE_URL, StubAws
+from common.tables import from_wire, to_wire
+
+# Its cost is so much per definition, so it is measured on this many at a time.
+SAMPLE = 2_000
+
+
+class Naive:
+    """One planner that knows nothing of groups."""
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._aws = StubAws()
+        self._aws.answers["Query"] = lambda _request: self._body
+        self._body = b""
+        self.bytes_a_job = 0.0
+
+    def per_job_s(self) -> float:
+        """Processor seconds for each definition, over another sample of the mix each time."""
+        first = random.randrange(10**6)
+        wires = [to_wire(workload.job(number).to_item()) for number in range(first, first + SAMPLE)]
+        self._body = json.dumps({"Items": wires, "Count": SAMPLE, "ScannedCount": SAMPLE}).encode()
+        self.bytes_a_job = len(self._body) / SAMPLE
+        dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
+        with self._aws.measured() as cost:
+            answer = dynamodb.query(
+                TableName="jobs",
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues={":pk": {"S": "x"}},
+            )
+            due = [message for wire in answer["Items"] for message in self._due(from_wire(wire))]
+            for first in range(0, len(due), 10):
+                sqs.send_message_batch(QueueUrl=QUEUE_URL, Entries=due[first : first + 10])
+        return cost.cpu_s / SAMPLE
+
+    def _due(self, job: dict[str, Any]) -> list[dict[str, Any]]:
+        return [
+            {"Id": str(fire_at), "MessageBody": json.dumps({"job": job["job_id"], "at": fire_at})}
+            for fire_at in expanded(job["schedule"], self._start, self._start + 600)
+        ]
+
+
+def expanded(schedule: dict[str, Any], start: int, end: int) -> list[int]:
+    """A schedule's fire times in the window, the plain way."""
+    if "at" in schedule:
+        return [schedule["at"]] if start <= schedule["at"] < end else []
+    if "every_s" in schedule:
+        first = start + (schedule["anchor_at"] - start) % schedule["every_s"]
+        return list(range(first, end, schedule["every_s"]))
+    zone = ZoneInfo(schedule.get("timezone", "UTC"))
+    times = croniter(schedule["cron"], datetime.fromtimestamp(start - 1, zone), second_at_beginning=True)
+    found = []
+    while (at := times.get_next(datetime).timestamp()) < end:
+        found.append(int(at))
+    return found

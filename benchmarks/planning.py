@@ -1,0 +1,199 @@
+"""What one tick costs, next to reading every definition and expanding each for the window with croniter."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import tracemalloc
+from dataclasses import dataclass
+
+from benchmarks import workload
+from benchmarks.due_stub import DueStub
+from benchmarks.measure import cpu_s, ratio, take_turns, track
+from benchmarks.naive import SAMPLE, Naive
+from benchmarks.result import Goal, Result, Table
+from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
+from common import groups
+from common.calendars import Calendars
+from common.clock import ManualClock
+from common.due_index import DueIndex
+from common.events import NoEvents
+from common.executions_queue import ExecutionsQueue
+from common.runs import Runs
+from common.tables import Table as DynamoTable
+from scheduler.tick import Scheduler, Summary
+
+# On the hour, when most is due, and off it.
+_ON_HOUR, _OFF_HOUR = workload.DAY + 7 * 3600, workload.DAY + 7 * 3600 + 1200
+_SAME_DUE = 2_000
+_ROUNDS = 5
+# What a Python process with botocore holds before it does anything.
+_BARE_PROCESS_MB = 60
+
+
+@dataclass(slots=True)
+class Tick:
+    """One measured tick."""
+
+    summary: Summary
+    cost: Cost
+    items_read: int
+
+
+class Ticker:
+    """Ticks over a due table of so many registered jobs."""
+
+    def __init__(self, registered: int, start: int, due: int | None = None) -> None:
+        self.registered, self.start = registered, start
+        self._table = DueStub(registered, start, start + 600, due)
+        self.groups = self._table.groups
+        self._aws = StubAws()
+        self._aws.answers |= {
+            "GetItem": self._table.get_item,
+            "UpdateItem": self._table.update_item,
+            "Query": self._table.query,
+        }
+
+    def tick(self) -> Tick:
+        self._table.mark.update(planned_until=self.start, planning_until=self.start)
+        self._table.items_read = 0
+        clock = ManualClock(self.start - 119.5)
+        dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
+        scheduler = Scheduler(
+            index=DueIndex(DynamoTable(dynamodb, "due")),
+            runs=Runs(DynamoTable(dynamodb, "runs")),
+            queue=ExecutionsQueue(sqs, QUEUE_URL, clock),
+            clock=clock,
+            calendars=Calendars(DynamoTable(dynamodb, "jobs")),
+            events=NoEvents(),
+        )
+        with self._aws.measured() as cost:
+            summary = scheduler.tick()
+        return Tick(summary, cost, self._table.items_read)
+
+    def peak_mb(self) -> float:
+        """The most that a tick holds at once, the pages under way among it."""
+        tracemalloc.start()
+        try:
+            self.tick()
+            return tracemalloc.get_traced_memory()[1] / 1e6 + _BARE_PROCESS_MB
+        finally:
+            tracemalloc.stop()
+
+
+def run(scale: float) -> Result:
+    """Measure; `scale` 1 is 1 million registered jobs at most."""
+    sizes = [max(200, int(size * scale)) for size in (10_000, 100_000, 1_000_000)]
+    naive = Naive(_ON_HOUR)
+    rows, figures = [], {}
+    peak_mb = 0.0
+    for size, start, at in [*((size, _ON_HOUR, "07:00") for size in sizes), (sizes[-1], _OFF_HOUR, "07:20")]:
+        ticker = Ticker(size, start)
+        found = figures[f"{size} at {at}"] = _next_to_baseline(ticker, naive)
+        rows.append(_row(ticker, at, found))
+        peak_mb = max(peak_mb, ticker.peak_mb())
+    growth, growth_table = _growth(sizes, scale)
+    cold_s, warm_s, schedules = _evaluation(max(1_000, int(100_000 * scale)))
+    at_most = min(found["ratio"] for name, found in figures.items() if name.startswith(f"{sizes[-1]} "))
+    return Result(
+        "planning",
+        scale,
+        tables=[_main_table(rows), growth_table],
+        goals=[
+            Goal(
+                f"planning {sizes[-1]:,} registered jobs: baseline's CPU / ours", 100, at_most, at_least=True
+            ),
+            Goal(
+                f"planning the same number due: cost at {sizes[-1]:,} / at {sizes[0]:,} registered",
+                *(1.2, growth),
+                at_least=False,
+            ),
+            Goal("peak memory of a tick, MB", 512, peak_mb, at_least=False),
+            Goal(f"{schedules:,} distinct schedules evaluated on one core, s", 2, cold_s, at_least=False),
+        ],
+        figures={"ticks": figures, "growth": growth, "peak_mb": peak_mb, "cold_s": cold_s, "warm_s": warm_s},
+        notes=[
+            f"{schedules:,} distinct schedules: {cold_s:.2f} s cold (their texts are read), {warm_s:.2f} s warm.",
+            f"The baseline's cost per definition is measured on {SAMPLE:,} others in each round, and multiplied.",
+        ],
+    )
+
+
+def _next_to_baseline(ticker: Ticker, naive: Naive) -> dict[str, float]:
+    ticks: list[Tick] = []
+
+    def ours() -> float:
+        ticks.append(ticker.tick())
+        return ticks[-1].cost.cpu_s
+
+    rounds = take_turns({"ours": ours, "naive": lambda: naive.per_job_s() * ticker.registered}, _ROUNDS)
+    tick = ticks[-1]
+    return {
+        "ratio": ratio(rounds["naive"], rounds["ours"]),
+        "cpu_s": statistics.median(rounds["ours"]),
+        "naive_cpu_s": statistics.median(rounds["naive"]),
+        "executions": tick.summary.planned,
+        "items_read": tick.items_read,
+        "naive_items_read": ticker.registered,
+        "mb_read": tick.cost.bytes_read / 1e6,
+        "naive_mb_read": naive.bytes_a_job * ticker.registered / 1e6,
+        "read_requests": tick.cost.requests["Query"] + tick.cost.requests["GetItem"],
+        "send_requests": tick.cost.requests["SendMessageBatch"],
+    }
+
+
+def _row(ticker: Ticker, at: str, figures: dict[str, float]) -> list[str]:
+    return [
+        f"{ticker.registered:,}",
+        at,
+        f"{ticker.groups:,}",
+        f"{figures['executions']:,}",
+        f"{figures['cpu_s']:.2f}",
+        f"{figures['naive_cpu_s']:.1f}",
+        f"**{figures['ratio']:.0f}**",
+        f"{figures['items_read']:,} / {figures['naive_items_read']:,}",
+        f"{figures['mb_read']:.1f} / {figures['naive_mb_read']:.0f}",
+        f"{figures['read_requests']:,} + {figures['send_requests']:,}",
+    ]
+
+
+def _main_table(rows: list[list[str]]) -> Table:
+    head = ["registered", "window", "groups", "executions", "CPU s", "baseline CPU s", "ratio"]
+    head += ["items read / baseline", "MB read / baseline", "requests: read + send"]
+    return Table("One tick, next to reading and expanding every definition", head, rows)
+
+
+def _growth(sizes: list[int], scale: float) -> tuple[float, Table]:
+    """The same jobs due, out of few and out of many registered."""
+    due = max(20, int(_SAME_DUE * scale))
+    tickers = {"few": Ticker(sizes[0], _ON_HOUR, due), "many": Ticker(sizes[-1], _ON_HOUR, due)}
+    rounds = take_turns(
+        {name: lambda ticker=ticker: ticker.tick().cost.cpu_s for name, ticker in tickers.items()},  # type: ignore[misc]
+        3 * _ROUNDS,
+    )
+    rows = []
+    for name, ticker in tickers.items():
+        planned = ticker.tick().summary.planned
+        milliseconds = statistics.median(rounds[name]) * 1000
+        rows.append([f"{ticker.registered:,}", f"{ticker.groups:,}", f"{planned:,}", f"{milliseconds:.0f}"])
+    table = Table("The same number due", ["registered", "groups", "executions", "CPU ms"], rows)
+    return ratio(rounds["many"], rounds["few"]), table
+
+
+def _evaluation(count: int) -> tuple[float, float, int]:
+    """Distinct groups, asked whether they fire in a window: the first time, and again."""
+    rng = random.Random(8)
+    keys = set[str]()
+    for _ in track(range(count), "schedules"):
+        hours = ",".join(str(hour) for hour in sorted(rng.sample(range(24), rng.choice((1, 2, 3, 4)))))
+        ten, zone = rng.randrange(6) * 10, rng.choice(workload.ZONES)
+        days = rng.choice((f"{rng.randrange(1, 29)} * *", f"* {rng.randrange(1, 13)} {rng.randrange(7)}"))
+        keys.add(f"cron|{zone}|{ten}-{ten + 9} {hours} {days}")
+    while len(keys) < count:
+        keys.add(f"every|{rng.randrange(7200, 86400)}|{rng.randrange(12)}")
+
+    def ask(start: int) -> float:
+        return cpu_s(lambda: sum(groups.group_can_fire(key, start, start + 600) for key in keys))
+
+    groups._parsed.cache_clear()
+    return ask(_ON_HOUR), ask(_OFF_HOUR), len(keys)

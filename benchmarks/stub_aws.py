@@ -1,0 +1,114 @@
+"""An AWS inside this process: botocore's whole client runs (it serialises, signs, parses); only the socket is missing.
+
+What the stub itself costs is measured on its threads and taken off, so that what remains is ours.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import botocore.session
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+
+from common import aws
+
+Answer = Callable[[dict[str, Any]], bytes]
+QUEUE_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions"
+
+
+class Cost:
+    """Of one measured piece of work, without the stub's own part."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+        self.wall_s = 0.0
+        self.bytes_read = 0
+        self.requests: Counter[str] = Counter()
+
+
+class StubAws:
+    """Answers requests by operation name: `stub.answers["Query"]` makes a body of the request's JSON.
+
+    `takes_s` is how long each request stays on the way.
+    """
+
+    def __init__(self, takes_s: float = 0.0) -> None:
+        self.answers: dict[str, Answer] = {"SendMessageBatch": send_message_batch}
+        self._takes_s = takes_s
+        self._requests: Counter[str] = Counter()
+        self._bytes_read = 0
+        self._cpu_s = 0.0
+        self._lock = threading.Lock()
+
+    def client(self, service: str) -> Any:
+        """A real client of `service`, configured as common/aws.py does it."""
+        made = botocore.session.get_session().create_client(
+            service,
+            region_name="us-east-1",
+            config=Config(max_pool_connections=64),
+            aws_access_key_id="stub",
+            aws_secret_access_key="stub",
+        )
+        events: Any = made.meta.events
+        events.register("before-send", self._answer)
+        return aws.tuned(made) if service == "dynamodb" else made
+
+    def _answer(self, request: Any, **_: object) -> Any:
+        began = time.thread_time()
+        operation = _operation(request)
+        body = self.answers[operation](json.loads(request.body))
+        headers: Any = {"content-type": "application/x-amz-json-1.0", "x-amzn-RequestId": "stub"}
+        answer = AWSResponse(request.url, 202 if operation == "Invoke" else 200, headers, _Body(body))
+        with self._lock:
+            self._requests[operation] += 1
+            self._bytes_read += len(body)
+            self._cpu_s += time.thread_time() - began
+        if self._takes_s:
+            time.sleep(self._takes_s)
+        return answer
+
+    @contextmanager
+    def measured(self) -> Iterator[Cost]:
+        """What happens inside costs this much; it is filled in at the end."""
+        cost = Cost()
+        self._requests, self._bytes_read, self._cpu_s = Counter(), 0, 0.0
+        began, began_at = time.process_time(), time.perf_counter()
+        yield cost
+        cost.wall_s = time.perf_counter() - began_at
+        cost.cpu_s = time.process_time() - began - self._cpu_s
+        cost.requests, cost.bytes_read = self._requests, self._bytes_read
+
+
+def send_message_batch(request: dict[str, Any]) -> bytes:
+    """SQS takes everything."""
+    taken = [
+        {"Id": entry["Id"], "MessageId": "5fea7756-0ea4-451a-a703-a558b933e274", "MD5OfMessageBody": "0" * 32}
+        for entry in request["Entries"]
+    ]
+    return json.dumps({"Successful": taken, "Failed": []}).encode()
+
+
+def _operation(request: Any) -> str:
+    target = request.headers.get("X-Amz-Target")
+    if target is None:
+        return "Invoke"
+    return (target.decode() if isinstance(target, bytes) else str(target)).partition(".")[2]
+
+
+class _Body:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def stream(self, **_: object) -> Iterator[bytes]:
+        yield self._content
+
+    def read(self, *_: object) -> bytes:
+        content, self._content = self._content, b""
+        return content
