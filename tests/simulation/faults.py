@@ -1,0 +1,92 @@
+"""What befalls ticks: each ten minutes' fate, drawn at random, and the wire on which it happens."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from threading import current_thread, main_thread
+
+from tests.faults.wire import Killed
+
+
+class Fate(StrEnum):
+    ON_TIME = "on time"
+    LATE = "minutes late"
+    LOST = "lost"
+    TWICE = "twice"
+    AT_ONCE = "twice at once"
+    CRASHED = "crashed, not tried again"
+    RESTARTED = "crashed and restarted"
+    CLOCK_BACK = "clock stepped back"
+    CHANGED = "a job changed while it ran"
+    OUTAGE = "outage"
+
+
+_WEIGHTS = {
+    Fate.ON_TIME: 860,
+    Fate.LATE: 40,
+    Fate.LOST: 20,
+    Fate.TWICE: 20,
+    Fate.AT_ONCE: 15,
+    Fate.CRASHED: 10,
+    Fate.RESTARTED: 15,
+    Fate.CLOCK_BACK: 5,
+    Fate.CHANGED: 15,
+}
+_OUTAGES_S = (3_600, 3 * 3_600, 26 * 3_600)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One minute 8 of a time, and what becomes of its tick."""
+
+    at: float
+    fate: Fate
+
+
+def slots(rng: random.Random, begins: int, ends: int) -> Iterator[Slot]:
+    """Every minute 8, 18, 28… with its fate; now and then nothing ticks for hours, once for more than a day."""
+    days = (ends - begins) // 86_400
+    lengths = [*_OUTAGES_S, *(rng.choice(_OUTAGES_S[:2]) for _ in range(days // 45))]
+    outages = [(start, start + length) for length in lengths for start in [rng.randrange(begins, ends)]]
+    for at in range(begins // 600 * 600 + 480, ends, 600):
+        if any(start <= at < end for start, end in outages):
+            yield Slot(at, Fate.OUTAGE)
+            continue
+        (fate,) = rng.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+        late_s = rng.uniform(60, 560) if fate is Fate.LATE else rng.uniform(0, 8)
+        yield Slot(at + late_s, fate)
+
+
+class Wire:
+    """Counts the calls of a tick, and lets something happen before one of them."""
+
+    def __init__(self) -> None:
+        self.happened: Counter[str] = Counter()
+        self._left = 0
+        self._what: Callable[[], None] | None = None
+        self.look: Callable[[], None] = lambda: None
+
+    def arm(self, nth: int, what: Callable[[], None]) -> None:
+        self._left, self._what = nth, what
+
+    def disarm(self) -> None:
+        self._what = None
+
+    def before(self, name: str) -> None:
+        self.look()
+        if self._what is None:
+            return
+        self._left -= 1
+        # A call that another tick or a registration crosses is one of the tick's own thread; any may be its last.
+        if self._left <= 0 and (self._what is kill or current_thread() is main_thread()):
+            what, self._what = self._what, None
+            self.happened[what.__name__] += 1
+            what()
+
+
+def kill() -> None:
+    raise Killed
