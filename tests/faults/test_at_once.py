@@ -16,12 +16,12 @@ from tests.faults.truth import everything_explained, index_is_right
 from tests.worlds import World, at, job
 
 BEGIN, TICK, END = "2026-11-21T03:12:00Z", "2026-11-21T03:18:00Z", "2026-11-21T03:36:00Z"
-SAMPLE = 12
+SAMPLE = 10
 
 
 def at_calls(*names: str) -> Apart:
     """Where the order matters: what one process writes and the other reads. The other calls commute."""
-    return lambda call: call in names
+    return lambda call: call.startswith(names)
 
 
 def orders(*names: str, every: bool = True, sample: int = SAMPLE) -> Iterator[tuple[Choose, Apart]]:
@@ -63,7 +63,7 @@ def test_two_ticks_at_once(stage: Stage) -> None:
     w.clock.move_to(at(TICK))
     stage.save()
     played = 0
-    for choose, apart in orders("update_item", "send_message_batch"):
+    for choose, apart in orders("get_item MARK", "update_item MARK"):
         w, played = stage.restore(), played + 1
         died = play(stage.wire, {"one": w.scheduler.tick, "two": w.scheduler.tick}, choose, apart)
         assert died == {"one": None, "two": None}
@@ -133,14 +133,19 @@ def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
     stage.w.run_until(TICK)
     stage.save()
     played = 0
-    for choose, apart in orders("transact_write_items", "update_item", "send_message_batch", "delete_item"):
+    # The rest commutes: what a registration does before its commit; reading a shard, which nobody does who has not
+    # seen it in the directory; and the two hand-overs, since a message is known by its execution's id.
+    shared = ["transact_write_items", "update_item MARK"]
+    if name == "create":
+        shared += ["get_item MARK", "query PENDING", "query DIRECTORY"]
+    for choose, apart in orders(*shared):
         w, played = stage.restore(), played + 1
         died = play(stage.wire, {"tick": w.scheduler.tick, "change": partial(change, w)}, choose, apart)
         assert died == {"tick": None, "change": None}
         earlier = minutes(15) if name == "resume" else []
         everything_explained(settled(w), {("alice", "a"): earlier + minutes(25, 35)})
         index_is_right(w)
-    assert played >= 20 + SAMPLE
+    assert played >= (100 if name == "create" else 10)
 
 
 def test_two_ticks_and_a_registration_of_which_two_are_killed(stage: Stage) -> None:

@@ -79,9 +79,11 @@ class Wire:
             fault, self._fault = self._fault, None
             return fault
 
-    def call(self, name: str, do: Callable[[], Any], throttled: Callable[[], Exception]) -> Any:
-        """One call of an AWS client."""
-        self.turn(name)
+    def call(
+        self, name: str, do: Callable[[], Any], throttled: Callable[[], Exception], about: str = ""
+    ) -> Any:
+        """One call of an AWS client; `about` says what it touches."""
+        self.turn(f"{name} {about}".rstrip())
         fault = Fault.KILLED_AFTER if self._dies_now(name) else self.next_fault(name)
         if fault is None:
             return do()
@@ -132,7 +134,8 @@ class WiredDynamoDB:
             return real
 
         def wired(**request: Any) -> Any:
-            return self._wire.call(name, partial(real, **request), partial(self._throttled, name))
+            throttled = partial(self._throttled, name)
+            return self._wire.call(name, partial(real, **request), throttled, _about(request))
 
         return wired
 
@@ -145,6 +148,12 @@ class WiredDynamoDB:
         }
         error: Exception = self._client.exceptions.TransactionCanceledException(response, operation)
         return error
+
+
+def _about(request: Mapping[str, Any]) -> str:
+    """The kind of item that a request touches: MARK, PENDING, GROUP…"""
+    key = request.get("Key", {}).get("pk") or request.get("ExpressionAttributeValues", {}).get(":pk", {})
+    return str(key.get("S", "")).partition("#")[0]
 
 
 def wired_queue(wire: Wire, send: Callable[..., Any]) -> Callable[..., Any]:
