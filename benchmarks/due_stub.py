@@ -45,7 +45,7 @@ class DueStub:
     def _write_directory(self) -> None:
         for (group, shard), members in self._shards.items():
             key = keys.directory(group, shard)
-            item = {"pk": {"S": key["pk"]}, "sk": {"S": key["sk"]}, "jobs": {"N": str(len(members))}}
+            item = {"sk": {"S": key["sk"]}, "jobs": {"N": str(len(members))}}
             self._directory.setdefault(key["pk"], []).append((key["sk"], json.dumps(item).encode()))
         for listing in self._directory.values():
             listing.sort()
@@ -71,12 +71,7 @@ class DueStub:
 
     def _entries(self, partition: str) -> list[bytes]:
         group, shard = keys.group_and_shard(partition.removeprefix("GROUP#"))
-        return [self._entry_item(partition, number) for number in self._shards[(group, shard)]]
-
-    def _entry_item(self, partition: str, number: int) -> bytes:
-        entry = workload.entry(number)
-        sk = f"{entry.tenant}#{entry.job_id}"
-        return json.dumps({"pk": {"S": partition}, "sk": {"S": sk}, "entry": {"S": entry.encode()}}).encode()
+        return [_entry_item(number) for number in self._shards[(group, shard)]]
 
     def _page(self, items: list[bytes], first: int) -> bytes:
         size, last = 0, first
@@ -91,6 +86,12 @@ class DueStub:
     def _mark_item(self) -> dict[str, Any]:
         numbers = {name: {"N": str(value)} for name, value in self.mark.items()}
         return {"pk": {"S": "MARK"}, "sk": {"S": "MARK"}, **numbers}
+
+
+def _entry_item(number: int) -> bytes:
+    entry = workload.entry(number)
+    item = {"sk": {"S": f"{entry.tenant}#{entry.job_id}"}, "entry": {"S": entry.encode()}}
+    return json.dumps(item).encode()
 
 
 def _wanted(numbers: count[int], left: dict[bool, int], start: int, end: int) -> Iterator[tuple[int, str]]:

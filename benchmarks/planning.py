@@ -53,18 +53,18 @@ class Ticker:
             "UpdateItem": self._table.update_item,
             "Query": self._table.query,
         }
+        self._dynamodb, self._sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
 
     def tick(self) -> Tick:
         self._table.mark.update(planned_until=self.start, planning_until=self.start)
         self._table.items_read = 0
         clock = ManualClock(self.start - 119.5)
-        dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
         scheduler = Scheduler(
-            index=DueIndex(DynamoTable(dynamodb, "due")),
-            runs=Runs(DynamoTable(dynamodb, "runs")),
-            queue=ExecutionsQueue(sqs, QUEUE_URL, clock),
+            index=DueIndex(DynamoTable(self._dynamodb, "due")),
+            runs=Runs(DynamoTable(self._dynamodb, "runs")),
+            queue=ExecutionsQueue(self._sqs, QUEUE_URL, clock),
             clock=clock,
-            calendars=Calendars(DynamoTable(dynamodb, "jobs")),
+            calendars=Calendars(DynamoTable(self._dynamodb, "jobs")),
             events=NoEvents(),
         )
         with self._aws.measured() as cost:

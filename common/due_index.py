@@ -137,12 +137,13 @@ class DueIndex:
             yield from self._directory(partition, windows)
 
     def _directory(self, partition: str, between: tuple[str, str] | None = None) -> Iterator[Shard]:
-        for item in self._table.query(partition, sk_between=between):
+        for item in self._table.query(partition, sk_between=between, attributes=("sk", "jobs")):
             group, shard = keys.group_and_shard(item["sk"])
             yield Shard(group, shard, item["jobs"])
 
     def entries(self, shard: Shard) -> Iterator[DueEntry | BadEntry]:
-        for item in self._table.query(keys.shard_partition(shard.group, shard.shard)):
+        partition = keys.shard_partition(shard.group, shard.shard)
+        for item in self._table.query(partition, attributes=("sk", "entry")):
             yield _readable(item)
 
     # Writing, as part of a job's transaction
@@ -207,7 +208,9 @@ class DueIndex:
 
 def _mark(item: Item) -> Mark:
     # a mark of a version that stored no instant: what it has open was decided when it began
-    return Mark(item["planned_until"], item["planning_until"], float(item.get("decided_at") or item["planned_until"]))
+    return Mark(
+        item["planned_until"], item["planning_until"], float(item.get("decided_at") or item["planned_until"])
+    )
 
 
 def _readable(item: Item) -> DueEntry | BadEntry:

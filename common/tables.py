@@ -85,8 +85,12 @@ class Table:
         limit: int | None = None,
         consistent: bool = True,
         where: Condition | None = None,
+        attributes: Sequence[str] = (),
     ) -> Iterator[Item]:
-        """All items of a partition in sort-key order, page by page as they are consumed, at most `limit`."""
+        """All items of a partition in sort-key order, page by page as they are consumed, at most `limit`.
+
+        With `attributes` these alone: it costs the same read units, and less time on the way and to decode.
+        """
         words, values = "pk = :pk", {":pk": pk}
         if sk_prefix:
             words, values = f"{words} AND begins_with(sk, :prefix)", values | {":prefix": sk_prefix}
@@ -99,11 +103,15 @@ class Table:
             "ConsistentRead": consistent,
             "ScanIndexForward": not newest_first,
         }
+        names = {f"#{name}": name for name in attributes}
+        if attributes:
+            request["ProjectionExpression"] = ", ".join(names)
         if where:
             request["FilterExpression"] = where.expression
             values |= where.values
-            if names := where.names():
-                request["ExpressionAttributeNames"] = names
+            names |= where.names()
+        if names:
+            request["ExpressionAttributeNames"] = names
         request["ExpressionAttributeValues"] = to_wire(values)
         if after:
             request["ExclusiveStartKey"] = to_wire(after)
