@@ -86,7 +86,7 @@ def list_page(services: Services, request: Request) -> Reply:
 
 def pause(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/pause"""
-    note = _note(request.json() if request.body else {})
+    note = note_of(request.json() if request.body else {})
     job = services.registry.pause(request.tenant, existing_id(request), note, request.if_match())
     return _job_reply(job, request)
 
@@ -145,7 +145,8 @@ def _object(body: Any) -> dict[str, Any]:
     return body
 
 
-def _note(body: Mapping[str, Any]) -> str:
+def note_of(body: Mapping[str, Any]) -> str:
+    """The note of a body that holds nothing else. Raises InvalidInput."""
     fields = _object(body)
     if unknown := sorted(set(fields) - {"note"}):
         raise InvalidInput(unknown[0], "is not a field here", accepted="note")

@@ -10,6 +10,7 @@ from typing import Any
 from common.errors import (
     AlreadyExists,
     Busy,
+    Conflict,
     Forbidden,
     InvalidInput,
     Minute8Error,
@@ -74,6 +75,7 @@ KINDS: dict[type[Exception], Kind] = {
     MethodNotAllowed: Kind(
         HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", "The path does not take this method"
     ),
+    Conflict: Kind(HTTPStatus.CONFLICT, "conflict", "It is not in a state that allows this"),
     AlreadyExists: Kind(HTTPStatus.CONFLICT, "already-exists", "It exists already"),
     RevisionMismatch: Kind(
         HTTPStatus.PRECONDITION_FAILED, "revision-mismatch", "It has changed in the meantime"

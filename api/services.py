@@ -6,12 +6,14 @@ import random
 from dataclasses import dataclass
 
 from common import aws
+from common.by_hand import ByHand
 from common.clock import Clock, SystemClock
 from common.config import Config
 from common.definition import Limits
 from common.due_index import DueIndex
 from common.executions_queue import ExecutionsQueue
 from common.registry import Registry
+from common.run_changes import RunChanges
 from common.run_lists import RunLists
 from common.runs import Runs
 from common.tables import Table
@@ -25,6 +27,7 @@ class Services:
     registry: Registry
     runs: Runs
     run_lists: RunLists
+    by_hand: ByHand
     tenants: Tenants
     clock: Clock
 
@@ -32,19 +35,22 @@ class Services:
     def of(cls, settings: Config) -> Services:
         """Those of a deployment."""
         clock = SystemClock()
+        queue = ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock)
+        runs_table = Table(aws.dynamodb(), settings.runs_table)
+        runs = Runs(runs_table)
+        registry = Registry(
+            jobs=Table(aws.dynamodb(), settings.jobs_table),
+            index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
+            queue=queue,
+            clock=clock,
+            limits=Limits.of_executor(settings.executor_timeout_s, plain_http=settings.plain_http_targets),
+            rng=random.Random(),
+        )
         return cls(
-            registry=Registry(
-                jobs=Table(aws.dynamodb(), settings.jobs_table),
-                index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
-                queue=ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock),
-                clock=clock,
-                limits=Limits.of_executor(
-                    settings.executor_timeout_s, plain_http=settings.plain_http_targets
-                ),
-                rng=random.Random(),
-            ),
-            runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
-            run_lists=RunLists(Table(aws.dynamodb(), settings.runs_table)),
+            registry=registry,
+            runs=runs,
+            run_lists=RunLists(runs_table),
+            by_hand=ByHand(registry, runs, RunChanges(runs_table), queue, clock),
             tenants=Tenants(Table(aws.dynamodb(), settings.tenants_table)),
             clock=clock,
         )

@@ -181,6 +181,40 @@ class RunPage(_Answer):
     next_cursor: str | None
 
 
+class RunNow(BaseModel):
+    """Starts a job by hand."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    nonce: str | None = Field(default=None, description="The same nonce in the same second starts it once.")
+
+
+class NewBackfill(BaseModel):
+    """The fire times of a past range."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    start_at: Instant
+    end_at: Instant
+    concurrency: int = Field(default=1, ge=1, le=100, description="How many of its runs go at a time.")
+    dry_run: bool = Field(default=False, description="Count the fire times, and start nothing.")
+    backfill_id: str | None = Field(default=None, description="The same id is the same backfill.")
+
+
+class Backfill(_Answer):
+    """A backfill, and how many of its executions are enqueued so far."""
+
+    job_id: JobId
+    total: int
+    sent: int
+    dry_run: bool
+    backfill_id: str | None = None
+    start_at: Instant | None = None
+    end_at: Instant | None = None
+    concurrency: int | None = None
+    created_at: Instant | None = None
+
+
 class KeyInUse(_Answer):
     """The key that asks."""
 
@@ -221,8 +255,9 @@ class Problem(_Answer):
 
 # By the names that routes use.
 TAKEN: dict[str, type[BaseModel]] = {
-    shape.__name__: shape for shape in (NewJob, JobPatch, Pause, PreviewRequest)
+    shape.__name__: shape for shape in (NewJob, JobPatch, Pause, PreviewRequest, RunNow, NewBackfill)
 }
 GIVEN: dict[str, type[BaseModel]] = {
-    shape.__name__: shape for shape in (Job, JobPage, Fires, Run, RunPage, SchedulePreview, Tenant, Problem)
+    shape.__name__: shape
+    for shape in (Job, JobPage, Fires, Run, RunPage, Backfill, SchedulePreview, Tenant, Problem)
 }

@@ -33,7 +33,7 @@ def settled() -> Iterator[Office]:
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
     tenants = Tenants(w.table("tenants"))
-    app = build(Services(w.registry, w.runs, RunLists(w.table("runs")), tenants, w.clock))
+    app = build(Services(w.registry, w.runs, RunLists(w.table("runs")), w.by_hand, tenants, w.clock))
     monkeypatch.setattr(handler, "_app", lambda: app)
     now = w.clock.now()
     for tenant in ("alice", "bob"):

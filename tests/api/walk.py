@@ -16,9 +16,16 @@ BODIES: dict[str, Any] = {
     "JobPatch": {"tags": ["patched"]},
     "PreviewRequest": {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "count": 3},
     "Pause": {"note": "maintenance"},
+    "RunNow": {"nonce": "walk"},
+    "NewBackfill": {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z"},
 }
 # What alice has, in the fixture `settled`.
-NAMES = {"job_id": "report", "execution_id": "alice:report:20261121T031300Z:1"}
+NAMES = {"job_id": "report", "execution_id": "alice:report:20261121T031300Z:1", "backfill_id": "one"}
+# Where another run is needed: one that has failed, one that waits.
+RUNS = {
+    "/v1/runs/{execution_id}/retry": "alice:fails:20261121T031230Z:1",
+    "/v1/runs/{execution_id}/cancel": "alice:report:20261121T031900Z:1",
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ def calls_of_document() -> Iterator[Call]:
             yield Call(
                 method=method.upper(),
                 path=path,
-                url=path.format(**NAMES),
+                url=path.format(**NAMES | {"execution_id": RUNS.get(path, NAMES["execution_id"])}),
                 body=_body(operation),
                 role=operation["x-minute8-role"],
                 names="{" in path,

@@ -1,0 +1,82 @@
+"""Run now, retry, cancel and backfill over HTTP."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.runs import Outcome
+from tests.api.calls import Office
+from tests.worlds import job
+
+FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
+
+
+def test_run_now_answers_with_the_run_and_it_runs(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *"))
+    started = office.alice("POST", "/v1/jobs/report/run")
+    assert (started.status, started.json["status"], started.json["trigger"]) == (202, "queued", "manual")
+    office.world.deliver()
+    run = office.alice("GET", started.headers["location"])
+    assert (run.status, run.json["status"]) == (200, "succeeded")
+
+
+def test_a_failed_run_is_found_and_retried(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(at="2026-11-21T03:13:00Z"))
+    office.world.target.answer = lambda event: FAILS
+    office.world.run_until("2026-11-21T03:14:00Z")
+    (failed,) = office.alice("GET", "/v1/failures").json["runs"]
+    office.world.target.answer = lambda event: Outcome(ok=True)
+    retried = office.alice("POST", f"/v1/runs/{failed['execution_id']}/retry")
+    assert (retried.status, retried.json["status"]) == (202, "retrying")
+    office.world.deliver()
+    assert office.alice("GET", f"/v1/runs/{failed['execution_id']}").json["status"] == "succeeded"
+    assert office.alice("GET", "/v1/failures").json["runs"] == []
+    again = office.alice("POST", f"/v1/runs/{failed['execution_id']}/retry")
+    assert (again.status, again.json["type"]) == (409, "urn:minute8:problem:conflict")
+
+
+def test_a_waiting_execution_is_cancelled(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    cancelled = office.alice("POST", "/v1/runs/alice:report:20261121T031400Z:1/cancel", {"note": "not today"})
+    assert (cancelled.status, cancelled.json["status"], cancelled.json["reason"]) == (
+        200,
+        "skipped",
+        "cancelled",
+    )
+    assert "not today" in cancelled.json["detail"]
+
+
+def test_a_backfill_is_counted_first_and_then_run(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
+    wanted = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z", "concurrency": 2}
+    counted = office.alice("POST", "/v1/jobs/report/backfills", wanted | {"dry_run": True})
+    assert (counted.status, counted.json["total"], counted.json["sent"]) == (200, 6, 0)
+    started = office.alice("POST", "/v1/jobs/report/backfills", wanted | {"backfill_id": "one"})
+    assert (started.status, started.json["sent"]) == (202, 2)
+    assert office.alice("POST", "/v1/jobs/report/backfills", wanted | {"backfill_id": "one"}).status == 409
+    office.world.deliver()
+    progress = office.alice("GET", "/v1/jobs/report/backfills/one").json
+    assert (progress["sent"], progress["total"]) == (6, 6)
+    runs = office.alice("GET", "/v1/jobs/report/runs?trigger=backfill").json["runs"]
+    assert [run["status"] for run in runs] == ["succeeded"] * 6
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"start_at": None}, "start_at"),
+        ({"end_at": "yesterday"}, "end_at"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": "2"}, "concurrency"),
+        ({"concurrency": True}, "concurrency"),
+        ({"dry_run": "yes"}, "dry_run"),
+        ({"backfill_id": "a#b"}, "backfill_id"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_bad_backfill_is_refused_by_name(office: Office, change: dict[str, object], field: str) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
+    wanted = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z"} | change
+    refused = office.alice("POST", "/v1/jobs/report/backfills", wanted)
+    assert (refused.status, refused.json["errors"][0]["field"]) == (400, field)
+    assert len(office.world.sqs.bodies) == len(set(office.world.sqs.bodies))
