@@ -1,0 +1,127 @@
+"""What a new execution environment pays before its first event, next to an empty handler with boto3 and powertools."""
+
+from __future__ import annotations
+
+import io
+import os
+import statistics
+import subprocess
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import ratio, take_turns
+from benchmarks.result import Goal, Result, Table
+
+ROOT = Path(__file__).resolve().parent.parent
+_SOURCES = ("common", "scheduler", "executor", "api")
+# Import the handler, and build what it builds once: clients and all.
+_CANDIDATES = {
+    "empty handler: boto3, powertools": (
+        "import boto3; from aws_lambda_powertools import Logger, Metrics",
+        "boto3.client('dynamodb'); boto3.client('sqs'); Logger(service='s'); Metrics(namespace='n', service='s')",
+    ),
+    "scheduler": ("from scheduler import handler", "handler._scheduler()"),
+    "executor": ("from executor import handler", "handler._executor()"),
+    "api": ("from api import handler", "handler.handle"),
+}
+_LISTED = ("boto3", "botocore", "pydantic", "aws_lambda_powertools", "croniter", "asyncio", "icalendar")
+_ROUNDS = 7
+
+
+def run(scale: float) -> Result:
+    """Measure in fresh interpreters, one for each import."""
+    rounds_wanted = max(1, round(_ROUNDS * min(scale, 1)))
+    imports = take_turns({name: partial(_cpu_s, name, "") for name in _CANDIDATES}, rounds_wanted)
+    ready = take_turns(
+        {name: partial(_cpu_s, name, work) for name, (_, work) in _CANDIDATES.items()}, rounds_wanted
+    )
+    empty = next(iter(_CANDIDATES))
+    rows = []
+    figures: dict[str, dict[str, Any]] = {}
+    for name in _CANDIDATES:
+        figures[name] = {
+            "import_ms": statistics.median(imports[name]) * 1000,
+            "ready_ms": statistics.median(ready[name]) * 1000,
+            "ready_ratio": ratio(ready[name], ready[empty]),
+            "modules": _modules(name),
+        }
+        found = figures[name]
+        listed = ", ".join(module for module in _LISTED if module in found["modules"])
+        milliseconds = [f"{found['import_ms']:.0f}", f"{found['ready_ms']:.0f}"]
+        rows.append([name, *milliseconds, f"{found['ready_ratio']:.2f}", str(len(found["modules"])), listed])
+    for found in figures.values():
+        found["modules"] = len(found["modules"])
+    head = [
+        "function",
+        "import, CPU ms",
+        "import and clients, CPU ms",
+        "÷ empty handler",
+        "modules",
+        "of the large ones",
+    ]
+    slowest = max(figures[name]["ready_ratio"] for name in ("scheduler", "executor"))
+    return Result(
+        "cold_start",
+        scale,
+        tables=[Table("Before the first event", head, rows), _sizes()],
+        goals=[
+            Goal(
+                "cold start: scheduler and executor / an empty handler with boto3 and powertools",
+                1,
+                slowest,
+                False,
+            )
+        ],
+        figures=figures,
+    )
+
+
+def _cpu_s(name: str, work: str) -> float:
+    """Processor seconds that a fresh interpreter spends on it, starting it apart."""
+    statements = f"{_CANDIDATES[name][0]}; {work or None}"
+    return float(
+        _fresh(f"import time; began = time.process_time(); {statements}; print(time.process_time() - began)")
+    )
+
+
+def _modules(name: str) -> list[str]:
+    found = _fresh(
+        f"import sys; before = set(sys.modules); {_CANDIDATES[name][0]}; print(*(set(sys.modules) - before))"
+    )
+    return found.split()
+
+
+def _fresh(statements: str) -> str:
+    environment = {
+        **{name: os.environ[name] for name in ("PATH", "HOME", "VIRTUAL_ENV") if name in os.environ},
+        "AWS_REGION": "us-east-1",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "POWERTOOLS_METRICS_DISABLED": "true",
+    }
+    command = [sys.executable, "-c", statements]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _sizes() -> Table:
+    """What each cold start loads: one package for all functions, and one layer."""
+    code = [path for name in _SOURCES for path in (ROOT / name).rglob("*.py")]
+    rows = [["code of all functions", *_packed(code)]]
+    for layer in sorted((ROOT / "build").glob("layer-*[!0-9]")):
+        files = [path for path in layer.rglob("*") if path.is_file()]
+        rows.append([f"{layer.name}: what requirements.txt lists", *_packed(files)])
+    return Table("Package size", ["part", "unpacked, MB", "packed, MB"], rows)
+
+
+def _packed(files: list[Path]) -> list[str]:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, path in enumerate(files):
+            archive.write(path, str(number))
+    unpacked = sum(path.stat().st_size for path in files)
+    return [f"{unpacked / 1e6:.2f}", f"{len(content.getvalue()) / 1e6:.2f}"]
