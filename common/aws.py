@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from mypy_boto3_events import EventBridgeClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sts import STSClient
+
+Client = TypeVar("Client")
 
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
@@ -59,6 +62,22 @@ def sts() -> STSClient:
     config = _client_config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1})
     client: STSClient = _session().create_client("sts", config=config)
     return client
+
+
+def on_first_use(build: Callable[[], Client]) -> Client:
+    """Stands for a client that most invocations never use: it is built when something is asked of it."""
+    stand_in: Any = _OnFirstUse(build)
+    return stand_in  # type: ignore[no-any-return]
+
+
+class _OnFirstUse:
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+
+    def __getattr__(self, name: str) -> Any:
+        with _building:
+            client = self._build()
+        return getattr(client, name)
 
 
 def target_client(
