@@ -105,6 +105,7 @@ class MemoryDynamoDB:
         ScanIndexForward: bool,
         Limit: int = PAGE_ITEMS,
         FilterExpression: str = "",
+        ProjectionExpression: str = "",
         ExpressionAttributeNames: Mapping[str, str] | None = None,
         ExclusiveStartKey: Wire | None = None,
     ) -> dict[str, Any]:
@@ -123,6 +124,9 @@ class MemoryDynamoDB:
         if FilterExpression:
             passes = compile_condition(FilterExpression)
             items = [item for item in items if passes(item, ExpressionAttributeValues)]
+        if ProjectionExpression:
+            wanted = {name.strip().removeprefix("#") for name in ProjectionExpression.split(",")}
+            items = [{name: item[name] for name in item.keys() & wanted} for item in items]
         answer: dict[str, Any] = {"Items": items}
         if len(page) < len(sks):
             answer["LastEvaluatedKey"] = {"pk": ExpressionAttributeValues[":pk"], "sk": {"S": page[-1]}}

@@ -140,7 +140,7 @@ class Simulation:
     def _change(self) -> None:
         if not self._ids:
             return
-        job_id = self.rng.choice(self._ids)
+        job_id = self._somebodys_job()
         job = self.w.registry._load(TENANT, job_id)
         assert job is not None
         kind = self.rng.choice(("change", "change", "pause", "pause", "delete"))
@@ -156,6 +156,13 @@ class Simulation:
             if kind == "pause":
                 at = self.w.clock.now() + self.rng.choice((40, 900, 7_200, 3 * DAY_S))
                 self._at(min(at, self.ends), lambda: self._resume(job_id))
+
+    def _somebodys_job(self) -> str:
+        """Any job, or one with an execution in the queue: there a change has the most to go wrong."""
+        waiting = self.w.sqs._waiting
+        if waiting and self.rng.random() < 0.5:
+            return Execution.decode(self.rng.choice(waiting)[-1]).job_id
+        return self.rng.choice(self._ids)
 
     def _resume(self, job_id: str) -> None:
         job = self.w.registry._load(TENANT, job_id)
@@ -236,10 +243,10 @@ class Simulation:
         runs = self.dynamodb.tables["test-runs"]
         for partition in list(runs):
             for wire in list(runs[partition].items.values()):
-                run = from_wire(wire)
-                if run.get("finished_at", run.get("started_at", 0)) >= before:
+                ended = wire.get("finished_at") or wire["started_at"]
+                if float(ended["N"]) >= before:
                     continue
-                self._read(run)
+                self._read(from_wire(wire))
                 self.dynamodb._apply({"Delete": {"TableName": "test-runs", "Key": wire}})
         for kept in (self.w.sqs.bodies, self.w.sqs.delays, self.w.target.calls, self.w.told):
             kept.clear()

@@ -1,0 +1,167 @@
+"""The DynamoDB in memory answers as moto does: whatever a busy flow asks, both are asked, and both answer the same."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from common.calendars import Calendars
+from common.runs import Outcome
+from common.tables import Condition, ConditionFailed, Table, Transaction
+from tests.simulation.memory_dynamodb import PAGE_ITEMS, MemoryDynamoDB
+from tests.worlds import World, at, job, make_world
+
+CALLS = ("get_item", "put_item", "update_item", "delete_item", "query", "transact_write_items")
+
+
+class Both:
+    """A client that asks moto and the DynamoDB in memory, and minds when they differ."""
+
+    def __init__(self, moto: Any) -> None:
+        self.moto, self.memory = moto, MemoryDynamoDB()
+        self.exceptions = moto.exceptions
+        self.asked: Counter[str] = Counter()
+
+    def create_table(self, **request: Any) -> None:
+        self.moto.create_table(**request)
+        self.memory.create_table(**request)
+
+    def __getattr__(self, name: str) -> Any:
+        assert name in CALLS, name
+
+        def ask(**request: Any) -> Any:
+            self.asked[name] += 1
+            theirs = _outcome(getattr(self.moto, name), request)
+            ours = _outcome(getattr(self.memory, name), request)
+            assert _comparable(ours) == _comparable(theirs), (name, request)
+            if isinstance(theirs, ClientError):
+                raise theirs
+            return theirs
+
+        return ask
+
+
+def _outcome(call: Any, request: Mapping[str, Any]) -> Any:
+    try:
+        return call(**copy.deepcopy(dict(request)))
+    except ClientError as error:
+        return error
+
+
+def _comparable(outcome: Any) -> Any:
+    if isinstance(outcome, ClientError):
+        reasons: Any = outcome.response.get("CancellationReasons", [])
+        # moto says nothing of the items of a transaction that was refused; DynamoDB does.
+        return (outcome.response["Error"]["Code"], outcome.response.get("Item"), [r["Code"] for r in reasons])
+    return {name: outcome.get(name) for name in ("Item", "Items", "Attributes")}
+
+
+@pytest.fixture
+def both() -> Iterator[Both]:
+    with mock_aws():
+        yield Both(boto3.client("dynamodb", region_name="us-east-1"))
+
+
+def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
+    w: World = make_world(both, "2026-11-21T03:12:00Z")
+    Calendars(w.table("jobs")).put("alice", "feasts", {"dates": ["2026-11-22"]}, at("2026-11-21T03:12:00Z"))
+    w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] % 2 == 0, error="odd")
+    excluded = {"calendars": ["feasts"]}
+    w.registry.create("alice", "minutely", job(cron="* * * * *", exclude=excluded, retry={"base_s": 5}))
+    w.registry.create("alice", "event", job(every="3m", invocation="Event"))
+    w.registry.create("alice", "none", job(cron="*/2 * * * *", overlap="queue_one", catch_up="none"))
+    w.registry.create("bob", "once", job(at="2026-11-21T03:25:00Z"))
+    w.run_until("2026-11-21T03:20:30Z", ticks=True)
+    w.registry.pause("alice", "event")
+    w.registry.put("alice", "none", job(cron="1-59/2 * * * *"))
+    w.registry.delete("bob", "once")
+    w.registry.resume("alice", "event")
+    w.run_until("2026-11-21T03:24:30Z", ticks=True)
+    w.clock.move_to(at("2026-11-21T04:08:00Z"))
+    w.scheduler.tick()
+    w.run_until("2026-11-21T04:12:30Z", ticks=True)
+    assert [found.job_id for found in w.registry.list_jobs("alice")] == ["event", "minutely", "none"]
+    assert min(both.asked[name] for name in CALLS) > 5, both.asked
+
+
+@pytest.fixture
+def table(both: Both) -> Table:
+    both.create_table(
+        TableName="t",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+    )
+    return Table(both, "t")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("#n = :three", True),
+        ("#n <> :three", False),
+        ("#missing <> :three", True),
+        ("#missing < :three", False),
+        ("#n <= :three AND #s = :text", True),
+        ("#n > :three OR (#s = :text AND #n IN (:two, :three))", True),
+        ("NOT #n >= :three", False),
+        ("attribute_exists(#n) AND attribute_not_exists(#missing)", True),
+        ("begins_with(#s, :text)", True),
+    ],
+)
+def test_conditions_hold_where_motos_hold(table: Table, condition: str, holds: bool) -> None:
+    key: Any = {"pk": "a", "sk": "b"}
+    table.put({**key, "n": 3, "s": "text"})
+    values = {":three": 3, ":two": 2, ":text": "text"}
+    used = {name: value for name, value in values.items() if name in condition}
+    try:
+        table.update(key, Condition("SET #seen = :yes", {":yes": True}), Condition(condition, used))
+    except ConditionFailed as failed:
+        assert not holds
+        assert failed.existing == {**key, "n": 3, "s": "text"}
+    else:
+        assert holds
+
+
+def test_updates_and_transactions_change_what_motos_change(table: Table) -> None:
+    key: Any = {"pk": "a", "sk": "b"}
+    words = (
+        "SET #l = list_append(if_not_exists(#l, :none), :more), #m = if_not_exists(#m, :more)"
+        " REMOVE #gone ADD #n :one"
+    )
+    for _ in range(2):
+        item = table.update(key, Condition(words, {":none": [], ":more": ["x"], ":one": 1}))
+    assert item == {**key, "l": ["x", "x"], "m": ["x"], "n": 2}
+    tx = Transaction(table.client)
+    tx.delete(table, key)
+    tx.put(table, {"pk": "a", "sk": "c"}, Condition("attribute_exists(pk)", {}))
+    with pytest.raises(ConditionFailed):
+        tx.commit()
+    assert table.get(key) == item
+
+
+def test_long_partitions_come_in_pages_and_whole() -> None:
+    memory = MemoryDynamoDB()
+    memory.create_table("t")
+    table = Table(memory, "t")  # type: ignore[arg-type]
+    sks = [f"{n:05}" for n in range(PAGE_ITEMS * 2 + 7)]
+    for sk in reversed(sks):
+        table.put({"pk": "a", "sk": sk, "even": int(sk) % 2 == 0})
+    assert [item["sk"] for item in table.query("a")] == sks
+    assert [item["sk"] for item in table.query("a", newest_first=True)] == sks[::-1]
+    assert [item["sk"] for item in table.query("a", sk_between=("00498", "00502"))] == sks[498:503]
+    assert [item["sk"] for item in table.query("a", sk_prefix="0000", limit=3)] == sks[:3]
+    even = Condition("#even = :true", {":true": True})
+    assert [item["sk"] for item in table.query("a", where=even, limit=600)] == sks[::2]
+    after = {"pk": "a", "sk": "00498"}
+    assert [item["sk"] for item in table.query("a", after=after, limit=5)] == sks[499:504]

@@ -1,0 +1,65 @@
+"""Some days of the simulated year, those around clock changes; `python -m tests.simulation` plays the whole of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from executor import pipeline
+from scheduler.tick import Scheduler, Summary
+from tests.simulation.__main__ import judge
+from tests.simulation.year import Simulation
+
+
+@pytest.mark.parametrize(
+    ("begins", "seed"),
+    [
+        ("2027-03-11T00:00:00Z", 1),  # New York, Havana, and Casablanca's Ramadan before
+        ("2027-03-26T12:00:00Z", 2),  # Europe, Beirut, Troll, Nuuk
+        ("2027-04-02T00:00:00Z", 3),  # Lord Howe, Chatham, Santiago
+        ("2027-10-29T00:00:00Z", 4),  # Europe and Cairo in autumn
+    ],
+)
+def test_executions_equal_the_directly_computed_set(begins: str, seed: int) -> None:
+    simulation = Simulation(begins, days=4, jobs=80, seed=seed)
+    simulation.run()
+    verdict, _ = judge(simulation, spots=1)
+    assert verdict.wrong == []
+    assert verdict.runs > 100
+    assert simulation.seen.statuses["duplicate"] > 0
+    assert verdict.missed > 0
+
+
+def _forgets_half(self: Scheduler, *arguments: object) -> list[object]:
+    _forgets_half.calls += 1  # type: ignore[attr-defined]
+    return [] if _forgets_half.calls % 7 == 0 else _planned(self, *arguments)  # type: ignore[attr-defined]
+
+
+_planned = Scheduler._planned
+
+
+def _played(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    simulation = Simulation("2027-03-26T12:00:00Z", days=3, jobs=80, seed=2)
+    simulation.run()
+    return judge(simulation, spots=0)[0].wrong
+
+
+def test_it_sees_a_tick_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    _forgets_half.calls = 0  # type: ignore[attr-defined]
+    monkeypatch.setattr(Scheduler, "_planned", _forgets_half)
+    assert any("never called" in problem for problem in _played(monkeypatch))
+
+
+def test_it_sees_an_executor_that_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "admit", lambda *arguments: None)
+    assert any("called and not due" in problem for problem in _played(monkeypatch))
+
+
+def test_it_sees_a_mark_that_moves_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan_window = Scheduler._plan_window
+
+    def hasty(self: Scheduler, window: object, summary: Summary) -> object:
+        self.index.finish_planning(window.planning_until)  # type: ignore[attr-defined]
+        return plan_window(self, window, summary)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Scheduler, "_plan_window", hasty)
+    assert any("never called" in problem for problem in _played(monkeypatch))
