@@ -1,0 +1,153 @@
+"""Thousands of generated expressions against cronsim and against Debian's rule, every disagreement classified."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice, takewhile
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from common.zones import changes
+from tests.foreign import debian
+from tests.foreign.classes import reason
+from tests.foreign.facts import Fact, agrees, answer
+from tests.foreign.generated import Draw, drawn
+
+RESULTS = Path(__file__).parent / "data" / "differential.json"
+NOT_ITS_SYNTAX = "not its syntax"
+NO_ANSWER = "no answer in 2 s"
+_PATIENCE_S = 2
+_ORDINARY = 20
+
+
+def compared(
+    count: int, seed: int, progress: Callable[[int, int], None] | None = None, zones: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The counts of a run: what was asked, how often they agree, and the disagreements by class."""
+    asked: Counter[str] = Counter()
+    classes: dict[str, Counter[str]] = {"cronsim": Counter(), "debian": Counter()}
+    examples: dict[str, str] = {}
+    texts = set()
+    for number, draw in enumerate(drawn(count, seed, zones), start=1):
+        texts.add(draw.text)
+        for suite, fact in facts(draw):
+            asked[suite] += 1
+            name = disagreement(suite, fact)
+            if name:
+                classes[suite][name] += 1
+                examples.setdefault(f"{suite}: {name}", _shown(draw, fact))
+        if progress:
+            progress(number, count)
+    return {
+        "expressions": count,
+        "seed": seed,
+        "distinct": len(texts),
+        "suites": {
+            suite: {
+                "asked": asked[suite],
+                "agree": asked[suite] - found.total(),
+                "classes": dict(sorted(found.items())),
+            }
+            for suite, found in classes.items()
+        },
+        "examples": dict(sorted(examples.items())),
+    }
+
+
+def facts(draw: Draw) -> Iterator[tuple[str, Fact | str]]:
+    """What the others answer to a draw, or why they do not."""
+    yield "cronsim", _cronsim(draw, draw.around, draw.zone, draw.start, draw.end)
+    yield "cronsim", _cronsim(draw, draw.ordinary, "UTC", draw.from_at, None)
+    try:
+        yield "debian", draw.around(debian.fires(draw.text, draw.zone, draw.start, draw.end))
+    except ValueError:
+        yield "debian", NOT_ITS_SYNTAX
+
+
+def disagreement(suite: str, fact: Fact | str) -> str:
+    """The class of a disagreement, "" if we agree."""
+    if isinstance(fact, str):
+        return fact
+    ours = answer(fact)
+    if agrees(fact, ours):
+        return ""
+    return reason(suite, fact) or _inside_an_hour(suite, fact, ours) or "unclassified"
+
+
+def _cronsim(
+    draw: Draw, fact: Callable[[list[int]], Fact], zone: str, start: int, end: int | None
+) -> Fact | str:
+    text = draw.text.replace("L5", "5L")
+    try:
+        with _patience():
+            found = CronSim(text, datetime.fromtimestamp(start - 1, ZoneInfo(zone)))
+            times = (int(when.timestamp()) for when in found)
+            return fact(list(takewhile(lambda at: at < end, times) if end else islice(times, _ORDINARY)))
+    except CronSimError:
+        return NOT_ITS_SYNTAX
+    except TimeoutError:
+        return NO_ANSWER
+
+
+@contextmanager
+def _patience() -> Iterator[None]:
+    """TimeoutError after a while: cronsim can loop for ever in a gap."""
+
+    def out_of_it(signum: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, out_of_it)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _inside_an_hour(suite: str, fact: Fact, ours: list[int]) -> str:
+    """cronsim passes over what is left of an hour that begins in a gap; then it differs in the hour after it alone."""
+    if suite != "cronsim" or fact.kind != "between":
+        return ""
+    ends = [
+        change.at
+        for change in changes(fact.zone, fact.at, fact.until)
+        if change.after > change.before and (change.at + change.after) % 3600
+    ]
+    near = ends and all(0 <= at - ends[0] < 3600 for at in set(fact.expected) ^ set(ours))
+    return "gap: ends inside an hour" if near else ""
+
+
+def _shown(draw: Draw, fact: Fact | str) -> str:
+    """An example to read: the expression, the zone and day, theirs against ours where they differ."""
+    if isinstance(fact, str):
+        return f"`{draw.text}`, {draw.zone}"
+    theirs, ours = Counter(fact.expected), Counter(answer(fact))
+    day = datetime.fromtimestamp(fact.at + 21_600, ZoneInfo(fact.zone))
+    only = [_times(sorted((a - b).elements()), fact) for a, b in ((theirs, ours), (ours, theirs))]
+    return f"`{fact.cron}`, {fact.zone}, {day:%Y-%m-%d}: only there {only[0]}; only here {only[1]}"
+
+
+def _times(instants: list[int], fact: Fact) -> str:
+    pattern = "%H:%M %z" if fact.kind == "between" else "%m-%d %H:%M"
+    shown = [f"{datetime.fromtimestamp(at, ZoneInfo(fact.zone)):{pattern}}" for at in instants[:3]]
+    return (", ".join(shown) or "nothing") + (f" … ({len(instants)})" if len(instants) > 3 else "")
+
+
+def saved() -> dict[str, Any]:
+    """The last long run, as committed."""
+    found: dict[str, Any] = json.loads(RESULTS.read_text("utf-8"))
+    return found
+
+
+def save(results: dict[str, Any]) -> None:
+    """Keep a long run for the report."""
+    RESULTS.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
