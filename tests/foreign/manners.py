@@ -11,7 +11,9 @@ from tests.foreign.dialects import Dialect, Read
 
 WHY = {
     "year": "A seventh field for years. Here `start_at` and `end_at` bound a schedule.",
-    "seconds sixth": "Of six fields the last is the second there; here the first is, as in Quartz, Spring and Cronos.",
+    "seconds sixth": (
+        "Of six fields the last is the second there; here the first is, as in Quartz, Spring and Cronos."
+    ),
     "seconds sixth, refused there": "Its first field of six is a minute, and so is out of range or never comes.",
     "weekdays from 1": "Weekdays count from 1 = Sunday there; here 0 and 7 are Sunday, as in crontab(5).",
     "L-n": "Days before the last (`L-3`): not in our syntax.",
@@ -32,10 +34,14 @@ WHY = {
     "@every": "`@every 5m`: `every` is a key of its own here.",
     "line break": "A line break between or after fields: refused here, blanks and tabs separate.",
     "leap second": "Leap seconds (`L60`): instants here are POSIX time, which has none.",
-    "both days": "With both day fields restricted both must match there; here either, as in crontab(5), and the preview "
-    "warns.",
-    "both days after a star": "`*/2` counts as unrestricted there, so both day fields must match; here only a plain `*` "
-    "does, and the preview warns.",
+    "both days": (
+        "With both day fields restricted both must match there; here either, as in crontab(5), and the preview "
+        "warns."
+    ),
+    "both days after a star": (
+        "`*/2` counts as unrestricted there, so both day fields must match; here only a plain `*` does, and the "
+        "preview warns."
+    ),
     "day or week": "Quartz wants a `?` in one of the day fields; here `*` will do.",
     "31W where there is no 31st": "Passed over there; here it is the last weekday of the month, as in croniter.",
     "hash": "`H`, or a macro with a seed: drawn by another hash, so the number differs by intent.",
@@ -43,31 +49,53 @@ WHY = {
     "field count": "The test told its parser to take five fields only, or six.",
     "the text compared": "Two texts of the same meaning (`31` and `L` in January) count as different there.",
     "several #": "Several `#` in a list are refused there; here `1#1,3#3` is either.",
-    "steps from the start": "An option there: steps count from the time one asks at. Here an expression has one meaning, "
-    "and `every` with an anchor counts from a time.",
-    "strict": "An option there refuses dates that do not come every year, or not soon. Here a date may be rare, and the "
-    "preview warns.",
+    "steps from the start": (
+        "An option there: steps count from the time one asks at. Here an expression has one meaning, and `every` "
+        "with an anchor counts from a time."
+    ),
+    "strict": (
+        "An option there refuses dates that do not come every year, or not soon. Here a date may be rare, and the "
+        "preview warns."
+    ),
     "never fires": "A date that never comes is refused here when the job is registered.",
     "whole minute": "Its `match` takes a whole minute for five fields; here the fire is the first second of it.",
     "gap: lost there": "A time that the clock skips is lost there; here it fires once, at the end of the gap.",
-    "gap: lost there after a star": "A skipped time is lost there if its minute or hour begins with `*`, or if there is a "
-    "field for seconds; here it is owed once whenever an hour is named.",
-    "gap: asked at its end": "The skipped time fires at the gap's end if asked from before, and not if asked from exactly "
-    "there; here the answer does not depend on who asks.",
+    "gap: lost there after a star": (
+        "A skipped time is lost there if its minute or hour begins with `*`, or if there is a field for seconds; "
+        "here it is owed once whenever an hour is named."
+    ),
+    "gap: asked at its end": (
+        "The skipped time fires at the gap's end if asked from before, and not if asked from exactly there; here "
+        "the answer does not depend on who asks."
+    ),
     "gap: backwards": "Read backwards, a skipped time lies before the gap there; here it is the fire that was made.",
-    "gap: owed to a full range": "`0-23` counts as naming an hour there, so a skipped time is owed; here it leaves out "
-    "no hour, and so names none.",
-    "gap: every skipped time there": "Each skipped time starts after the gap there, several at once; here they are one.",
-    "gap: over three hours": "Debian takes a change of three hours or more for a correction: nothing is owed or held "
-    "back; here the size of a change does not matter.",
-    "gap: ends inside an hour": "cronsim passes over the rest of an hour that begins in a gap (Chatham, 02:45 -> 03:45: "
-    "nothing before 04:00); here the first minute after the gap counts.",
+    "gap: owed to a full range": (
+        "`0-23` counts as naming an hour there, so a skipped time is owed; here it leaves out no hour, and so "
+        "names none."
+    ),
+    "gap: every skipped time there": (
+        "Each skipped time starts after the gap there, several at once; here they are one."
+    ),
+    "gap: over three hours": (
+        "Debian takes a change of three hours or more for a correction: nothing is owed or held back; here the "
+        "size of a change does not matter."
+    ),
+    "a change that is not of whole hours": (
+        "cronsim loses fires where a clock changes by half an hour (Lord Howe) or within an hour (Chatham, 02:45 "
+        "-> 03:45): `* 4 * * *` begins at 04:30 on such a day. Here none is lost."
+    ),
     "overlap: twice there": "A fixed time that the clock repeats fires in both passes there, in the first one here.",
-    "overlap: ranges are free there": "A range (`1-9`), or a step in the seconds, runs freely there and fires in both "
-    "passes; here only `*`, `*/n`, `a/n` in the minute or hour do.",
-    "overlap: seconds are free there": "With a field for seconds nothing is fixed there; here seconds change nothing.",
-    "overlap: star not first": "Only a minute or hour that begins with `*` runs freely there: `5,*/20` and `5/20` are "
-    "fixed; here they are free.",
+    "overlap: ranges are free there": (
+        "A range (`1-9`), or a step in the seconds, runs freely there and fires in both passes; here only `*`, "
+        "`*/n`, `a/n` in the minute or hour do."
+    ),
+    "overlap: seconds are free there": (
+        "With a field for seconds nothing is fixed there; here seconds change nothing."
+    ),
+    "overlap: star not first": (
+        "Only a minute or hour that begins with `*` runs freely there: `5,*/20` and `5/20` are fixed; here they "
+        "are free."
+    ),
     "not its syntax": "`a/n`, `L`, `#` and such are not in crontab(5).",
     "no answer in 2 s": "It did not come back; here a window takes microseconds.",
 }
