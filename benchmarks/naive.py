@@ -1,4 +1,7 @@
-"""The baseline of planning: read the definitions, make a croniter of each, send what is due in full batches."""
+"""The baseline of planning: read the definitions, make a croniter of each, send what is due in full batches.
+
+With boto3 as it comes, as one would write it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,16 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from boto3.dynamodb.types import TypeDeserializer
 from croniter import croniter
 
 from benchmarks import workload
 from benchmarks.stub_aws import QUEUE_URL, StubAws
-from common.tables import from_wire, to_wire
+from common.tables import to_wire
 
 # Its cost is so much per definition, so it is measured on this many at a time.
 SAMPLE = 2_000
+_deserializer = TypeDeserializer()
 
 
 class Naive:
@@ -34,14 +39,14 @@ class Naive:
         wires = [to_wire(workload.job(number).to_item()) for number in range(first, first + SAMPLE)]
         self._body = json.dumps({"Items": wires, "Count": SAMPLE, "ScannedCount": SAMPLE}).encode()
         self.bytes_a_job = len(self._body) / SAMPLE
-        dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
+        dynamodb, sqs = self._aws.stock_client("dynamodb"), self._aws.stock_client("sqs")
         with self._aws.measured() as cost:
             answer = dynamodb.query(
                 TableName="jobs",
                 KeyConditionExpression="pk = :pk",
                 ExpressionAttributeValues={":pk": {"S": "x"}},
             )
-            due = [message for wire in answer["Items"] for message in self._due(from_wire(wire))]
+            due = [message for wire in answer["Items"] for message in self._due(_read(wire))]
             for first in range(0, len(due), 10):
                 sqs.send_message_batch(QueueUrl=QUEUE_URL, Entries=due[first : first + 10])
         return cost.cpu_s / SAMPLE
@@ -53,13 +58,17 @@ class Naive:
         ]
 
 
+def _read(wire: dict[str, Any]) -> dict[str, Any]:
+    return {name: _deserializer.deserialize(value) for name, value in wire.items()}
+
+
 def expanded(schedule: dict[str, Any], start: int, end: int) -> list[int]:
     """A schedule's fire times in the window, the plain way."""
     if "at" in schedule:
-        return [schedule["at"]] if start <= schedule["at"] < end else []
+        return [int(schedule["at"])] if start <= schedule["at"] < end else []
     if "every_s" in schedule:
-        first = start + (schedule["anchor_at"] - start) % schedule["every_s"]
-        return list(range(first, end, schedule["every_s"]))
+        every_s = int(schedule["every_s"])
+        return list(range(start + (int(schedule["anchor_at"]) - start) % every_s, end, every_s))
     zone = ZoneInfo(schedule.get("timezone", "UTC"))
     times = croniter(schedule["cron"], datetime.fromtimestamp(start - 1, zone), second_at_beginning=True)
     found = []

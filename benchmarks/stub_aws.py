@@ -49,16 +49,20 @@ class StubAws:
 
     def client(self, service: str) -> Any:
         """A real client of `service`, configured as common/aws.py does it."""
-        made = botocore.session.get_session().create_client(
+        made = self.stock_client(service, aws._own_config())
+        return aws.tuned(made) if service == "dynamodb" else made
+
+    def stock_client(self, service: str, config: Config | None = None) -> Any:
+        """A real client as it comes."""
+        made: Any = botocore.session.get_session().create_client(
             service,
             region_name="us-east-1",
-            config=Config(max_pool_connections=64),
+            config=config or Config(max_pool_connections=64),
             aws_access_key_id="stub",
             aws_secret_access_key="stub",
         )
-        events: Any = made.meta.events
-        events.register("before-send", self._answer)
-        return aws.tuned(made) if service == "dynamodb" else made
+        made.meta.events.register("before-send", self._answer)
+        return made
 
     def _answer(self, request: Any, **_: object) -> Any:
         began = time.thread_time()

@@ -24,7 +24,7 @@ _building = threading.Lock()
 
 @cache
 def dynamodb() -> DynamoDBClient:
-    client: DynamoDBClient = tuned(_session().create_client("dynamodb", config=_client_config()))
+    client: DynamoDBClient = tuned(_session().create_client("dynamodb", config=_own_config()))
     return client
 
 
@@ -46,13 +46,13 @@ def _read_page(response_dict: Any, customized_response_dict: dict[str, Any], **_
 
 @cache
 def sqs() -> SQSClient:
-    client: SQSClient = _session().create_client("sqs", config=_client_config())
+    client: SQSClient = _session().create_client("sqs", config=_own_config())
     return client
 
 
 @cache
 def events() -> EventBridgeClient:
-    client: EventBridgeClient = _session().create_client("events", config=_client_config())
+    client: EventBridgeClient = _session().create_client("events", config=_own_config())
     return client
 
 
@@ -107,6 +107,12 @@ def _session() -> Any:
     return botocore.session.get_session()
 
 
+def _own_config() -> ClientConfig:
+    # What Minute8 asks of its own tables and queues is written here, not typed by tenants: botocore need not check it,
+    # which takes a sixth of a request's processor time.
+    return _client_config(parameter_validation=False)
+
+
 def _client_config(**options: object) -> ClientConfig:
     from botocore.config import Config
 
@@ -116,5 +122,7 @@ def _client_config(**options: object) -> ClientConfig:
         "retries": {"mode": "standard", "total_max_attempts": 4},
         "max_pool_connections": _POOL_CONNECTIONS,
         "tcp_keepalive": True,
+        # Given as a whole: botocore composes its own anew for each request, which takes a fifth of its time.
+        "user_agent": "minute8",
     }
     return Config(**(defaults | options))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
 BATCH_SIZE = 10
-_SENDERS = 16
+_SENDERS = 32
+_UNDER_WAY = 4 * _SENDERS
 _RESENDS = 5
 _FIRST_WAIT_S = 0.1
 
@@ -64,19 +65,23 @@ class ExecutionsQueue:
     def _send_concurrently(self, batches: Iterator[list[Execution]]) -> tuple[int, list[Refused]]:
         taken = 0
         all_refused: list[Refused] = []
+        under_way: deque[tuple[int, Future[list[Refused]]]] = deque()
+
+        def collect_oldest() -> None:
+            nonlocal taken, all_refused
+            size, future = under_way.popleft()
+            refused = future.result()
+            taken += size - len(refused)
+            all_refused += refused
+
         with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
-            under_way: dict[Future[list[Refused]], int] = {}
-            while True:
-                for batch in islice(batches, 2 * _SENDERS - len(under_way)):
-                    under_way[pool.submit(self._send_batch, batch)] = len(batch)
-                if not under_way:
-                    return taken, all_refused
-                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-                for future in done:
-                    size = under_way.pop(future)
-                    refused = future.result()
-                    taken += size - len(refused)
-                    all_refused += refused
+            for batch in batches:
+                under_way.append((len(batch), pool.submit(self._send_batch, batch)))
+                if len(under_way) == _UNDER_WAY:  # a million executions are not held at once
+                    collect_oldest()
+            while under_way:
+                collect_oldest()
+        return taken, all_refused
 
     def _send_batch(self, batch: list[Execution]) -> list[Refused]:
         left = deque(batch)
