@@ -62,11 +62,11 @@ class AlreadyExists(Minute8Error):
 class RevisionMismatch(Minute8Error):
     """A change was made against a revision that is no longer the current one."""
 
-    def __init__(self, job_id: str, expected: int, current: int) -> None:
-        self.job_id = job_id
+    def __init__(self, name: str, expected: int | None, current: int, *, kind: str = "job") -> None:
+        self.name = name
         self.expected = expected
         self.current = current
-        super().__init__(f"job {job_id!r} is at revision {current}, the change expected {expected}")
+        super().__init__(f"{kind} {name!r} is at revision {current}, the change expected {expected}")
 
 
 class Conflict(Minute8Error):

@@ -17,6 +17,11 @@
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
+| tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
+| tenants | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
+| tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
+| tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
+| jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
 """
 
 from __future__ import annotations
@@ -48,6 +53,13 @@ def calendar(tenant: str, name: str) -> Key:
 
 
 CALENDAR_PREFIX = "CALENDAR#"
+
+FORMER_PREFIX = "FORMER#"
+
+
+def former_job(tenant: str, job_id: str) -> Key:
+    return {"pk": tenant, "sk": f"{FORMER_PREFIX}{job_id}"}
+
 
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
 
@@ -136,6 +148,27 @@ KEY_REFERENCE_PREFIX = "KEYREF#"
 
 def api_key_reference(tenant_id: str, key_id: str) -> Key:
     return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
+
+
+# The owner of the platform's own keys, in the place of a tenant.
+OPERATORS = "OPERATORS#"
+
+AUDIT_PREFIX = "AUDIT#"
+
+
+def audit(tenant_id: str, entry_id: str) -> Key:
+    return {"pk": tenant_id, "sk": f"{AUDIT_PREFIX}{entry_id}"}
+
+
+def request_rate(tenant_id: str, minute: int) -> Key:
+    return {"pk": tenant_id, "sk": f"RATE#{minute}"}
+
+
+DELETIONS = "DELETIONS#"
+
+
+def deletion(tenant_id: str) -> Key:
+    return {"pk": DELETIONS, "sk": tenant_id}
 
 
 def webhook_secret(tenant_id: str) -> Key:

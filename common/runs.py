@@ -44,6 +44,8 @@ RESCHEDULED = "rescheduled"
 EXCLUDED = "excluded"
 MISFIRE = "misfire"
 MISSED = "missed"
+SUSPENDED_TENANT = "suspended"
+TARGET_NOT_ALLOWED = "target_not_allowed"
 INVALID = "invalid"
 OVERLAP = "overlap"
 CANCELLED = "cancelled"
@@ -89,6 +91,8 @@ class Claim:
     message_id: str
     started_at: float
     lease_until: float
+    # How long its record is kept.
+    kept_s: int = RETENTION_S
     # Of this very try, so that its own write is known again where the answer was lost and the request sent twice.
     token: str = field(default_factory=lambda: uuid4().hex)
 
@@ -125,7 +129,7 @@ class Runs:
             ":token": claim.token,
             ":started": claim.started_at,
             ":lease": claim.lease_until,
-            ":expires": int(claim.started_at) + RETENTION_S,
+            ":expires": int(claim.started_at) + claim.kept_s,
             ":trigger": execution.trigger,
             ":revision": execution.schedule_revision,
             ":lateness": max(0.0, claim.started_at - execution.due_at),
@@ -183,9 +187,11 @@ class Runs:
             return _is_own(claim, record) and record["status"] == status
         return True
 
-    def skip(self, execution: Execution, reason: str, detail: str, now: float) -> bool:
+    def skip(
+        self, execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S
+    ) -> bool:
         """Record that an execution will not run, and why. False if it has a record already."""
-        item = _skipped(execution, reason, detail, now)
+        item = _skipped(execution, reason, detail, now, kept_s)
         waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         try:
             self._table.put({**_key(execution), **item}, waiting)
@@ -276,7 +282,7 @@ def _is_own(claim: Claim, record: Item) -> bool:
     return record.get("claim_token") == claim.token
 
 
-def _skipped(execution: Execution, reason: str, detail: str, now: float) -> Item:
+def _skipped(execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S) -> Item:
     return {
         "tenant": execution.tenant,
         "job_id": execution.job_id,
@@ -288,7 +294,7 @@ def _skipped(execution: Execution, reason: str, detail: str, now: float) -> Item
         "reason": reason,
         "detail": detail,
         "finished_at": now,
-        "expires_at": int(now) + RETENTION_S,
+        "expires_at": int(now) + kept_s,
     }
 
 

@@ -18,11 +18,15 @@ Item = dict[str, Any]
 
 
 class ConditionFailed(Exception):
-    """A conditional write lost: a normal outcome. `existing` is the item that was there, if it was asked for."""
+    """A conditional write lost: a normal outcome. `existing` is the item that was there, if it was asked for.
 
-    def __init__(self, existing: Item | None = None) -> None:
+    `nth` is which write of a transaction it was, from 0: the first that lost.
+    """
+
+    def __init__(self, existing: Item | None = None, nth: int = 0) -> None:
         super().__init__("the condition did not hold")
         self.existing = existing
+        self.nth = nth
 
 
 class TransactionConflict(Exception):
@@ -153,6 +157,10 @@ class Transaction:
     def update(self, table: Table, key: Key, change: Condition, condition: Condition | None = None) -> None:
         self._add("Update", table, {"Key": to_wire(key)}, condition, change)
 
+    def check(self, table: Table, key: Key, condition: Condition) -> None:
+        """Only if `condition` holds of an item that is not written."""
+        self._add("ConditionCheck", table, {"Key": to_wire(key)}, condition)
+
     def delete(self, table: Table, key: Key, condition: Condition | None = None) -> None:
         self._add("Delete", table, {"Key": to_wire(key)}, condition)
 
@@ -180,8 +188,11 @@ class Transaction:
             reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
             codes = {reason.get("Code") for reason in reasons}
             if "ConditionalCheckFailed" in codes:
-                lost = next(reason for reason in reasons if reason.get("Code") == "ConditionalCheckFailed")
-                raise ConditionFailed(from_wire(lost["Item"]) if lost.get("Item") else None) from error
+                nth = next(
+                    n for n, reason in enumerate(reasons) if reason.get("Code") == "ConditionalCheckFailed"
+                )
+                item = reasons[nth].get("Item")
+                raise ConditionFailed(from_wire(item) if item else None, nth) from error
             if codes & {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}:
                 raise TransactionConflict from error
             raise

@@ -1,12 +1,14 @@
-"""Whether an execution whose second has come may run, decided from the job as it is now. Pure."""
+"""Whether an execution whose second has come may run, decided from its tenant and job as they are now. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from common import runs
+from common.allowed_targets import is_allowed, is_own
 from common.execution import SCHEDULE, Execution
 from common.job import DELETED, PAUSED, Job
+from common.tenant_rules import ACTIVE, SUSPENDED, TenantRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +37,25 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
     late_s = now - execution.due_at
     if job.start_deadline_s is not None and execution.attempt == 1 and late_s > job.start_deadline_s:
         return Skip(runs.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.start_deadline_s} s")
+    return None
+
+
+def admit_tenant(rules: TenantRules | None, job: Job | None, stage: str) -> Skip | None:
+    """None if the platform lets the tenant run this, else why it does not; asked again before every attempt."""
+    if rules is None:
+        return Skip(runs.DELETED_JOB, "there is no such tenant (any more)")
+    if rules.state == SUSPENDED:
+        return Skip(runs.SUSPENDED_TENANT, "the platform has suspended the tenant")
+    if rules.state != ACTIVE:
+        return Skip(runs.DELETED_JOB, "the tenant was deleted")
+    if job is None:
+        return None
+    target = job.target.get("arn") or job.target.get("url")
+    if is_own(job.target, stage):
+        return Skip(runs.TARGET_NOT_ALLOWED, f"{target} is Minute8's own")
+    if not is_allowed(job.target, rules.allowed_targets):
+        with_role = f" with {job.target['role_arn']}" if job.target.get("role_arn") else ""
+        return Skip(
+            runs.TARGET_NOT_ALLOWED, f"the platform does not allow the tenant the target {target}{with_role}"
+        )
     return None

@@ -17,6 +17,7 @@ from common.due_index import DueIndex
 from common.events import event_bus
 from common.executions_queue import ExecutionsQueue
 from common.job_store import JobStore
+from common.known_tenants import KnownTenants
 from common.run_changes import RunChanges
 from common.runs import Runs
 from common.tables import Table
@@ -81,7 +82,7 @@ def _executor() -> Executor:
     clock = SystemClock()
     settings = config()
     jobs, runs = Table(aws.dynamodb(), settings.jobs_table), Table(aws.dynamodb(), settings.runs_table)
-    queue = ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock)
+    queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.executions_queue_url, clock)
     store = JobStore(jobs, DueIndex(Table(aws.dynamodb(), settings.due_table)), queue, clock, random.Random())
     told = event_bus(settings.event_bus)
     return Executor(
@@ -96,6 +97,8 @@ def _executor() -> Executor:
         kinds=kinds(
             HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets), settings.stage
         ),
+        tenants=KnownTenants(Table(aws.dynamodb(), settings.tenants_table)),
+        stage=settings.stage,
     )
 
 

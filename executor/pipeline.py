@@ -15,10 +15,12 @@ from common.execution import BACKFILL, Execution
 from common.executions_queue import ExecutionsQueue
 from common.instants import rfc3339
 from common.job import Job
+from common.known_tenants import RulesOf
 from common.runs import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.tables import Item, Table
 from common.templating import PayloadTooLarge, render, values_for
-from executor.admission import Skip, admit
+from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED, TenantRules
+from executor.admission import Skip, admit, admit_tenant
 from executor.exclusions import excluded
 from executor.overlap import Turns, Wait
 from executor.retry import retry_at
@@ -61,7 +63,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Stage two. `kinds` are the target kinds it can call, `turns` sees to jobs that do not allow overlap."""
+    """Stage two. `kinds` are the target kinds it can call, `turns` sees to jobs that do not allow overlap.
+
+    `tenants` says what each tenant may do, `stage` which targets are Minute8's own.
+    """
 
     jobs: Table
     runs: Runs
@@ -72,6 +77,8 @@ class Executor:
     queue: ExecutionsQueue
     clock: Clock
     kinds: Mapping[str, Kind]
+    tenants: RulesOf
+    stage: str
 
     def execute(self, message: Message) -> Report:
         """Take one message to its end.
@@ -85,15 +92,17 @@ class Executor:
             return Report("sent_on", execution)
         job = self._load(execution)
         now = self.clock.now()
-        skip = admit(execution, job, now)
-        if skip or job is None:
+        rules = self.tenants.rules(execution.tenant, now)
+        skip = admit_tenant(rules, job, self.stage) or admit(execution, job, now)
+        if skip or job is None or rules is None:
             return self._skip(execution, message, job, skip or Skip("deleted", ""), now)
         if skip := excluded(self.jobs, execution, job):
             return self._skip(execution, message, job, skip, now)
         kind = self.kinds[job.target["kind"]]
         awaited = kind.is_awaited(job.target)
         timeout_s = job.timeout_s if awaited else _EVENT_TIMEOUT_S
-        claim = Claim(execution, message.message_id, now, now + timeout_s + _LEASE_MARGIN_S)
+        lease_until = now + timeout_s + _LEASE_MARGIN_S
+        claim = Claim(execution, message.message_id, now, lease_until, rules.runs_kept_s)
         if (wait := self.turns.take(job, claim, now)) is not None:
             return self._wait(execution, message, job, wait, now)
         if (record := self.runs.claim(claim, RUNNING if awaited else DISPATCHED)) is not None:
@@ -124,7 +133,8 @@ class Executor:
         self, execution: Execution, message: Message, job: Job | None, skip: Skip, now: float
     ) -> Report:
         if execution.attempt == 1:
-            recorded = self.runs.skip(execution, skip.reason, skip.detail, now)
+            kept_s = _kept_s(self.tenants.rules(execution.tenant, now))
+            recorded = self.runs.skip(execution, skip.reason, skip.detail, now, kept_s)
         else:
             recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
         if recorded:
@@ -220,6 +230,11 @@ class Executor:
             return Report("succeeded", claim.execution, lateness_s)
         self.streak.failed(job, claim.execution, outcome)
         return Report("failed", claim.execution, lateness_s, outcome.error_type)
+
+
+def _kept_s(rules: TenantRules | None) -> int:
+    """Of a deleted tenant nothing is to stay: nobody can look at it, and its name may be given away again."""
+    return rules.runs_kept_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
 
 
 def _is_mine(claim: Claim, record: Item) -> bool:

@@ -53,7 +53,7 @@ class Streak:
             item = self._store.jobs.update(
                 keys.job(job.tenant, job.job_id),
                 Condition("ADD #failures_in_row :one", {":one": 1}),
-                Condition("#state <> :deleted", {":deleted": DELETED}),
+                Condition("attribute_exists(pk) AND #state <> :deleted", {":deleted": DELETED}),
             )
         except ConditionFailed:
             return 0

@@ -28,10 +28,12 @@ from common.clock import ManualClock
 from common.definition import Limits
 from common.due_index import DueIndex
 from common.executions_queue import ExecutionsQueue
+from common.known_tenants import RulesOf
 from common.registry import Registry
 from common.run_changes import RunChanges
 from common.runs import Outcome, Runs
 from common.tables import Table
+from common.tenant_rules import TenantRules
 from executor.handler import execute_batch
 from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report
@@ -160,6 +162,16 @@ class Told:
         self.events.append((detail_type, detail))
 
 
+@dataclass(frozen=True)
+class AnyTenant:
+    """Every tenant exists, with the same rules: by default, every target is allowed."""
+
+    of_all: TenantRules = field(default_factory=lambda: TenantRules(allowed_targets=("*",)))
+
+    def rules(self, tenant: str, now: float) -> TenantRules:
+        return self.of_all
+
+
 @dataclass
 class World:
     """All parts of Minute8, wired as the handlers wire them, on one manual clock."""
@@ -228,8 +240,8 @@ def world(now: str = "2026-11-21T03:12:00Z") -> Iterator[World]:
         yield make_world(boto3.client("dynamodb", region_name="us-east-1"), now)
 
 
-def make_world(dynamodb: Any, now: str) -> World:
-    """Wire the parts over any DynamoDB client; the tables are made here."""
+def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World:
+    """Wire the parts over any DynamoDB client; the tables are made here. Without `tenants` every tenant may do all."""
     make_tables(dynamodb)
     clock = ManualClock(at(now))
     sqs = SimulatedQueue(clock)
@@ -256,6 +268,8 @@ def make_world(dynamodb: Any, now: str) -> World:
             queue=queue,
             clock=clock,
             kinds={"lambda": kind},
+            tenants=tenants or AnyTenant(),
+            stage="test",
         ),
         told=told.events,
         by_hand=ByHand(registry, runs, RunChanges(tables["runs"]), queue, clock),

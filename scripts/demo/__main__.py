@@ -33,6 +33,7 @@ def main() -> int:
     stage = Stage(embedded.env())
     target = stage.deploy_target()
     workload = list(real_workload(target))
+    stage.allow({LIVELY_TENANT, *(registration.tenant for registration in workload)}, target)
     _register_missing(stage, workload, console)
     _tick_if_due(stage, console)
     started_at = time.time()

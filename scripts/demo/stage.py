@@ -18,11 +18,13 @@ from common import keys
 from common.clock import SystemClock
 from common.definition import Limits
 from common.due_index import DueIndex, Mark
+from common.errors import AlreadyExists
 from common.execution import Execution
 from common.executions_queue import ExecutionsQueue
 from common.job import Job
 from common.registry import Registry
 from common.tables import Item, Table, from_wire, to_wire
+from common.tenants import Tenants
 from scripts.demo.workload import Registration
 
 _TARGET = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"
@@ -93,6 +95,15 @@ class Stage:
         may_log = _policy(["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], Resource="*")
         self._iam.put_role_policy(RoleName=TARGET_NAME, PolicyName="logs", PolicyDocument=may_log)
         return str(self._iam.get_role(RoleName=TARGET_NAME)["Role"]["Arn"])
+
+    def allow(self, tenants: Iterable[str], target: str) -> None:
+        """Have these tenants, and let them call the target: a new tenant may call nothing."""
+        stored, now = Tenants(self._table("tenants")), self._clock.now()
+        for tenant in sorted(set(tenants)):
+            try:
+                stored.create(tenant, "", now, {"allowed_targets": [target]})
+            except AlreadyExists:
+                stored.edit(tenant, {"allowed_targets": [target]}, now)
 
     def register(self, registrations: Sequence[Registration], done: Callable[[], None]) -> list[Job]:
         """Put them all; `done` is called after each, for a progress bar."""

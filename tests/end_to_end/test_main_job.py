@@ -37,6 +37,7 @@ def stage(embedded: Embedded) -> Stage:
 def register(stage: Stage) -> Iterator[Callable[..., Job]]:
     """Registers a job of the tenant `alice` against the sample target, and deletes it after the test."""
     target = {"kind": "lambda", "arn": stage.deploy_target(), "invocation": "RequestResponse"}
+    stage.allow(["alice"], target["arn"])
     made: list[Job] = []
 
     def one(job_id: str, schedule: dict[str, Any], invocation: str = "RequestResponse", **fields: Any) -> Job:

@@ -1,0 +1,262 @@
+"""API keys: who may call the API, and for whom.
+
+A key is shown once, when it is made; stored is only its SHA-256, which for 256 random bits needs no salt and no
+stretching. It begins with `m8_` and ends in a checksum, so that a secret scanner recognises a leaked one without
+asking, and a mistyped one costs no read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from common import keys
+from common.audit import AWS, Audit
+from common.errors import InvalidInput, NotFound, Unauthenticated
+from common.tables import Condition, ConditionFailed, Table, Transaction
+from common.tenant_rules import ACTIVE, SUSPENDED
+
+Role = Literal["read", "write", "admin", "operator"]
+# Of a tenant's keys; each role may do what those before it may.
+ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
+# The platform's own: over all tenants, and of none.
+OPERATOR: Final = "operator"
+
+# A revoked key is refused within this, and the time to read it.
+TRUSTED_FOR_S: Final = 30
+_TRUSTED_KEYS: Final = 10_000
+_NAME_CHARS: Final = 200
+
+_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_KEY_BITS: Final = 256
+_SECRET_CHARS: Final = 43  # the least that hold 256 bits in base 62
+_CHECKSUM_CHARS: Final = 6
+_SHOWN_CHARS: Final = 8
+_KEY_ID_CHARS: Final = 16
+_KEY_ID: Final = re.compile(rf"[0-9a-f]{{{_KEY_ID_CHARS}}}", re.ASCII)
+_KEY: Final = re.compile(rf"m8_([0-9A-Za-z]{{{_SECRET_CHARS}}})([0-9A-Za-z]{{{_CHECKSUM_CHARS}}})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """What is known of a key: all but the key."""
+
+    key_id: str
+    tenant: str
+    role: Role
+    name: str
+    prefix: str
+    key_hash: str
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+    def state(self, now: float) -> Literal["active", "expired", "revoked"]:
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
+
+    def to_item(self) -> dict[str, Any]:
+        """As attributes of its items. Being the table's TTL, `expires_at` also clears an expired key away."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> ApiKey:
+        return cls(**{name: item.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Who is calling. The tenant of everything a request does is this one."""
+
+    tenant: str
+    role: Role
+    key_id: str
+
+    @property
+    def by(self) -> str:
+        """As the audit names it."""
+        return f"{OPERATOR}:{self.key_id}" if self.role == OPERATOR else self.key_id
+
+    def may(self, needed: Role) -> bool:
+        """The operator's routes are the operator's alone, and a tenant's the tenant's."""
+        if OPERATOR in (self.role, needed):
+            return self.role == needed
+        return ROLES.index(self.role) >= ROLES.index(needed)
+
+
+class ApiKeys:
+    """The keys in the tenants table. One instance lives as long as its process and trusts a key for some seconds."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._trusted: OrderedDict[str, tuple[float, ApiKey]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def create_key(
+        self,
+        tenant_id: str,
+        role: str,
+        now: float,
+        *,
+        name: str = "",
+        expires_at: int | None = None,
+        by: str = AWS,
+    ) -> tuple[str, ApiKey]:
+        """A new key, which is told here and never again. Raises InvalidInput, NotFound (the tenant)."""
+        if role not in ROLES:
+            raise InvalidInput("role", "is no role", value=role, accepted=", ".join(ROLES))
+        raw_key, key = _made(tenant_id, role, now, name, expires_at)
+        tx = Transaction(self._table.client)
+        here = Condition(
+            "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
+            {":active": ACTIVE, ":suspended": SUSPENDED},
+        )
+        tx.check(self._table, keys.tenant(tenant_id), here)
+        self._put(tx, tenant_id, key, by)
+        try:
+            tx.commit()
+        except ConditionFailed:  # it was deleted, or never there
+            raise NotFound("tenant", tenant_id) from None
+        return raw_key, key
+
+    def create_operator_key(
+        self, now: float, *, name: str = "", expires_at: int | None = None, by: str = AWS
+    ) -> tuple[str, ApiKey]:
+        """A new key of the platform's own, which is told here and never again. Raises InvalidInput."""
+        raw_key, key = _made("", OPERATOR, now, name, expires_at)
+        tx = Transaction(self._table.client)
+        self._put(tx, keys.OPERATORS, key, by)
+        tx.commit()
+        return raw_key, key
+
+    def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
+        unused = Condition("attribute_not_exists(pk)", {})
+        tx.put(self._table, {**keys.api_key(key.key_hash), **key.to_item()}, unused)
+        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **key.to_item()}, unused)
+        Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
+
+    def keys_of(self, owner: str) -> list[ApiKey]:
+        """Of a tenant, or of keys.OPERATORS; oldest first; revoked ones too, expired ones for some days."""
+        items = self._table.query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX)
+        return sorted(
+            (ApiKey.from_item(item) for item in items), key=lambda key: (key.created_at, key.key_id)
+        )
+
+    def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
+        """Refuse the key from now on, everywhere within TRUSTED_FOR_S; again changes nothing. Raises NotFound."""
+        key = self._key_of(owner, key_id)
+        if key.revoked_at is not None:
+            return key
+        revoked = replace(key, revoked_at=int(now))
+        change = Condition("SET #revoked_at = :now", {":now": int(now)})
+        standing = Condition("attribute_exists(pk) AND attribute_not_exists(#revoked_at)", {})
+        tx = Transaction(self._table.client)
+        tx.update(self._table, keys.api_key(key.key_hash), change, standing)
+        tx.update(self._table, keys.api_key_reference(owner, key_id), change, standing)
+        before, after = _audited(key), _audited(revoked)
+        Audit(self._table).add(tx, owner, by, "key.revoked", key_id, now, before=before, after=after)
+        try:
+            tx.commit()
+        except ConditionFailed:  # it expired and was cleared away, or somebody else was faster
+            return self._key_of(owner, key_id)
+        self._forget(key.key_hash)
+        return revoked
+
+    def _key_of(self, owner: str, key_id: str) -> ApiKey:
+        item = self._table.get(keys.api_key_reference(owner, key_id)) if _KEY_ID.fullmatch(key_id) else None
+        if item is None:
+            raise NotFound("key", key_id)
+        return ApiKey.from_item(item)
+
+    def authenticate(self, raw_key: str, now: float) -> Credential:
+        """Whose key it is. Raises Unauthenticated, which never tells why."""
+        if not is_well_formed(raw_key):
+            raise Unauthenticated("the API key is not valid")
+        key_hash = hash_of(raw_key)
+        key = self._known(key_hash, now)
+        if key is None or not hmac.compare_digest(key.key_hash, key_hash) or key.state(now) != "active":
+            raise Unauthenticated("the API key is not valid")
+        return Credential(key.tenant, key.role, key.key_id)
+
+    def _known(self, key_hash: str, now: float) -> ApiKey | None:
+        with self._lock:
+            if (known := self._trusted.get(key_hash)) and known[0] <= now < known[0] + TRUSTED_FOR_S:
+                return known[1]
+        item = self._table.get(keys.api_key(key_hash))
+        if item is None:
+            self._forget(key_hash)
+            return None
+        key = ApiKey.from_item(item)
+        with self._lock:
+            self._trusted[key_hash] = (now, key)
+            self._trusted.move_to_end(key_hash)
+            while len(self._trusted) > _TRUSTED_KEYS:
+                self._trusted.popitem(last=False)
+        return key
+
+    def _forget(self, key_hash: str) -> None:
+        with self._lock:
+            self._trusted.pop(key_hash, None)
+
+
+def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | None) -> tuple[str, ApiKey]:
+    if expires_at is not None and expires_at <= now:
+        raise InvalidInput("expires_at", "is in the past", value=expires_at, accepted="a later time")
+    raw_key = new_key()
+    key_hash = hash_of(raw_key)
+    return raw_key, ApiKey(
+        key_id=key_hash[:_KEY_ID_CHARS],
+        tenant=tenant_id,
+        role=role,
+        name=checked_name(name),
+        prefix=raw_key[:_SHOWN_CHARS],
+        key_hash=key_hash,
+        created_at=int(now),
+        expires_at=expires_at,
+    )
+
+
+def _audited(key: ApiKey) -> dict[str, Any]:
+    return {"role": key.role, "name": key.name, "expires_at": key.expires_at, "revoked_at": key.revoked_at}
+
+
+def new_key() -> str:
+    secret = _base62(secrets.randbits(_KEY_BITS), _SECRET_CHARS)
+    return f"m8_{secret}{_checksum(secret)}"
+
+
+def is_well_formed(raw_key: str) -> bool:
+    """Whether it can be a key at all, its checksum included."""
+    match = _KEY.fullmatch(raw_key)
+    return match is not None and match[2] == _checksum(match[1])
+
+
+def hash_of(raw_key: str) -> str:
+    return hashlib.sha256(raw_key.encode()).hexdigest()
+
+
+def _checksum(secret: str) -> str:
+    return _base62(zlib.crc32(secret.encode()), _CHECKSUM_CHARS)
+
+
+def _base62(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+def checked_name(name: str) -> str:
+    if len(name) > _NAME_CHARS:
+        raise InvalidInput("name", "is too long", value=name, accepted=f"at most {_NAME_CHARS} characters")
+    return name
