@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from json.encoder import encode_basestring_ascii as _quoted
 
 from common.errors import Minute8Error
 from common.keys import compact_time
@@ -79,24 +80,20 @@ class Execution:
 
     def encode(self) -> str:
         """The message body; `decode` is its inverse."""
-        body: dict[str, object] = {
-            "v": MESSAGE_VERSION,
-            "tenant": self.tenant,
-            "job": self.job_id,
-            "fire_at": self.fire_at,
-            "due_at": self.due_at,
-            "rev": self.schedule_revision,
-        }
+        # Written out: with json.dumps it would be a tenth of what sending it costs.
+        body = (
+            f'{{"v":{MESSAGE_VERSION},"tenant":{_quoted(self.tenant)},"job":{_quoted(self.job_id)}'
+            f',"fire_at":{self.fire_at},"due_at":{self.due_at},"rev":{self.schedule_revision}'
+        )
         if self.attempt != 1:
-            body["attempt"] = self.attempt
+            body += f',"attempt":{self.attempt}'
         if self.trigger != SCHEDULE:
-            body["trigger"] = self.trigger
-            body["trigger_id"] = self.trigger_id
+            body += f',"trigger":{_quoted(self.trigger)},"trigger_id":{_quoted(self.trigger_id)}'
         if self.throttles:
-            body["throttles"] = self.throttles
+            body += f',"throttles":{self.throttles}'
         if self.not_before_at:
-            body["not_before_at"] = self.not_before_at
-        return json.dumps(body, separators=(",", ":"))
+            body += f',"not_before_at":{self.not_before_at}'
+        return body + "}"
 
     @classmethod
     def decode(cls, body: str) -> Execution:
