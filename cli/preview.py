@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from common.clock import SystemClock
-from common.clock_picture import ClockPicture, clock_pictures
-from common.duration import parse_instant
+from common.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
+from common.duration import duration_text, parse_instant
 from common.errors import InvalidInput
 from common.preview import Preview, read_schedule
 from common.preview import preview as look_ahead
@@ -65,7 +65,7 @@ def preview(
     console = Console()
     _print(console, ahead)
     if year:
-        _draw(console, zone, clock_pictures(schedule, zone, after))
+        draw(console, zone, clock_pictures(schedule, zone, after))
 
 
 def _answer_lines(now: int) -> None:
@@ -90,36 +90,60 @@ def _print(console: Console, ahead: Preview) -> None:
     console.print(Text(f"tzdata {ahead.tzdata}", style="dim"))
 
 
-def _draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
-    """Three rows for each change: the local clock, ten-minute cells with their fires, and UTC."""
+def draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
+    """For each change the local clock, ten-minute cells with their fires, and UTC."""
     if not pictures:
         console.print(f"\nThe clock of {zone} does not change in this year.")
         return
     for picture in pictures:
-        kind = "the clock skips" if picture.gap_s > 0 else "the clock repeats"
-        console.print(Text(f"\n{picture.title}: {kind} {abs(picture.gap_s) // 60} minutes", style="bold"))
+        console.print(Text(f"\n{picture.title}:", style="bold"), Text(_what_happens(picture)))
         for row in draw_rows(picture):
             console.print(row, soft_wrap=True)
-    console.print(Text("\n● fires  · does not  ┊ the clock changes; the second pass is yellow", style="dim"))
+    legend = (
+        "one character is ten minutes: ● fires  ○ fires elsewhere instead  · does not  ░ the clock skips this"
+    )
+    console.print(Text(f"\n{legend}", style="dim"))
 
 
-def draw_rows(picture: ClockPicture) -> tuple[Text, Text, Text]:
+def _what_happens(picture: ClockPicture) -> str:
+    kind = "skips" if picture.gap_s > 0 else "repeats"
+    return f"the clock {kind} {duration_text(abs(picture.gap_s))}; {picture.verdict}"
+
+
+def draw_rows(picture: ClockPicture) -> tuple[Text, ...]:
     """The rows of one picture; a cell is ten minutes and one character wide."""
-    clock, marks, utc = Text("clock "), Text("fires "), Text("UTC   ")
+    clock, marks, utc, passes = Text("clock "), Text("fires "), Text("UTC   "), Text("      ")
     for cell in picture.cells:
-        if cell.at == picture.change_at:
-            for row in (clock, marks, utc):
-                row.append("┊", style="bold red")
-        style = "yellow" if cell.second_pass else ""
-        marks.append("●" if cell.fires else "·", style=style)
+        style = "yellow" if cell.second_pass else "red" if cell.skipped else ""
+        shown = cell.at + CELL_S // 2 if cell.skipped else cell.at
+        marks.append(_mark(cell), style=style or ("green" if cell.fires else "dim"))
         _label(clock, marks, cell.clock, style)
-        _label(utc, marks, f"{cell.at // 3600 % 24:02}:{cell.at // 60 % 60:02}", "dim")
-    return clock, marks, utc
+        _label(utc, marks, f"{shown // 3600 % 24:02}:{shown // 60 % 60:02}", "dim")
+        passes.append(_pass(cell, picture), style=style)
+    if picture.gap_s > 0:
+        return clock, marks, utc
+    return passes, clock, marks, utc
+
+
+def _mark(cell: Cell) -> str:
+    if cell.instead:
+        return "○"
+    return "●" if cell.fires else "░" if cell.skipped else "·"
+
+
+def _pass(cell: Cell, picture: ClockPicture) -> str:
+    """A line above the hours that come twice: `1─────2─────`."""
+    first_pass_at = picture.change_at + picture.gap_s
+    into = cell.at - (picture.change_at if cell.second_pass else first_pass_at)
+    if not 0 <= into < abs(picture.gap_s):
+        return " "
+    return ("2" if cell.second_pass else "1") if into < CELL_S else "─"
 
 
 def _label(row: Text, marks: Text, time: str, style: str) -> None:
-    """The hour above its first cell, and spaces up to where the marks are."""
-    if time.endswith(":00") and len(row) < len(marks):
-        row.append(time[:2], style=style)
+    """The hour above the cell in which it begins, and spaces up to where the marks are."""
+    hour, _, minute = time.partition(":")
+    if minute and -int(minute) % 60 < CELL_S // 60 and len(row) < len(marks):
+        row.append(f"{(int(hour) + (minute != '00')) % 24:02}", style=style)
     if len(row) < len(marks):
         row.append(" ")

@@ -15,6 +15,7 @@ from common.duration import parse_instant
 from common.errors import InvalidInput
 from common.preview import preview as look_ahead
 from common.preview_lines import answer_line
+from tests.timing.picture import IMAGE, image
 from tests.timing.reference import cron
 
 NOW = parse_instant("2026-01-01T00:00:00Z", "now")
@@ -154,18 +155,50 @@ def test_thousands_of_lines_a_second() -> None:
     assert time.process_time() - began < 1
 
 
+def _rows(expression: str, zone: str, now: int = NOW) -> list[list[str]]:
+    pictures = clock_pictures(cron(expression, zone), zone, now)
+    return [[row.plain.rstrip() for row in draw_rows(picture)] for picture in pictures]
+
+
 def test_the_picture_shows_the_gap_and_both_passes() -> None:
-    spring, autumn = clock_pictures(cron("30 1,2 * * *", "America/New_York"), "America/New_York", NOW)
-    assert [row.plain.rstrip() for row in draw_rows(spring)] == [
-        "clock 23    00    01    ┊03    04    05",
-        "fires ···············●··┊●·················",
-        "UTC   04    05    06    ┊07    08    09",
+    spring, autumn = _rows("30 1,2 * * *", "America/New_York")
+    assert spring == [
+        "clock 23    00    01    02    03    04    05",
+        "fires ···············●··░░░○░░●·················",
+        "UTC   04    05    06          07    08    09",
     ]
-    assert [row.plain.rstrip() for row in draw_rows(autumn)] == [
-        "clock 22    23    00    01    ┊01    02    03    04",
-        "fires ·····················●··┊·········●··············",
-        "UTC   02    03    04    05    ┊06    07    08    09",
+    assert autumn == [
+        "                        1─────2─────",
+        "clock 22    23    00    01    01    02    03    04",
+        "fires ·····················●·····○·····●··············",
+        "UTC   02    03    04    05    06    07    08    09",
     ]
+
+
+def test_the_picture_of_a_free_schedule_has_nothing_owed_and_nothing_left_out() -> None:
+    autumn, spring = _rows("*/15 * * * *", "Australia/Lord_Howe")
+    assert spring[1] == "fires ●●·●●·●●·●●·●●·●●·░░░●●·●●·●●·●●·●●·●●·"
+    assert autumn[0].strip() == "1──2──"
+    assert "○" not in autumn[2]
+
+
+def test_the_picture_names_hours_that_begin_inside_a_cell_and_cuts_a_skipped_day_short() -> None:
+    assert _rows("0 3 * * *", "Pacific/Chatham")[1][0] == "clock  00    01    02    03    04    05    06"
+    apia = _rows("0 12 * * *", "Pacific/Apia", parse_instant("2011-12-01T00:00:00Z", "now"))[0]
+    assert apia[1] == "fires ··················░░░○░░●·················"
+
+
+@pytest.mark.parametrize(
+    ("expression", "verdicts"),
+    [
+        ("30 1,2 * * *", ["a time in it fires once, at its end", "it fires the first time only"]),
+        ("0 * * * *", ["nothing is lost and nothing doubled", "it fires in both passes"]),
+        ("0 12 * * *", ["nothing fires near", "nothing fires near"]),
+    ],
+)
+def test_the_picture_says_what_it_shows(expression: str, verdicts: list[str]) -> None:
+    pictures = clock_pictures(cron(expression, "America/New_York"), "America/New_York", NOW)
+    assert [picture.verdict for picture in pictures] == verdicts
 
 
 def test_the_command() -> None:
@@ -173,7 +206,7 @@ def test_the_command() -> None:
         APP, ["30 2 * * *", "--tz", "America/New_York", "--year", "--from", "2026-01-01T00:00:00Z"]
     )
     assert run.exit_code == 0, run.output
-    for part in ("At 02:30", "2026-01-01T07:30:00Z", "fires once", "┊", "tzdata"):
+    for part in ("At 02:30", "2026-01-01T07:30:00Z", "fires once", "░░░○░░●", "tzdata"):
         assert part in run.output
     assert "does not change" in CliRunner().invoke(APP, ["--every", "1h", "--year"]).output
     as_json = CliRunner().invoke(APP, ["--every", "1h", "--json", "-n", "3"])
@@ -192,3 +225,7 @@ def test_the_command_answers_lines() -> None:
     first, second = map(json.loads, run.output.splitlines())
     assert len(first["fire_times"]) == 2
     assert second["error"]["type"] == "InvalidInput"
+
+
+def test_the_picture_in_the_docs_is_what_the_command_draws() -> None:
+    assert IMAGE.read_text("utf-8") == image(), "python -m tests.timing.picture"
