@@ -65,7 +65,7 @@ def preview(
     console = Console()
     _print(console, ahead)
     if year:
-        draw(console, zone, clock_pictures(schedule, zone, after))
+        _draw(console, zone, clock_pictures(schedule, zone, after))
 
 
 def _answer_lines(now: int) -> None:
@@ -90,7 +90,7 @@ def _print(console: Console, ahead: Preview) -> None:
     console.print(Text(f"tzdata {ahead.tzdata}", style="dim"))
 
 
-def draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
+def _draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
     """For each change the local clock, ten-minute cells with their fires, and UTC."""
     if not pictures:
         console.print(f"\nThe clock of {zone} does not change in this year.")
@@ -99,15 +99,13 @@ def draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
         console.print(Text(f"\n{picture.title}:", style="bold"), Text(_what_happens(picture)))
         for row in draw_rows(picture):
             console.print(row, soft_wrap=True)
-    legend = (
-        "one character is ten minutes: ● fires  ○ fires elsewhere instead  · does not  ░ the clock skips this"
-    )
+    legend = "each is ten minutes: ● fires  ○ fires elsewhere instead  ░ the clock skips it"
     console.print(Text(f"\n{legend}", style="dim"))
 
 
 def _what_happens(picture: ClockPicture) -> str:
     kind = "skips" if picture.gap_s > 0 else "repeats"
-    return f"the clock {kind} {duration_text(abs(picture.gap_s))}; {picture.verdict}"
+    return f"{kind} {duration_text(abs(picture.gap_s))}; {picture.verdict}"
 
 
 def draw_rows(picture: ClockPicture) -> tuple[Text, ...]:
