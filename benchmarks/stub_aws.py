@@ -9,7 +9,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,12 +36,12 @@ class Cost:
 class StubAws:
     """Answers requests by operation name: `stub.answers["Query"]` makes a body of the request's JSON.
 
-    `takes_s` is how long each request stays on the way.
+    `takes_s` is how long each operation's requests stay on the way.
     """
 
-    def __init__(self, takes_s: float = 0.0) -> None:
+    def __init__(self, takes_s: Mapping[str, float] | None = None) -> None:
         self.answers: dict[str, Answer] = {"SendMessageBatch": send_message_batch}
-        self._takes_s = takes_s
+        self._takes_s = takes_s or {}
         self._requests: Counter[str] = Counter()
         self._bytes_read = 0
         self._cpu_s = 0.0
@@ -74,8 +74,8 @@ class StubAws:
             self._requests[operation] += 1
             self._bytes_read += len(body)
             self._cpu_s += time.thread_time() - began
-        if self._takes_s:
-            time.sleep(self._takes_s)
+        if takes_s := self._takes_s.get(operation):
+            time.sleep(takes_s)
         return answer
 
     @contextmanager

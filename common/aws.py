@@ -29,16 +29,17 @@ def dynamodb() -> DynamoDBClient:
 
 
 def tuned(client: Any) -> Any:
-    """Have a client of DynamoDB read the pages of queries with json alone.
+    """Have a client of DynamoDB read items with json alone.
 
     botocore walks the shape of every attribute, which is three quarters of what a page costs; the result is the same
     but for binary attributes, and no item here has one.
     """
-    client.meta.events.register("before-parse.dynamodb.Query", _read_page)
+    for operation in ("Query", "GetItem", "UpdateItem"):
+        client.meta.events.register(f"before-parse.dynamodb.{operation}", _read_json)
     return client
 
 
-def _read_page(response_dict: Any, customized_response_dict: dict[str, Any], **_: object) -> None:
+def _read_json(response_dict: Any, customized_response_dict: dict[str, Any], **_: object) -> None:
     if response_dict["status_code"] == 200:
         customized_response_dict.update(json.loads(response_dict["body"]))
         response_dict["body"] = b"{}"

@@ -57,7 +57,7 @@ def event_bus(name: str) -> Events:
     """The bus of that name; without a name, events go nowhere."""
     from common import aws
 
-    return EventBus(aws.events(), name) if name else NoEvents()
+    return EventBus(aws.on_first_use(aws.events), name) if name else NoEvents()
 
 
 class NoEvents:

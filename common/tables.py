@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from common.keys import Key
@@ -41,7 +42,7 @@ class Condition:
     values: Mapping[str, Any]
 
     def names(self) -> dict[str, str]:
-        return {word: word[1:] for word in _words(self.expression) if word.startswith("#")}
+        return dict(_names(self.expression))
 
 
 class Table:
@@ -283,6 +284,11 @@ def _plain_number(text: str) -> int | float:
     except ValueError:
         number = Decimal(text)
         return int(number) if number == number.to_integral_value() else float(number)
+
+
+@lru_cache(maxsize=256)  # there are a few dozen expressions, and each run's write has one of 700 characters
+def _names(expression: str) -> tuple[tuple[str, str], ...]:
+    return tuple((word, word[1:]) for word in _words(expression) if word.startswith("#"))
 
 
 def _words(expression: str) -> list[str]:

@@ -1,0 +1,162 @@
+"""The executor's own handler over the stub: its tables answer, its targets take what they are given."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+from unittest import mock
+
+from benchmarks import workload
+from benchmarks.stub_aws import StubAws
+from common import aws, config, telemetry
+from common.execution import Execution
+from common.tables import to_wire
+from executor import handler
+
+_ENVIRONMENT = {
+    "AWS_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "stub",
+    "AWS_SECRET_ACCESS_KEY": "stub",
+    "STAGE": "bench",
+    "JOBS_TABLE": "jobs",
+    "DUE_TABLE": "due",
+    "RUNS_TABLE": "runs",
+    "TENANTS_TABLE": "tenants",
+    "EXECUTIONS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/executions",
+    "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+}
+Handle = Callable[[Mapping[str, Any], object], dict[str, Any]]
+
+
+class ExecutorStub:
+    """Jobs of the mix, each found under the name that its execution carries; counts what DynamoDB would charge."""
+
+    def __init__(self, invocation: str, takes_s: Mapping[str, float] | None = None) -> None:
+        self.aws = StubAws(takes_s)
+        self.aws.answers |= {"GetItem": self._get, "UpdateItem": self._update, "Invoke": self._invoke}
+        self.units: Counter[str] = Counter()
+        self.run_bytes = 0
+        self._invocation = invocation
+        self._jobs: dict[str, dict[str, Any]] = {}
+        self._runs: dict[str, dict[str, Any]] = {}
+
+    def event(self, first: int, count: int = 10) -> dict[str, Any]:
+        """A batch of executions that are due now, as the queue delivers it."""
+        records = []
+        for number in range(first, first + count):
+            job = workload.job(number)
+            item = job.to_item() | {"target": dict(job.target) | {"invocation": self._invocation}}
+            self._jobs[f"JOB#{job.job_id}"] = to_wire({"pk": job.tenant, "sk": f"JOB#{job.job_id}", **item})
+            execution = Execution(job.tenant, job.job_id, int(time.time()), int(time.time()), 1)
+            records.append(
+                {"messageId": f"{number:08}-0ea4-451a-a703-a558b933e274", "body": execution.encode()}
+            )
+        return {"Records": records}
+
+    def _get(self, request: dict[str, Any]) -> bytes:
+        if request["TableName"] == "jobs":
+            item = self._jobs[request["Key"]["sk"]["S"]]
+            whole = 1.0 if request.get("ConsistentRead") else 0.5
+            self.units["read of the job"] += math.ceil(item_bytes(item) / 4096) * whole  # type: ignore[assignment]
+            return json.dumps({"Item": item}).encode()
+        self.units["read of the tenant's rules"] += 1
+        tenant = {
+            "pk": "t",
+            "sk": "TENANT",
+            "state": "active",
+            "allowed_targets": ["arn:aws:lambda:*:*:function:*"],
+        }
+        return json.dumps({"Item": to_wire(tenant)}).encode()
+
+    def _update(self, request: dict[str, Any]) -> bytes:
+        """Remembers no more than the sizes: each run is written for the first time, then for the second."""
+        key = request["Key"]["pk"]["S"] + request["Key"]["sk"]["S"]
+        values = request["ExpressionAttributeValues"]
+        names = request["ExpressionAttributeNames"]
+        before = self._runs.get(key, request["Key"])
+        written = {names[f"#{name}"]: value for name, value in _assigned(request["UpdateExpression"], values)}
+        after = {**before, **written}
+        self._runs[key] = after
+        self.run_bytes = item_bytes(after)
+        self.units["write of the run"] += math.ceil(max(item_bytes(before), item_bytes(after)) / 1024)
+        return json.dumps({"Attributes": after}).encode()
+
+    def _invoke(self, request: dict[str, Any]) -> bytes:
+        return b"" if self._invocation == "Event" else b'{"ok": true}'
+
+
+def _assigned(expression: str, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The name and value of each assignment of an update; a list's is what is appended to it."""
+    for part in expression.partition(" REMOVE ")[0].removeprefix("SET ").split(", #"):
+        name, _, right = part.strip("# ").partition(" = ")
+        words = [word.strip("(),") for word in right.split() if word.startswith(":")]
+        if words:
+            yield name.strip(), values[words[-1].strip("(),")]
+
+
+def item_bytes(wire: Mapping[str, Any]) -> int:
+    """An item's size as DynamoDB counts it, nearly.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    return sum(len(name) + _value_bytes(value) for name, value in wire.items())
+
+
+def _value_bytes(wire: Mapping[str, Any]) -> int:
+    ((kind, value),) = wire.items()
+    match kind:
+        case "S":
+            return len(value.encode())
+        case "N":
+            return 2 + len(value.strip("-").replace(".", "")) // 2
+        case "M":
+            return 3 + sum(1 + len(name) + _value_bytes(inner) for name, inner in value.items())
+        case "L":
+            return 3 + sum(1 + _value_bytes(inner) for inner in value)
+    return 1
+
+
+@contextmanager
+def installed(stub: ExecutorStub) -> Iterator[Handle]:
+    """The handler, with the stub's clients in place of AWS's."""
+    dynamodb, sqs, target = (stub.aws.client(name) for name in ("dynamodb", "sqs", "lambda"))
+    with (
+        mock.patch.dict(os.environ, _ENVIRONMENT),
+        mock.patch.object(aws, "dynamodb", lambda: dynamodb),
+        mock.patch.object(aws, "sqs", lambda: sqs),
+        mock.patch.object(aws, "target_client", lambda *_arguments: target),
+        redirect_stdout(io.StringIO()),  # the metrics
+    ):
+        _forget()
+        try:
+            yield _checked
+        finally:
+            _forget()
+
+
+def _checked(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """A batch of which some messages failed would be measured as a fast one."""
+    answer = handler.handle(event, context)
+    assert answer == {"batchItemFailures": []}, answer
+    return answer
+
+
+def _forget() -> None:
+    from executor.targets import clients
+
+    for cached in (
+        handler._executor,
+        handler._webhook_secrets,
+        config.config,
+        telemetry.logger,
+        telemetry.metrics,
+    ):
+        cached.cache_clear()
+    clients._client.cache_clear()
