@@ -124,7 +124,7 @@ def test_a_registration_meets_a_fault_at_each_of_its_calls(name: str, fault: Fau
 
     with staged(BEGIN) as stage:
         before(stage, registration)
-        assert stage.each_call(registration.step, fault, carries_on) >= 3
+        assert stage.each_call(registration.step, fault, carries_on, flow=f"{name} {repeats}") >= 3
 
 
 def test_times_changed_twice_within_one_second_still_fire_in_the_window_under_way() -> None:

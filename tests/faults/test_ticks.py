@@ -56,4 +56,4 @@ def test_a_tick_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
 
     with staged(BEGIN) as stage:
         after_an_outage(stage)
-        assert stage.each_call(tick, fault, carries_on) > 12
+        assert stage.each_call(tick, fault, carries_on, flow="tick") > 12
