@@ -127,7 +127,11 @@ def _guarded(expression: object) -> str:
         raise refused(f"{len(expression)} characters", f"at most {MAX_CHARS} characters", MAX_CHARS)
     strange = re.search(r"[^\t -~]", expression)
     if strange:
-        raise refused("a character that is not plain ASCII", "ASCII, fields apart by spaces", strange.start())
+        raise refused(
+            "a character that is not printable ASCII",
+            "printable ASCII, fields apart by blanks or tabs",
+            strange.start(),
+        )
     digits = re.search(r"\d{5,}", expression, re.ASCII)
     if digits:
         raise refused("a number of more than 4 digits", "numbers of at most 4 digits", digits.start())
