@@ -37,7 +37,6 @@ def table(simulation: Simulation, verdict: Verdict, spots: int, wall_s: float) -
         ("messages delivered twice", seen.duplicates),
         *sorted(seen.statuses.items()),
         ("executions that had to run, and ran once", verdict.runs),
-        ("called off by a change, and not run", verdict.stopped),
         ("missed, recorded as that", verdict.missed),
         ("overdue at a change, free to run or not", verdict.free),
         ("days compared with croniter.match", spots),

@@ -87,7 +87,6 @@ class Verdict:
     """The comparison's counts, and what was found wrong, in words."""
 
     runs: int = 0
-    stopped: int = 0
     free: int = 0
     missed: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -113,7 +112,6 @@ def compare(
         verdict.wrong += [f"{key} {what}: {_shown(found)}" for what, found in problems.items() if found]
         verdict.runs += len(want.runs)
         verdict.free += len(want.free)
-        verdict.stopped += len(want.stopped - got)
         verdict.missed += sum(count for _, _, count in want.missed)
     return verdict
 
