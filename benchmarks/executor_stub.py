@@ -7,7 +7,7 @@ import json
 import math
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
@@ -41,7 +41,7 @@ class ExecutorStub:
     def __init__(self, invocation: str, takes_s: Mapping[str, float] | None = None) -> None:
         self.aws = StubAws(takes_s)
         self.aws.answers |= {"GetItem": self._get, "UpdateItem": self._update, "Invoke": self._invoke}
-        self.units: Counter[str] = Counter()
+        self.units: defaultdict[str, float] = defaultdict(float)
         self.run_bytes = 0
         self._invocation = invocation
         self._jobs: dict[str, dict[str, Any]] = {}
@@ -61,12 +61,12 @@ class ExecutorStub:
         return {"Records": records}
 
     def _get(self, request: dict[str, Any]) -> bytes:
+        whole = 1.0 if request.get("ConsistentRead") else 0.5
         if request["TableName"] == "jobs":
             item = self._jobs[request["Key"]["sk"]["S"]]
-            whole = 1.0 if request.get("ConsistentRead") else 0.5
-            self.units["read of the job"] += math.ceil(item_bytes(item) / 4096) * whole  # type: ignore[assignment]
+            self.units["read of the job"] += math.ceil(item_bytes(item) / 4096) * whole
             return json.dumps({"Item": item}).encode()
-        self.units["read of the tenant's rules"] += 1
+        self.units["read of the tenant's rules"] += whole
         tenant = {
             "pk": "t",
             "sk": "TENANT",
