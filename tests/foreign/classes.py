@@ -161,6 +161,6 @@ def _fires(fact: Fact, seen: Read, clock: dict[str, bool], start: int, days: int
         opens_at, closes_at = (instant_of_local(fact.zone, midnight + timedelta(days=n)) for n in (0, 1))
         if fact.kind in ("last", "between") and opens_at > max(fact.at, fact.until):
             return
-        if opens_at == closes_at and clock["names_hour"]:
+        if opens_at == closes_at >= start and clock["names_hour"]:
             yield opens_at  # a day that was not
-        yield from (at for at in cron_fires(cron, fact.zone, opens_at, closes_at) if at >= start)
+        yield from cron_fires(cron, fact.zone, max(opens_at, start), closes_at)

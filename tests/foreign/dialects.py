@@ -187,7 +187,7 @@ class _Values:
         if match := re.fullmatch(r"L(?:-(\d+))?(W)?(?:/\d+)?", item):
             back, nearest = int(match[1] or 0), bool(match[2])
             if item != "L":
-                self.beyond.add("L-n" if back else "LW" if nearest else "L with a step")
+                self.beyond.add("L-n" if match[1] else "LW" if nearest else "L with a step")
             return lambda when: _counted_back(when, back, nearest)
         if match := re.fullmatch(r"(\d+)W|W(\d+)", item):
             wanted = int(match[1] or match[2])

@@ -84,6 +84,10 @@ WHY = {
         "cronsim loses fires where a clock changes by half an hour (Lord Howe) or within an hour (Chatham, 02:45 "
         "-> 03:45): `* 4 * * *` begins at 04:30 on such a day. Here none is lost."
     ),
+    "a gap at midnight": (
+        "Where midnight is skipped, cronsim is wrong in the first hour of that day: `* 1 * * tue` does not fire "
+        "between 01:00 and 01:59 after 00:00 -> 01:00."
+    ),
     "overlap: twice there": "A fixed time that the clock repeats fires in both passes there, in the first one here.",
     "overlap: ranges are free there": (
         "A range (`1-9`), or a step in the seconds, runs freely there and fires in both passes; here only `*`, "
