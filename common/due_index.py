@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from common import keys
 from common.planning import DueEntry
@@ -23,8 +24,7 @@ SHARD_ENTRIES = 2_000
 _ONE_OFF_KEPT_S = 7 * 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
+class Shard(NamedTuple):
     """One shard of one group, with the number of its entries."""
 
     group: str

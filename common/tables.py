@@ -128,12 +128,13 @@ class Table:
             if left is not None and "FilterExpression" not in request:
                 request["Limit"] = left
             answer = self.client.query(**request)
-            for wire in answer["Items"]:
-                yield from_wire(wire)
-                if left is not None:
-                    left -= 1
-                    if left == 0:
-                        return
+            if left is None:
+                yield from map(from_wire, answer["Items"])
+            else:
+                yield from map(from_wire, answer["Items"][:left])
+                left -= len(answer["Items"])
+                if left <= 0:
+                    return
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
@@ -243,7 +244,7 @@ def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def from_wire(wire: Mapping[str, Any]) -> Item:
     """The inverse: whole numbers become int, others float."""
-    return {name: _plain_value(value) for name, value in wire.items()}
+    return {name: value["S"] if "S" in value else _plain_value(value) for name, value in wire.items()}
 
 
 def _wire_value(value: Any) -> dict[str, Any]:
@@ -263,19 +264,20 @@ def _wire_value(value: Any) -> dict[str, Any]:
 
 
 def _plain_value(wire: Mapping[str, Any]) -> Any:
-    ((kind, value),) = wire.items()
-    match kind:
-        case "S" | "BOOL":
-            return value
-        case "N":
-            return _plain_number(value)
-        case "M":
-            return {name: _plain_value(inner) for name, inner in value.items()}
-        case "L":
-            return [_plain_value(inner) for inner in value]
-        case "NULL":
-            return None
-    raise TypeError(f"no item here holds an attribute of type {kind}: {value!r}")
+    # in the order of how often they come, since a tick reads tens of thousands
+    if "S" in wire:
+        return wire["S"]
+    if "N" in wire:
+        return _plain_number(wire["N"])
+    if "M" in wire:
+        return {name: _plain_value(inner) for name, inner in wire["M"].items()}
+    if "L" in wire:
+        return [_plain_value(inner) for inner in wire["L"]]
+    if "BOOL" in wire:
+        return wire["BOOL"]
+    if "NULL" in wire:
+        return None
+    raise TypeError(f"no item here holds such an attribute: {wire!r}")
 
 
 def _plain_number(text: str) -> int | float:
