@@ -18,16 +18,16 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "foreign-suites.md"
 _INTRODUCTION = """\
 # What the suites of other projects say
 
-Other projects have written down, in the tables of their tests, when a cron expression fires. Those tables are taken here
-as facts (expression, zone, time, what is expected), put to Minute8 exactly as they are written, and compared. No code of
-those projects is in this repository. `python -m tests.foreign` makes this page anew, `python -m tests.foreign list cronos`
-prints every single disagreement; a test holds the counts.
+Other projects have written down, in the tables of their tests, when a cron expression fires. Those tables are taken
+here as facts (expression, zone, time, what is expected), put to Minute8 exactly as they are written, and compared. No
+code of those projects is in this repository. `python -m tests.foreign` makes this page anew, `python -m tests.foreign
+list cronos` prints every single disagreement; a test holds the counts.
 
 **Nothing is unexplained.** A disagreement has a class only if reading the expression as the other project does, and
 keeping the clock as it does, gives exactly its answer (`tests/foreign/classes.py`); a few classes, of what cannot be
-computed here, are a pattern instead: another project's hash, an option, a question asked backwards. Most are syntax that
-we refuse with a sentence rather than read in one of several ways. An expression that never fires counts as agreement
-where the other project finds no time either.
+computed here, are a pattern instead: another project's hash, an option, a question asked backwards. Most are syntax
+that we refuse with a sentence rather than read in one of several ways. An expression that never fires counts as
+agreement where the other project finds no time either.
 """
 
 
@@ -70,8 +70,9 @@ def _overview(all_suites: dict[str, Suite], found: dict[str, list[Disagreement]]
     ]
     facts = sum(len(suite.facts) for suite in all_suites.values())
     others = sum(map(len, found.values()))
-    rows.append(f"| **all** | | | **{facts}** | **{facts - others}** | **{others}** | **0** |")
-    head = "| suite | version | licence | facts | agree | other | unexplained |\n| --- | --- | --- | --- | --- | --- | --- |"
+    unexplained = sum(map(_unclassified, found.values()))
+    rows.append(f"| **all** | | | **{facts}** | **{facts - others}** | **{others}** | **{unexplained}** |")
+    head = "| suite | version | licence | facts | agree | other | unexplained |\n" + "| --- " * 7 + "|"
     return f"Zones are those of tzdata {TZDATA_VERSION}.\n\n{head}\n" + "\n".join(rows) + "\n"
 
 
@@ -88,8 +89,9 @@ def _section(name: str, suite: Suite, found: list[Disagreement]) -> str:
         for label, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
     agree = len(suite.facts) - len(found)
+    files = ", ".join(f"`{Path(file).name}`" if " " not in file else file for file in about["files"])
     return (
-        f"## {about['suite']}\n\n{about['project']}: {', '.join(f'`{file}`' if '.' in file[-7:] else file for file in about['files'])}. "
+        f"## {about['suite']}\n\n{about['project']}: {files}. "
         f"{len(suite.facts)} facts, {agree} agree ({100 * agree / len(suite.facts):.1f} %).\n\n"
         "| class | facts | for example |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
     )
@@ -104,18 +106,10 @@ def shown(one: Disagreement) -> str:
             theirs = {"accepted": "taken", "refused": "refused", "never": "never fires"}[fact.kind]
             ours = "refused" if one.said == REFUSED else "taken"
         case "same" | "differs":
-            theirs = (
-                f"{fact.kind} as `{fact.expected.strip()}`"
-                if fact.kind == "same"
-                else f"not `{fact.expected}`"
-            )
-            ours = (
-                "refused"
-                if REFUSED in (one.said, refusal(fact.expected) and REFUSED)
-                else "the same"
-                if one.said
-                else "not"
-            )
+            other = f"`{fact.expected.strip()}`"
+            theirs = f"same as {other}" if fact.kind == "same" else f"not {other}"
+            unread = REFUSED if refusal(fact.expected) else one.said
+            ours = "refused" if unread == REFUSED else "the same" if one.said else "not"
         case _:
             theirs, ours = _clock(fact.expected, fact), _clock(one.said, fact)
             cron += f" {fact.zone}" if fact.zone != "UTC" else ""
@@ -142,11 +136,11 @@ def _differential(results: dict[str, Any]) -> str:
             rows.append(f"| {name} | {label} | {count} | {results['examples'][f'{name}: {label}']} |")
     return (
         "## Differential\n\n"
-        f"{results['expressions']} generated expressions ({results['distinct']} distinct, seed {results['seed']}), each in the "
-        "twelve hours around a random clock change of a random zone between 1970 and 2037, against cronsim 2.8 and against a "
-        "reference of Debian's rule; and its first 20 fires from a random time on in UTC, against cronsim. The reference "
-        "(`tests/foreign/debian.py`) was written from cron(8) and crontab(5), and gives what Debian's own daemon did in all "
-        "the facts measured above.\n\n"
+        f"{results['expressions']} generated expressions ({results['distinct']} distinct, seed {results['seed']}), "
+        "each in the twelve hours around a random clock change of a random zone between 1970 and 2037, against cronsim "
+        "2.8 and against a reference of Debian's rule; and its first 20 fires from a random time on in UTC, against "
+        "cronsim. The reference (`tests/foreign/debian.py`) was written from cron(8) and crontab(5), and gives what "
+        "Debian's own daemon did in all the facts measured above.\n\n"
         "```sh\npython -m tests.foreign differential --expressions 10000 --seed 8\n```\n\n"
         "| against | class | times | for example |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
     )
@@ -167,12 +161,14 @@ def _legend(found: dict[str, list[Disagreement]], results: dict[str, Any]) -> st
 _MISSING = """\
 ## What is not here
 
-- Vixie's cron has no tests of its own for times. Its facts were measured: Debian's daemon ran a crontab through the clock
-  changes of New York, Lord Howe and Troll in 2025, its clock set and sped up sixty times by libfaketime. They are minutes.
+- Vixie's cron has no tests of its own for times. Its facts were measured: Debian's daemon ran a crontab through the
+  clock changes of New York, Lord Howe and Troll in 2025, its clock set and sped up sixty times by libfaketime. They
+  are minutes.
 - Of Quartz the tests of `CronExpression`; those of its triggers and calendars are not about expressions. Facts about
   "now" are taken at a fixed time.
-- Of croniter what its tests ask and get, recorded while they ran; not its fuzz and random (`R`) tests, since these have no
+- Of croniter what its tests ask and get, recorded while they ran; not its fuzz and random (`R`) tests, which have no
   fixed answers. Of robfig's parser the field tests with invented bounds are put into the minute field.
+- Of cronsim the tests of 2.7, the newest that could be had, as 2.8 answers them.
 - systemd, EventBridge Scheduler, Temporal and Kubernetes publish no such tables, or use one of the above.
 """
 
