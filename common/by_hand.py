@@ -22,6 +22,8 @@ from common.tables import Condition, ConditionFailed, Item
 
 # One backfill at most; whoever needs more starts another behind it.
 BACKFILL_LIMIT = 10_000
+# How long a nonce is known again.
+_ASKED_KEPT_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +40,43 @@ class ByHand:
         """Start the job at once, paused or not. The same `nonce` starts it once. Raises NotFound."""
         job = self.store.get(tenant, job_id)
         now = self.clock.now()
+        fire_at = self._first_asked(tenant, job_id, nonce, math.floor(now))
         execution = Execution(
             tenant,
             job_id,
-            fire_at=math.floor(now),
-            due_at=math.floor(now),
+            fire_at=fire_at,
+            due_at=fire_at,
             schedule_revision=job.schedule_revision,
             trigger=MANUAL,
             trigger_id=f"m-{nonce}",
         )
-        self.changes.queue(execution, "started by hand", now)
+        # Sent first: cut off behind that it runs, and asked for again it is the same execution.
         self.queue.send([execution])
+        self.changes.queue(execution, "started by hand", now)
         return execution
 
+    def _first_asked(self, tenant: str, job_id: str, nonce: str, now: int) -> int:
+        """When this nonce was used first, so that a client that asks again a second later starts nothing new."""
+        asked = {
+            **keys.asked_by_hand(tenant, job_id, nonce),
+            "fire_at": now,
+            "expires_at": now + _ASKED_KEPT_S,
+        }
+        try:
+            self.store.jobs.put(asked, Condition("attribute_not_exists(pk)", {}))
+        except ConditionFailed as before:
+            return int((before.existing or asked)["fire_at"])
+        return now
+
     def retry(self, tenant: str, execution_id: str) -> Execution:
-        """Give a failed run one more attempt, also beyond its policy's. Raises NotFound, Conflict."""
+        """Give a failed run one more attempt, also beyond its policy's. Raises NotFound, Conflict.
+
+        A run whose next attempt is due already gets its message once more: whoever asked before may have been cut off.
+        """
         execution, record = self._found(tenant, execution_id)
         now = self.clock.now()
-        reopened = self.changes.reopen(execution, now)
+        overdue = record["status"] == RETRYING and record.get("next_attempt_at", now) <= now
+        reopened = record if overdue else self.changes.reopen(execution, now)
         if reopened is None:
             raise Conflict(f"run {execution_id} is {record['status']}; only a failed run can be tried again")
         again = replace(
@@ -64,6 +85,7 @@ class ByHand:
             due_at=math.floor(now),
             trigger=RETRY,
             throttles=reopened.get("throttles", 0),
+            first_due_at=math.floor(now),
         )
         self.queue.send([again])
         return again
@@ -98,7 +120,8 @@ class ByHand:
         """
         job = self.store.get(tenant, job_id)
         times = self._backfilled(job, start, end)
-        backfill = Backfill(
+        now = math.floor(self.clock.now())
+        whole = Backfill(
             tenant=tenant,
             job_id=job_id,
             backfill_id=backfill_id,
@@ -109,25 +132,22 @@ class ByHand:
             concurrency=concurrency,
             total=len(times),
             next_at=times[0] if times else end,
-            created_at=math.floor(self.clock.now()),
+            created_at=now,
+            begun=False,
         )
+        first, begun = first_steps(whole, now)
+        key = keys.backfill(tenant, job_id, backfill_id)
         try:
-            self.store.jobs.put(
-                {**keys.backfill(tenant, job_id, backfill_id), **backfill.to_item()},
-                Condition("attribute_not_exists(pk)", {}),
-            )
-        except ConditionFailed:
-            raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
-        executions, advanced = first_steps(backfill, math.floor(self.clock.now()))
-        self.queue.send(executions)
-        self.store.jobs.update(
-            keys.backfill(tenant, job_id, backfill_id),
-            Condition(
-                "SET #next_at = :next, #sent = :sent", {":next": advanced.next_at, ":sent": advanced.sent}
-            ),
-            Condition("#next_at = :before", {":before": backfill.next_at}),
-        )
-        return advanced
+            # The pointer is stored behind what is then sent: its first run may end at once and move it on from there.
+            self.store.jobs.put({**key, **begun.to_item()}, Condition("attribute_not_exists(pk)", {}))
+        except ConditionFailed as before:
+            stored = Backfill.from_item(before.existing or begun.to_item())
+            if stored.begun or (stored.start_at, stored.end_at) != (start, end):
+                raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
+            first, begun = stored.first(now), stored  # whoever began it was cut off
+        self.queue.send(first)
+        self.store.jobs.update(key, Condition("SET #begun = :yes", {":yes": True}))
+        return replace(begun, begun=True)
 
     def backfill_progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
         """How far it is. Raises NotFound."""

@@ -138,6 +138,13 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             "payload", f"has {size} bytes", accepted=f"at most {limits.payload_bytes} bytes of JSON"
         )
     target = definition.target
+    if definition.overlap != "allow" and not targets.is_awaited(target):
+        raise InvalidInput(
+            "overlap",
+            "needs to know when a run ends, and this target only takes the event",
+            value=definition.overlap,
+            accepted="allow; or a target that is waited for: lambda with RequestResponse, or http",
+        )
     if isinstance(target, targets.HttpTarget) and target.url.startswith("http:") and not limits.plain_http:
         raise InvalidInput("target.url", "is not https", value=target.url, accepted="https://…")
     return definition

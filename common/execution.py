@@ -35,7 +35,8 @@ class Execution:
     `trigger` says who started it: `schedule`, `manual`, `backfill`, or `retry` by hand; `trigger_id` tells apart those
     that share a fire time and is empty for `schedule`. `not_before_at`, if set, is when the message is to be looked at
     again though it was due earlier, since it waits for another run. `throttles` counts the attempts so far that were
-    turned away and do not use up the retry policy's.
+    turned away and do not use up the retry policy's. `first_due_at`, if set, is from when its age counts
+    in place of the fire time, which a backfill's runs have long behind them.
     """
 
     tenant: str
@@ -48,6 +49,7 @@ class Execution:
     trigger_id: str = ""
     throttles: int = 0
     not_before_at: int = 0
+    first_due_at: int = 0
 
     @property
     def run_name(self) -> str:
@@ -71,7 +73,15 @@ class Execution:
             due_at=due_at,
             throttles=self.throttles + int(throttled),
             not_before_at=0,
+            first_due_at=self.first_due_at or (self.due_at if self.trigger == BACKFILL else 0),
         )
+
+    @property
+    def aged_from_at(self) -> int:
+        """From when the retry policy's age counts."""
+        if self.first_due_at:
+            return self.first_due_at
+        return self.due_at if self.trigger == BACKFILL else self.fire_at
 
     @property
     def visible_at(self) -> int:
@@ -93,6 +103,8 @@ class Execution:
             body += f',"throttles":{self.throttles}'
         if self.not_before_at:
             body += f',"not_before_at":{self.not_before_at}'
+        if self.first_due_at:
+            body += f',"first_due_at":{self.first_due_at}'
         return body + "}"
 
     @classmethod
@@ -121,6 +133,7 @@ class Execution:
                 trigger_id=_text(fields.get("trigger_id", ""), allow_empty=True),
                 throttles=_whole(fields.get("throttles", 0)),
                 not_before_at=_whole(fields.get("not_before_at", 0)),
+                first_due_at=_whole(fields.get("first_due_at", 0)),
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error

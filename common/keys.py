@@ -9,9 +9,11 @@
 | due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
 | due     | PENDING#0…7                  | tenant#job_id#revision          | registered, its hand-over unconfirmed  |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
+| due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
 | runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
+| jobs    | tenant                       | ASKED#job_id#nonce              | when a run was asked for by hand       |
 | tenants | tenant                       | TENANT                          | the tenant                             |
 | tenants | tenant                       | WEBHOOK                         | the tenant's webhook secret            |
 | tenants | TENANTS#                     | tenant                          | the list of all tenants                |
@@ -62,6 +64,22 @@ def former_job(tenant: str, job_id: str) -> Key:
 
 
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
+
+
+SHARES = "SHARES"
+
+
+def share(end: int, number: int) -> Key:
+    """A share of the window that ends at `end`."""
+    return {"pk": SHARES, "sk": f"{share_prefix(end)}{number:03}"}
+
+
+def share_prefix(end: int) -> str:
+    return f"{end}#"
+
+
+def share_number(sk: str) -> int:
+    return int(sk.rpartition("#")[2])
 
 
 def due_entry(group: str, shard: int, tenant: str, job_id: str) -> Key:
@@ -125,6 +143,10 @@ def overlap_lock(tenant: str, job_id: str) -> Key:
 
 def backfill(tenant: str, job_id: str, backfill_id: str) -> Key:
     return {"pk": tenant, "sk": f"BACKFILL#{job_id}#{backfill_id}"}
+
+
+def asked_by_hand(tenant: str, job_id: str, nonce: str) -> Key:
+    return {"pk": tenant, "sk": f"ASKED#{job_id}#{nonce}"}
 
 
 def tenant(tenant_id: str) -> Key:

@@ -193,6 +193,14 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "http": HttpTarget,
 }
 
+
+def is_awaited(target: BaseModel) -> bool:
+    """Whether its call tells how the work ended; of any other only that the service took the event."""
+    if isinstance(target, LambdaTarget):
+        return target.invocation == "RequestResponse"
+    return isinstance(target, HttpTarget)
+
+
 _ACCEPTED_ARNS: Final = {
     "lambda": "arn:aws:lambda:<region>:<account>:function:<name>[:<qualifier>]",
     "sqs": "arn:aws:sqs:<region>:<account>:<queue>[.fifo]",

@@ -10,6 +10,9 @@ from common.execution import SCHEDULE, Execution
 from common.job import DELETED, PAUSED, Job
 from common.tenant_rules import ACTIVE, SUSPENDED, TenantRules
 
+# The last attempt that the policy's age allows may itself be late by so much.
+_RETRY_LATE_S = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Skip:
@@ -34,6 +37,13 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
             )
         if execution.attempt == 1 and execution.fire_at < job.effective_at:
             return Skip(runs.PAUSED_JOB, "the job was paused and resumed after this fire time")
+    elif execution.aged_from_at < job.created_at:
+        return Skip(runs.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
+    too_old_s = now - execution.aged_from_at - job.retry.max_age_s
+    if execution.attempt > 1 and too_old_s > _RETRY_LATE_S:
+        return Skip(
+            runs.MISFIRE, f"{too_old_s:.0f} s beyond the retry policy's max_age_s of {job.retry.max_age_s} s"
+        )
     late_s = now - execution.due_at
     if job.start_deadline_s is not None and execution.attempt == 1 and late_s > job.start_deadline_s:
         return Skip(runs.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.start_deadline_s} s")

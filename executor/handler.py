@@ -90,7 +90,7 @@ def _executor() -> Executor:
         runs=Runs(runs),
         turns=Turns(Locks(runs), RunChanges(runs)),
         streak=Streak(store, told),
-        backfills=Backfills(jobs),
+        backfills=Backfills(jobs, runs),
         events=told,
         queue=queue,
         clock=clock,

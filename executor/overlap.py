@@ -2,14 +2,18 @@
 
 A job that does not allow it has one lock item. The lock is a lease: a crashed executor's ends by itself, it never
 sticks. A run that waits for its next attempt is still going and keeps the lock. Jobs that allow overlap pay nothing.
+
+The lock names its run, and so does the one place in the queue behind it. Whoever is turned away looks whether those
+have ended meanwhile (their executor died before it let go, a person cancelled them), and then takes what they left.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from common import keys
-from common.execution import Execution
+from common.execution import BACKFILL, Execution
 from common.job import Job
 from common.run_changes import RunChanges
 from common.runs import OVERLAP, Claim
@@ -19,6 +23,8 @@ from executor.admission import Skip
 # How long a queued execution keeps its place after the time at which it should have taken the lock.
 _PLACE_KEPT_S = 300
 _KEPT_S = 7 * 86_400
+# Who has no lease to wait for looks again after this.
+_LOOK_AGAIN_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +42,44 @@ class Turns:
         self._locks = locks
         self._changes = changes
 
-    def take(self, job: Job, claim: Claim, now: float) -> Skip | Wait | None:
-        """None if the execution may go on, else what the job's policy makes of it."""
-        execution = claim.execution
+    def take(self, job: Job, claim: Claim, now: float) -> Item | None:
+        """None if the execution may go on, else the lock as others hold it."""
         if job.overlap == "allow":
             return None
-        lock = self._locks.take(execution, now, claim.lease_until)
-        if lock is None:
-            return None
+        lock = self._locks.take(claim.execution, now, claim.lease_until)
+        if lock and self._left_behind(claim.execution, lock):
+            lock = self._locks.take(claim.execution, now, claim.lease_until)
+        return lock
+
+    def wait(self, job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
+        """What the job's policy makes of an execution that has not begun and does not get the lock.
+
+        What has had an attempt already waits whatever the policy says, and so do a backfill's runs: those it would skip
+        are the very ones it was asked for.
+        """
         going_until = lock.get("lease_until", 0)
-        going = lock.get("holder") if going_until >= now else lock.get("queued")
-        detail = f"run {going} is still going"
-        wait = Wait(int(max(going_until, now)) + 1, detail)
-        if execution.attempt > 1:  # its own lease ran out while it waited for this attempt
-            return wait
-        if job.overlap == "skip":
+        is_going = going_until >= now
+        detail = f"run {lock.get('holder' if is_going else 'queued')} is still going"
+        wait = Wait(int(going_until if is_going else now + _LOOK_AGAIN_S) + 1, detail)
+        patient = execution.attempt > 1 or execution.trigger == BACKFILL
+        if job.overlap == "skip" and not patient:
             return Skip(OVERLAP, detail)
-        if (queued := self._locks.queue_up(execution, now, wait.until)) is not None:
-            return Skip(OVERLAP, f"{detail}, and run {queued['queued']} waits for it already")
-        self._changes.queue(execution, detail, now)
+        queued = self._locks.queue_up(execution, now, wait.until)
+        if queued is not None and not patient:
+            return Skip(OVERLAP, f"{detail}, and run {queued.get('queued')} waits for it already")
+        if execution.attempt == 1:
+            self._changes.queue(execution, detail, now)
         return wait
+
+    def _left_behind(self, execution: Execution, lock: Item) -> bool:
+        """Whether a run that has ended was still in the lock; it no longer is."""
+        left = False
+        for place in ("holder", "queued"):
+            name = lock.get(place)
+            if name and name != execution.run_name and self._changes.has_ended(execution, name):
+                self._locks.forget(execution, place, name)
+                left = True
+        return left
 
     def keep(self, job: Job, execution: Execution, next_attempt_at: float) -> None:
         """It has not ended: another attempt follows."""
@@ -116,19 +140,35 @@ class Locks:
 
     def keep(self, execution: Execution, lease_until: float) -> None:
         """Keep the lock for the next attempt."""
-        self._as_holder(execution, Condition("SET #lease_until = :lease", {":lease": lease_until}))
+        mine = Condition("#holder = :me", {":me": execution.run_name})
+        with suppress(ConditionFailed):
+            self._table.update(
+                _key(execution), Condition("SET #lease_until = :lease", {":lease": lease_until}), mine
+            )
 
     def release(self, execution: Execution) -> Execution | None:
         """Let go, if we hold it; the execution that waits for it, if any."""
-        lock = self._as_holder(execution, Condition("REMOVE #holder, #lease_until", {}))
-        return Execution.decode(lock["queued_message"]) if lock and "queued_message" in lock else None
-
-    def _as_holder(self, execution: Execution, change: Condition) -> Item | None:
         mine = Condition("#holder = :me", {":me": execution.run_name})
         try:
-            return self._table.update(_key(execution), change, mine)
-        except ConditionFailed:
-            return None
+            lock = self._table.update(_key(execution), Condition("REMOVE #holder, #lease_until", {}), mine)
+        except ConditionFailed as other:
+            lock = other.existing or {}
+            if lock.get("queued") == execution.run_name:  # it ended while it waited: paused, say
+                self.forget(execution, "queued", execution.run_name)
+                return None
+            if "holder" in lock:
+                return None
+        return Execution.decode(lock["queued_message"]) if "queued_message" in lock else None
+
+    def forget(self, execution: Execution, place: str, run_name: str) -> None:
+        """Free a place, `holder` or `queued`, of a run that has ended."""
+        left = {"holder": "#holder, #lease_until", "queued": "#queued, #queued_message, #queued_until"}[place]
+        with suppress(ConditionFailed):
+            self._table.update(
+                _key(execution),
+                Condition(f"REMOVE {left}", {}),
+                Condition(f"#{place} = :it", {":it": run_name}),
+            )
 
 
 def _key(execution: Execution) -> keys.Key:

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from common import keys
-from common.backfill import Backfills
+from common.backfill import ID_PREFIX, MOVED_ON, Backfills
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.events import RUN_SKIPPED, Events
-from common.execution import BACKFILL, Execution
+from common.execution import Execution
 from common.executions_queue import ExecutionsQueue
-from common.instants import rfc3339
-from common.job import Job
+from common.job import DELETED, Job
 from common.known_tenants import RulesOf
-from common.runs import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.runs import DISPATCHED, ENDED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.tables import Item, Table
-from common.templating import PayloadTooLarge, render, values_for
 from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED, TenantRules
 from executor.admission import Skip, admit, admit_tenant
+from executor.calling import call
 from executor.exclusions import excluded
-from executor.overlap import Turns, Wait
+from executor.overlap import Turns
 from executor.retry import retry_at
 from executor.streak import Streak
 from executor.targets import Kind
@@ -103,11 +102,11 @@ class Executor:
         timeout_s = job.timeout_s if awaited else _EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(execution, message.message_id, now, lease_until, rules.runs_kept_s)
-        if (wait := self.turns.take(job, claim, now)) is not None:
-            return self._wait(execution, message, job, wait, now)
+        if (lock := self.turns.take(job, claim, now)) is not None:
+            return self._stand_back(claim, job, lock, now)
         if (record := self.runs.claim(claim, RUNNING if awaited else DISPATCHED)) is not None:
             return self._lost(claim, record, job)
-        outcome = _call(kind, job, execution, timeout_s)
+        outcome = call(kind, job, execution, timeout_s)
         lateness_s = max(0.0, now - execution.due_at)
         if outcome.ok and not awaited:
             self._ended(job, execution)
@@ -137,33 +136,47 @@ class Executor:
             recorded = self.runs.skip(execution, skip.reason, skip.detail, now, kept_s)
         else:
             recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
-        if recorded:
-            self._ended(job, execution)
+        if not recorded:
+            record = self.runs.get(execution) or {}
+            claim = Claim(execution, message.message_id, now, now)
+            return self._begun_before(claim, record, job, skip.detail, permanent=True)
+        self._ended(job, execution)
+        if execution.attempt == 1:
             self._tell_skipped(execution, skip)
             return Report("skipped", execution, detail=skip.reason)
-        record = self.runs.get(execution) or {}
-        claim = Claim(execution, message.message_id, record.get("started_at", now), now)
-        if not _is_mine(claim, record) or record["status"] != RUNNING or record["lease_until"] >= now:
-            return self._lost(claim, record, job)
-        # An earlier delivery of this message died while it ran, and now the job does not want another try.
-        died = Outcome(
-            ok=False,
-            permanent=True,
-            error_type="ExecutorDied",
-            error=f"the executor died during the call; not taken over: {skip.detail}",
-        )
-        self.runs.finish(claim, died, now, None)
-        self._ended(job, execution)
+        self.streak.given_up(execution, skip.reason, skip.detail)
         return Report("failed", execution, detail=skip.reason)
 
-    def _wait(
-        self, execution: Execution, message: Message, job: Job, wait: Skip | Wait, now: float
-    ) -> Report:
-        """The job's previous run is still going: skip this one, or come back when it should have ended."""
+    def _stand_back(self, claim: Claim, job: Job, lock: Item, now: float) -> Report:
+        """Another run of the job is still going: skip this one, or come back when that should have ended."""
+        execution = claim.execution
+        record = self.runs.get(execution)
+        if record is not None and not _is_to_come(execution, record):
+            return self._begun_before(claim, record, job, "another run has the job's lock", permanent=False)
+        wait = self.turns.wait(job, execution, lock, now)
         if isinstance(wait, Skip):
-            return self._skip(execution, message, job, wait, now)
+            return self._skip(execution, Message(claim.message_id, ""), job, wait, now)
         self.queue.send([replace(execution, not_before_at=wait.until)])
         return Report("queued", execution, detail=wait.detail)
+
+    def _begun_before(
+        self, claim: Claim, record: Item, job: Job | None, why: str, *, permanent: bool
+    ) -> Report:
+        """The attempt has been made already, or was, when an earlier delivery of this message died of it."""
+        if (
+            not _is_mine(claim, record)
+            or record["status"] != RUNNING
+            or record["lease_until"] >= self.clock.now()
+        ):
+            return self._lost(claim, record, job)
+        died = Outcome(
+            ok=False,
+            permanent=permanent,
+            error_type="ExecutorDied",
+            error=f"the executor died during the call; not taken over: {why}",
+        )
+        began = replace(claim, started_at=record["started_at"])
+        return self._record(job, began, died, max(0.0, began.started_at - claim.execution.due_at))
 
     def _tell_skipped(self, execution: Execution, skip: Skip) -> None:
         self.events.tell(
@@ -191,12 +204,15 @@ class Executor:
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
                 raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
         if record.get("status") in ENDED:
-            self._ended(job, claim.execution)
+            self._ended(job, claim.execution, record)
+            if job and _is_mine(claim, record):
+                self.streak.once_more(job, claim.execution, record)
         return Report("duplicate", claim.execution, detail=record.get("status", ""))
 
-    def _ended(self, job: Job | None, execution: Execution) -> None:
-        """Let the run that waited for this one go on at once, or a backfill's next."""
-        if execution.trigger == BACKFILL:
+    def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
+        """Let the run that waited for this one go on at once, and a backfill's next; `record` if it ended before."""
+        same_job = job and job.state != DELETED and job.created_at <= execution.aged_from_at
+        if same_job and execution.trigger_id.startswith(ID_PREFIX) and MOVED_ON not in (record or {}):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()))
         if (waiting := self.turns.ended(job, execution)) is not None:
             self.queue.send([waiting])
@@ -213,23 +229,22 @@ class Executor:
                 self.clock.sleep(wait_s)
                 wait_s *= 2
 
-    def _record(self, job: Job, claim: Claim, outcome: Outcome, lateness_s: float) -> Report:
-        finished_at = self.clock.now()
-        next_at = None
-        if not outcome.ok:
-            next_at = retry_at(job.retry, claim.execution, outcome, claim.execution.fire_at, finished_at)
+    def _record(self, job: Job | None, claim: Claim, outcome: Outcome, lateness_s: float) -> Report:
+        execution, finished_at, next_at = claim.execution, self.clock.now(), None
+        if job and not outcome.ok:
+            next_at = retry_at(job.retry, execution, outcome, execution.aged_from_at, finished_at)
         if not self._finish(claim, outcome, finished_at, next_at):
-            return Report("duplicate", claim.execution, detail="its lease had ended and another took it over")
-        if next_at is not None:
-            self.turns.keep(job, claim.execution, next_at)
-            self.queue.send([claim.execution.retry(next_at, throttled=outcome.throttled)])
-            return Report("retrying", claim.execution, lateness_s, outcome.error_type)
-        self._ended(job, claim.execution)
-        if outcome.ok:
-            self.streak.succeeded(job, claim.execution)
-            return Report("succeeded", claim.execution, lateness_s)
-        self.streak.failed(job, claim.execution, outcome)
-        return Report("failed", claim.execution, lateness_s, outcome.error_type)
+            return Report("duplicate", execution, detail="its lease had ended and another took it over")
+        if job and next_at is not None:
+            self.turns.keep(job, execution, next_at)
+            self.queue.send([execution.retry(next_at, throttled=outcome.throttled)])
+            return Report("retrying", execution, lateness_s, outcome.error_type)
+        self._ended(job, execution)
+        if job and outcome.ok:
+            self.streak.succeeded(job, execution)
+            return Report("succeeded", execution, lateness_s)
+        self.streak.failed(job, execution, outcome)
+        return Report("failed", execution, lateness_s, outcome.error_type)
 
 
 def _kept_s(rules: TenantRules | None) -> int:
@@ -237,33 +252,13 @@ def _kept_s(rules: TenantRules | None) -> int:
     return rules.runs_kept_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
 
 
+def _is_to_come(execution: Execution, record: Item) -> bool:
+    """Whether the record waits for this very attempt."""
+    if execution.attempt == 1:
+        return bool(record["status"] == QUEUED)
+    return bool(record["status"] == RETRYING and record["attempt"] == execution.attempt - 1)
+
+
 def _is_mine(claim: Claim, record: Item) -> bool:
     """Whether the record's latest attempt is this one, claimed by an earlier delivery of this message."""
     return record.get("claimed_by") == claim.message_id and record.get("attempt") == claim.execution.attempt
-
-
-def _call(kind: Kind, job: Job, execution: Execution, timeout_s: float) -> Outcome:
-    try:
-        rendered = event(job, execution)
-    except PayloadTooLarge as error:  # of a job that was stored before this was refused
-        return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
-    return kind.call(job.target, rendered, timeout_s)
-
-
-def event(job: Job, execution: Execution) -> dict[str, Any]:
-    """What the target gets: the job's payload with its placeholders replaced, and what it needs to be idempotent and to
-    know its nominal time. Raises PayloadTooLarge."""
-    timezone = job.schedule_given.get("timezone", "UTC")
-    return {
-        "payload": render(job.payload, values_for(execution, timezone)),
-        "minute8": {
-            "tenant": execution.tenant,
-            "job_id": execution.job_id,
-            "execution_id": execution.execution_id,
-            "fire_at": rfc3339(execution.fire_at),
-            "due_at": rfc3339(execution.due_at),
-            "attempt": execution.attempt,
-            "schedule_revision": execution.schedule_revision,
-            "trigger": execution.trigger,
-        },
-    }

@@ -6,10 +6,13 @@ from common import events, keys
 from common.errors import NotFound
 from common.events import Events
 from common.execution import SCHEDULE, Execution
-from common.job import DELETED, Job
+from common.job import DELETED, PAUSED, Job
 from common.job_store import JobStore
-from common.runs import Outcome
-from common.tables import Condition, ConditionFailed
+from common.runs import FAILED, Outcome
+from common.tables import Condition, ConditionFailed, Item
+
+# What a job's note begins with if it was paused here.
+_NOTE = "paused after "
 
 
 class Streak:
@@ -19,7 +22,7 @@ class Streak:
         self._store = store
         self._events = told
 
-    def failed(self, job: Job, execution: Execution, outcome: Outcome) -> None:
+    def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> None:
         """A run has failed for good: tell it, count it, and pause the job if that were too many."""
         detail = {
             **_about(execution),
@@ -28,44 +31,78 @@ class Streak:
             "error": outcome.error,
         }
         self._events.tell(events.RUN_FAILED, detail)
-        if execution.trigger != SCHEDULE:
+        if job is None or execution.trigger != SCHEDULE:
             return
-        count = self._count(job)
+        if job.state == PAUSED:
+            # Only what began before can fail now: perhaps it is what paused the job, and died before it told.
+            if job.note.startswith(_NOTE):
+                self._tell_paused(job)
+            return
+        count = self._count(job, execution)
         if job.pause_after_failures is not None and count >= job.pause_after_failures:
             self._pause(job, count)
+
+    def given_up(self, execution: Execution, reason: str, detail: str) -> None:
+        """A run that had failed is not tried again, through no fault of its target: told, and not counted."""
+        said = {"attempt": execution.attempt - 1, "error_type": reason, "error": f"not tried again: {detail}"}
+        self._events.tell(events.RUN_FAILED, {**_about(execution), **said})
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: if others failed before it, that is over."""
         if not job.failures_in_row or execution.trigger != SCHEDULE:
             return
+        before = Condition(
+            "attribute_exists(#failures_in_row) AND (attribute_not_exists(#failed_run) OR #failed_run < :run)",
+            {":run": execution.run_name},
+        )
         try:
             self._store.jobs.update(
                 keys.job(job.tenant, job.job_id),
-                Condition("REMOVE #failures_in_row", {}),
-                Condition("attribute_exists(#failures_in_row)", {}),
+                Condition("REMOVE #failures_in_row, #failed_run", {}),
+                before,
             )
         except ConditionFailed:
-            return  # a run beside this one has told it already
+            return  # a run beside this one has told it already, or a later one has failed
         self._events.tell(events.RUN_RECOVERED, {**_about(execution), "failures_in_row": job.failures_in_row})
 
-    def _count(self, job: Job) -> int:
+    def once_more(self, job: Job, execution: Execution, record: Item) -> None:
+        """The same for a run whose executor may have died between recording its end and telling of it."""
+        last = (record.get("attempts") or [{}])[-1]
+        if last.get("attempt") != execution.attempt or "error_type" in record:
+            return  # it was ended from outside: cancelled, or not tried again
+        if last["outcome"] == "succeeded":
+            self.succeeded(job, execution)
+        elif record["status"] == FAILED:
+            said = {name: last.get(name, "") for name in ("error_type", "error")}
+            self.failed(job, execution, Outcome(ok=False, **said))
+
+    def _count(self, job: Job, execution: Execution) -> int:
+        """The failures in a row, this one counted once however often it is told."""
+        new = Condition(
+            "attribute_exists(pk) AND #state <> :deleted"
+            " AND (attribute_not_exists(#failed_run) OR #failed_run <> :run)",
+            {":deleted": DELETED, ":run": execution.run_name},
+        )
+        change = Condition(
+            "SET #failed_run = :run ADD #failures_in_row :one", {":run": execution.run_name, ":one": 1}
+        )
         try:
-            item = self._store.jobs.update(
-                keys.job(job.tenant, job.job_id),
-                Condition("ADD #failures_in_row :one", {":one": 1}),
-                Condition("attribute_exists(pk) AND #state <> :deleted", {":deleted": DELETED}),
-            )
-        except ConditionFailed:
-            return 0
-        return int(item["failures_in_row"])
+            item = self._store.jobs.update(keys.job(job.tenant, job.job_id), change, new)
+        except ConditionFailed as lost:
+            item = lost.existing or {}
+            if item.get("state") == DELETED:
+                return 0
+        return int(item.get("failures_in_row", 0))
 
     def _pause(self, job: Job, count: int) -> None:
-        note = f"paused after {count} failed runs in a row"
         try:
-            paused = self._store.pause(job.tenant, job.job_id, note)
+            paused = self._store.pause(job.tenant, job.job_id, f"{_NOTE}{count} failed runs in a row")
         except NotFound:
             return  # deleted meanwhile
-        detail = {"tenant": job.tenant, "job_id": job.job_id, "note": note, "revision": paused.revision}
+        self._tell_paused(paused)
+
+    def _tell_paused(self, job: Job) -> None:
+        detail = {"tenant": job.tenant, "job_id": job.job_id, "note": job.note, "revision": job.revision}
         self._events.tell(events.JOB_PAUSED, detail)
 
 

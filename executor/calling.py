@@ -1,0 +1,39 @@
+"""The call of a target: what it gets, and the outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common.execution import Execution
+from common.instants import rfc3339
+from common.job import Job
+from common.runs import Outcome
+from common.templating import PayloadTooLarge, render, values_for
+from executor.targets import Kind
+
+
+def call(kind: Kind, job: Job, execution: Execution, timeout_s: float) -> Outcome:
+    try:
+        rendered = event(job, execution)
+    except PayloadTooLarge as error:  # of a job that was stored before this was refused
+        return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
+    return kind.call(job.target, rendered, timeout_s)
+
+
+def event(job: Job, execution: Execution) -> dict[str, Any]:
+    """What the target gets: the job's payload with its placeholders replaced, and what it needs to be idempotent and to
+    know its nominal time. Raises PayloadTooLarge."""
+    timezone = job.schedule_given.get("timezone", "UTC")
+    return {
+        "payload": render(job.payload, values_for(execution, timezone)),
+        "minute8": {
+            "tenant": execution.tenant,
+            "job_id": execution.job_id,
+            "execution_id": execution.execution_id,
+            "fire_at": rfc3339(execution.fire_at),
+            "due_at": rfc3339(execution.due_at),
+            "attempt": execution.attempt,
+            "schedule_revision": execution.schedule_revision,
+            "trigger": execution.trigger,
+        },
+    }
