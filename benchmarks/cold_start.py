@@ -23,7 +23,7 @@ _CANDIDATES = {
         "import boto3; from aws_lambda_powertools import Logger, Metrics",
         "boto3.client('dynamodb'); boto3.client('sqs'); Logger(service='s'); Metrics(namespace='n', service='s')",
     ),
-    "scheduler": ("from scheduler import handler", "handler._scheduler()"),
+    "scheduler": ("from scheduler import handler", "handler.scheduler()"),
     "executor": ("from executor import handler", "handler._executor()"),
     "api": ("from api import handler", "handler.handle"),
 }

@@ -21,6 +21,8 @@ class Config:
     executor_timeout_s: int
     event_bus: str
     plain_http_targets: bool = False
+    planning_queue_url: str = ""
+    planner_share_entries: int = 20_000
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Config:
@@ -34,6 +36,8 @@ class Config:
             executor_timeout_s=int(env.get("EXECUTOR_TIMEOUT_S", "300")),
             event_bus=env.get("EVENT_BUS", ""),
             plain_http_targets=env.get("PLAIN_HTTP_TARGETS", "") == "true",
+            planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
+            planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
         )
 
 

@@ -42,10 +42,17 @@ class Mark:
     planned_until: int
     planning_until: int
     decided_at: float
+    # Up to where windows were divided into shares.
+    divided_until: int = 0
 
     @property
     def is_open(self) -> bool:
         return self.planned_until < self.planning_until
+
+    @property
+    def is_divided(self) -> bool:
+        """Planners have the open window's shares; common/shares.py."""
+        return self.is_open and self.divided_until == self.planning_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +215,8 @@ class DueIndex:
 
 def _mark(item: Item) -> Mark:
     # a mark of a version that stored no instant: what it has open was decided when it began
-    return Mark(
-        item["planned_until"], item["planning_until"], float(item.get("decided_at") or item["planned_until"])
-    )
+    decided_at = float(item.get("decided_at") or item["planned_until"])
+    return Mark(item["planned_until"], item["planning_until"], decided_at, item.get("divided_until", 0))
 
 
 def _readable(item: Item) -> DueEntry | BadEntry:

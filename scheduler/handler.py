@@ -14,22 +14,24 @@ from common.due_index import DueIndex
 from common.events import event_bus
 from common.executions_queue import ExecutionsQueue
 from common.runs import Runs
+from common.shares import PlanningQueue, Shares
 from common.tables import Table
-from scheduler.tick import Scheduler, Summary
+from scheduler.tick import FanOut, Scheduler, Summary
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
     """Tick. Returns the summary, so that whoever calls it by hand sees what it did."""
-    summary = _scheduler().tick()
-    _tell(summary)
+    summary = scheduler().tick()
+    tell(summary, "tick")
     return asdict(summary)
 
 
-def _tell(summary: Summary) -> None:
+def tell(summary: Summary, what: str) -> None:
+    """Log and count what a tick did, or a planner."""
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for bad in summary.bad:
         logger.error("bad due entry", tenant=bad.tenant, job_id=bad.job_id, problem=bad.problem)
-    logger.info("tick", **{name: value for name, value in asdict(summary).items() if name != "bad"})
+    logger.info(what, **{name: value for name, value in asdict(summary).items() if name != "bad"})
     metrics.add_metric(telemetry.EXECUTIONS_PLANNED, "Count", summary.planned)
     metrics.add_metric(telemetry.EXECUTIONS_MISSED, "Count", summary.missed)
     metrics.add_metric(telemetry.BAD_ENTRIES, "Count", len(summary.bad))
@@ -38,9 +40,17 @@ def _tell(summary: Summary) -> None:
 
 
 @cache
-def _scheduler() -> Scheduler:
+def scheduler() -> Scheduler:
+    """This process's. A planner has no use for the fan-out, and its function is not given a planning queue."""
     clock = SystemClock()
     settings = config()
+    fan_out = None
+    if settings.planning_queue_url:
+        fan_out = FanOut(
+            Shares(Table(aws.dynamodb(), settings.due_table)),
+            PlanningQueue(aws.sqs(), settings.planning_queue_url),
+            settings.planner_share_entries,
+        )
     return Scheduler(
         index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
         runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
@@ -48,4 +58,5 @@ def _scheduler() -> Scheduler:
         clock=clock,
         calendars=Calendars(Table(aws.dynamodb(), settings.jobs_table)),
         events=event_bus(settings.event_bus),
+        fan_out=fan_out,
     )

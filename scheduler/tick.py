@@ -20,6 +20,7 @@ from common.executions_queue import ExecutionsQueue
 from common.groups import group_can_fire
 from common.planning import DueEntry, Missed, plan, plan_registered
 from common.runs import INVALID, MISSED, Runs
+from common.shares import PlanningQueue, Shares, divide
 from common.window import planning_end
 
 
@@ -37,12 +38,26 @@ class Summary:
     missed: int = 0
     refused: int = 0
     pending: int = 0
+    shares: int = 0
     bad: list[BadEntry] = field(default_factory=list)
+
+
+# Where a window is behind, the tick waits so long for planners, in order to plan the next one too.
+_PATIENCE_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """Where the shares of a window go that is too much for one invocation: more than `share_entries` due entries."""
+
+    shares: Shares
+    queue: PlanningQueue
+    share_entries: int
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Stage one."""
+    """Stage one. Without `fan_out` it plans whatever is due by itself."""
 
     index: DueIndex
     runs: Runs
@@ -50,6 +65,7 @@ class Scheduler:
     clock: Clock
     calendars: Calendars
     events: Events
+    fan_out: FanOut | None = None
 
     def tick(self) -> Summary:
         """Plan what is to be planned now.
@@ -66,17 +82,49 @@ class Scheduler:
             mark = self.index.begin_planning(mark, end, now)
             if mark.is_open:
                 mark = self._plan_window(mark, summary)
+            if mark.is_divided:  # planners have it; the next tick sends again what they have not done by then
+                break
         summary.end = mark.planned_until
         return summary
 
     def _plan_window(self, window: Mark, summary: Summary) -> Mark:
+        if self.fan_out and window.is_divided:
+            return self._planned_by_others(self.fan_out, window, summary)
         empty: list[Shard] = []
-        calendars = TickCalendars(self.calendars)
-        self._hand_over(self._executions(window, calendars, summary, empty), summary)
+        due = self._due_shards(window, summary, empty)
+        if self.fan_out:
+            shares = divide(list(due), self.fan_out.share_entries)
+            if len(shares) > 1:
+                mark = self.fan_out.shares.record(window, shares)
+                self._drop(empty)
+                return self._planned_by_others(self.fan_out, mark, summary) if mark.is_divided else mark
+            due = iter(shares[0])
+        self.plan_shards(due, window, summary)
         mark = self.index.finish_planning(window.planning_until)
+        self._drop(empty)
+        return mark
+
+    def _planned_by_others(self, fan_out: FanOut, window: Mark, summary: Summary) -> Mark:
+        """Send the shares that are left of a divided window to the planners."""
+        end = window.planning_until
+        left = fan_out.shares.left(end)
+        summary.shares += len(left)
+        fan_out.queue.send(end, left)
+        if not left:
+            fan_out.shares.finish_if_last(end)
+        until = self.clock.now() + (_PATIENCE_S if left and end < planning_end(summary.now) else 0)
+        while (mark := self.index.ensure_mark(summary.now)).is_divided and self.clock.now() < until:
+            self.clock.sleep(1)
+        return mark
+
+    def plan_shards(self, shards: Iterator[Shard], window: Mark, summary: Summary) -> None:
+        """Hand over all that the entries of these shards have to run in the window."""
+        calendars = TickCalendars(self.calendars)
+        self._hand_over(self._executions(shards, window, calendars, summary), summary)
+
+    def _drop(self, empty: list[Shard]) -> None:
         for shard in empty:
             self.index.drop_empty(shard)
-        return mark
 
     def _finish_registrations(self, mark: Mark, summary: Summary) -> Mark:
         """Hand over what a registration committed and then, cut off, did not hand over itself.
@@ -106,9 +154,9 @@ class Scheduler:
             self.runs.skip(refusal.execution, INVALID, f"refused by SQS: {refusal.reason}", summary.now)
 
     def _executions(
-        self, window: Mark, calendars: TickCalendars, summary: Summary, empty: list[Shard]
+        self, shards: Iterator[Shard], window: Mark, calendars: TickCalendars, summary: Summary
     ) -> Iterator[Execution]:
-        for shard in self._due_shards(window, summary, empty):
+        for shard in shards:
             summary.shards_due += 1
             for entry in self.index.entries(shard):
                 summary.entries_read += 1

@@ -1,0 +1,25 @@
+"""The planner Lambda: takes a share of a window from the planning queue, where a tick had too much for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from common import aws
+from common.config import config
+from common.shares import Shares
+from common.tables import Table
+from scheduler.handler import scheduler, tell
+from scheduler.planner import Planner
+
+
+def handle(event: Mapping[str, Any], context: object) -> None:
+    """One message at a time. What it raises has the message delivered again."""
+    for record in event["Records"]:
+        tell(_planner().plan(record["body"]), "share")
+
+
+@cache
+def _planner() -> Planner:
+    return Planner(scheduler(), Shares(Table(aws.dynamodb(), config().due_table)))
