@@ -73,7 +73,7 @@ def index_is_right(w: World, pending: int = 0) -> None:
     """Each active job has its one due entry where the job says, shards are counted right, nothing else is there."""
     due = _items(w, "due")
     entries = {(i["pk"], i["sk"]): i["entry"] for i in due if i["pk"].startswith("GROUP#")}
-    jobs = [i for i in _items(w, "jobs") if i["state"] == ACTIVE]
+    jobs = [i for i in _items(w, "jobs") if i.get("state") == ACTIVE]
     expected = {
         (f"GROUP#{i['group']}#{i['shard']}", f"{i['tenant']}#{i['job_id']}"): int(i["schedule_revision"])
         for i in jobs

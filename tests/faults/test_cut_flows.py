@@ -1,0 +1,194 @@
+"""Flows over several messages, cut by a crash behind every n-th call: overlap, backfill, by hand, failures in a row.
+
+The queue delivers again what the dead process had; a person or client that was answered by nothing asks again. In the
+end every run is explained, nothing is called twice but across that crash, and no lock, backfill or pause is stuck.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from common.errors import Conflict
+from common.runs import Outcome
+from tests.faults.stage import Stage, deliver_one, staged
+from tests.faults.truth import FINAL
+from tests.faults.wire import Fault
+from tests.worlds import World, at, job
+
+BEGIN, LATER, END = "2026-11-21T03:12:00Z", "2026-11-21T03:40:00Z", "2026-11-21T05:00:00Z"
+KEY = ("alice", "job")
+OK = Outcome(ok=True)
+PERMANENT = Outcome(ok=False, permanent=True, error_type="Boom")
+FIRST = "alice:job:20261121T031300Z:1"
+BACKFILLED = (at("2026-11-20T00:00:00Z"), at("2026-11-20T05:00:00Z"))
+
+
+def until_empty(w: World, until: str = LATER) -> None:
+    """Deliver what comes until then, one message after the other, in the order of time."""
+    while (moment := w.sqs.next_at()) is not None and moment <= at(until):
+        w.clock.move_to(max(w.clock.now(), moment))
+        deliver_one(w)
+
+
+def overlapping(overlap: str, **fields: Any) -> Callable[[Stage], None]:
+    """Three fire times a minute apart; the first run takes until the third is due."""
+
+    def before(stage: Stage) -> None:
+        w = stage.w
+        timing = {"cron": "13-15 3 * * *", "end_at": "2026-11-21T03:16:00Z"}
+        w.registry.create(*KEY, job(**timing, overlap=overlap, timeout_s=200, **fields))
+
+        def slow(event: Mapping[str, Any]) -> Outcome:
+            if event["minute8"]["fire_at"] == "2026-11-21T03:13:00Z" and w.clock.now() < at(
+                "2026-11-21T03:14:00Z"
+            ):
+                until_empty(w, "2026-11-21T03:15:00Z")
+                w.clock.move_to(at("2026-11-21T03:15:10Z"))
+            return OK
+
+        w.target.answer = slow
+
+    return before
+
+
+def backfill(overlap: str = "allow") -> Callable[[Stage], None]:
+    def before(stage: Stage) -> None:
+        stage.w.registry.create(*KEY, job(cron="0 * * * *", end_at="2026-11-20T23:00:00Z", overlap=overlap))
+
+    return before
+
+
+def ask_for_backfill(w: World) -> None:
+    w.by_hand.backfill(*KEY, *BACKFILLED, concurrency=2, backfill_id="x")
+
+
+def backfill_under_way(stage: Stage) -> None:
+    backfill()(stage)
+    ask_for_backfill(stage.w)
+
+
+def daily(stage: Stage) -> None:
+    stage.w.registry.create(*KEY, job(cron="0 12 * * *"))
+
+
+def run_now(w: World) -> None:
+    w.by_hand.run_now(*KEY, "abc")
+
+
+def failed(stage: Stage) -> None:
+    stage.w.registry.create(*KEY, job(at="2026-11-21T03:13:00Z"))
+    stage.w.target.answer = lambda event: PERMANENT
+    until_empty(stage.w)
+    stage.w.target.answer = lambda event: OK
+
+
+def retry(w: World) -> None:
+    w.by_hand.retry("alice", FIRST)
+
+
+def waits_for_retry(stage: Stage) -> None:
+    stage.w.registry.create(*KEY, job(at="2026-11-21T03:13:00Z", overlap="skip", retry={"base_s": 600}))
+    stage.w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
+    until_empty(stage.w, "2026-11-21T03:14:00Z")
+
+
+def cancel(w: World) -> None:
+    w.by_hand.cancel("alice", FIRST, "")
+
+
+def second_failure_pauses(stage: Stage) -> None:
+    """3:13 has failed; 3:14 will, and pauses the job; 3:15 falls into the pause."""
+    w = stage.w
+    timing = {"cron": "13-15 3 * * *", "end_at": "2026-11-21T03:16:00Z"}
+    w.registry.create(*KEY, job(**timing, pause_after_failures=2))
+    w.target.answer = lambda event: PERMANENT
+    until_empty(w, "2026-11-21T03:13:30Z")
+    w.clock.move_to(at("2026-11-21T03:14:00Z"))
+    w.told.clear()
+
+
+def recovers(stage: Stage) -> None:
+    second_failure_pauses(stage)
+    stage.w.target.answer = lambda event: OK
+
+
+def is_paused_and_told(w: World) -> None:
+    assert w.registry.get(*KEY).state == "paused"
+    kinds = [kind for kind, _ in w.told]
+    assert {"Run Failed", "Job Paused"} <= set(kinds), kinds
+
+
+def has_recovered(w: World) -> None:
+    assert "failures_in_row" not in (w.table("jobs").get({"pk": "alice", "sk": "JOB#job"}) or {})
+    assert w.registry.get(*KEY).state == "active"
+
+
+def is_whole(w: World) -> None:
+    assert w.by_hand.backfill_progress(*KEY, "x").sent == 5
+
+
+def nothing(w: World) -> None: ...
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A flow to be cut: what was before, what is done, how each of its runs may end, and what else is to hold."""
+
+    before: Callable[[Stage], None]
+    step: Callable[[World], None]
+    may_end: tuple[tuple[str, ...], ...]
+    holds: Callable[[World], None] = nothing
+    by_hand: bool = False
+
+
+SUCCEEDED, SKIPPED, FAILED, PAUSED = "succeeded", "skipped(overlap)", "failed", "skipped(paused)"
+DONE = (SUCCEEDED,)
+# A message that was cut off comes back minutes later: other fire times are before it.
+EITHER, FAILED_OR_PAUSED = (SUCCEEDED, SKIPPED), (FAILED, PAUSED)
+CUTS = {
+    "skip": Cut(overlapping("skip"), until_empty, (DONE, EITHER, EITHER)),
+    "queue_one": Cut(overlapping("queue_one"), until_empty, (DONE, DONE, EITHER)),
+    "backfill asked for": Cut(backfill(), ask_for_backfill, (DONE,) * 5, is_whole, by_hand=True),
+    "backfill": Cut(backfill_under_way, until_empty, (DONE,) * 5, is_whole),
+    "run now": Cut(daily, run_now, (DONE,), by_hand=True),
+    "retry by hand": Cut(failed, retry, (DONE,), by_hand=True),
+    "cancel": Cut(waits_for_retry, cancel, ((FAILED,),), by_hand=True),
+    "pause after failures": Cut(
+        second_failure_pauses,
+        deliver_one,
+        ((FAILED,), FAILED_OR_PAUSED, FAILED_OR_PAUSED),
+        is_paused_and_told,
+    ),
+    "recovery": Cut(recovers, until_empty, ((FAILED,), DONE, DONE), has_recovered),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_flow_is_cut_behind_each_of_its_calls(name: str) -> None:
+    cut = CUTS[name]
+
+    def carries_on(w: World, died: BaseException | None) -> None:
+        if cut.by_hand and died:
+            w.clock.sleep(2)
+            with suppress(Conflict):
+                cut.step(w)
+        w.run_until(END)
+        assert len(w.sqs) == 0
+        assert {run["status"] for run in w.run_items(*KEY)} <= FINAL
+        statuses = w.statuses(*KEY)
+        assert len(statuses) == len(cut.may_end)
+        assert all(status in may for status, may in zip(statuses, cut.may_end, strict=True)), statuses
+        called = Counter((c["execution_id"], c["attempt"]) for _, c in w.target.calls)
+        assert sum(called.values()) - len(called) <= (stage.wire.hit == "target"), called
+        cut.holds(w)
+
+    with staged(BEGIN) as stage:
+        cut.before(stage)
+        stage.save()
+        assert stage.each_call(cut.step, Fault.KILLED_AFTER, carries_on) >= 2
