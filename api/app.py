@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from api import by_hand, jobs, runs, schedules, tenant
+from api import by_hand, calendars, jobs, runs, schedules, tenant
 from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
@@ -31,6 +31,7 @@ ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
     *runs.ROUTES,
     *by_hand.ROUTES,
+    *calendars.ROUTES,
     *schedules.ROUTES,
     *tenant.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),

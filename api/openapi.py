@@ -15,6 +15,7 @@ _REF = "#/components/schemas/{model}"
 _PATH_PARAMETERS = {
     "job_id": "The job's id.",
     "execution_id": "The run's execution id, `tenant:job:fire time:revision`.",
+    "name": "The calendar's name.",
     "backfill_id": "The backfill's id.",
 }
 _DESCRIPTION = """A multi-tenant cron: jobs, and the runs that they have made.

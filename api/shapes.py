@@ -215,6 +215,38 @@ class Backfill(_Answer):
     created_at: Instant | None = None
 
 
+class NewCalendar(BaseModel):
+    """A calendar: exactly one of `dates`, `icalendar` and `country`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    dates: list[str] | None = Field(default=None, examples=[["2026-12-24"]])
+    source: dict[str, Any] | None = Field(
+        default=None, description="A small note of where the dates are from."
+    )
+    icalendar: str | None = Field(default=None, description="iCalendar text: its all-day events.")
+    country: str | None = Field(default=None, description="A country's public holidays.")
+    subdivision: str | None = None
+    years: list[int] | None = None
+
+
+class CalendarView(_Answer):
+    """Dates on which the jobs that name the calendar do not fire."""
+
+    name: str
+    dates: list[str]
+    source: dict[str, Any]
+    created_at: Instant
+    updated_at: Instant
+
+
+class CalendarPage(_Answer):
+    """Some calendars, in the order of their names."""
+
+    calendars: list[CalendarView]
+    next_cursor: str | None
+
+
 class KeyInUse(_Answer):
     """The key that asks."""
 
@@ -255,9 +287,22 @@ class Problem(_Answer):
 
 # By the names that routes use.
 TAKEN: dict[str, type[BaseModel]] = {
-    shape.__name__: shape for shape in (NewJob, JobPatch, Pause, PreviewRequest, RunNow, NewBackfill)
+    shape.__name__: shape
+    for shape in (NewJob, JobPatch, Pause, PreviewRequest, RunNow, NewBackfill, NewCalendar)
 }
 GIVEN: dict[str, type[BaseModel]] = {
     shape.__name__: shape
-    for shape in (Job, JobPage, Fires, Run, RunPage, Backfill, SchedulePreview, Tenant, Problem)
+    for shape in (
+        Job,
+        JobPage,
+        Fires,
+        Run,
+        RunPage,
+        Backfill,
+        CalendarView,
+        CalendarPage,
+        SchedulePreview,
+        Tenant,
+        Problem,
+    )
 }

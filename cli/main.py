@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import jobs, platform, runs
+from cli import calendars, jobs, platform, runs
 from cli.failures import failures
 from cli.preview import preview
 from cli.session import Session
@@ -72,6 +72,7 @@ app = typer.Typer(
 )
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(runs.app, name="runs")
+app.add_typer(calendars.app, name="calendars")
 app.add_typer(platform.tenants_app, name="tenants")
 app.add_typer(platform.keys_app, name="keys")
 app.command()(failures)

@@ -23,7 +23,7 @@ from typing import Any
 
 from common import keys
 from common.calendar_sources import resolved
-from common.errors import InvalidInput, Minute8Error, NotFound
+from common.errors import Conflict, InvalidInput, Minute8Error, NotFound
 from common.job import DELETED
 from common.schedule import check_calendar_name
 from common.tables import Condition, Item, Table
@@ -32,7 +32,7 @@ from common.tables import Condition, Item, Table
 _NAMED_JOBS = 3
 
 
-class CalendarInUse(Minute8Error):
+class CalendarInUse(Conflict):
     """A calendar cannot be deleted while jobs name it."""
 
     def __init__(self, name: str, job_ids: list[str]) -> None:

@@ -160,6 +160,29 @@ class Client:
 
     # The tenant
 
+    # Calendars
+
+    def put_calendar(self, name: str, calendar: Json) -> dict[str, Any]:
+        """Create a calendar or replace the whole of it."""
+        answer = self._call("PUT", f"/v1/calendars/{quote(name, safe='')}", calendar)
+        return cast("dict[str, Any]", answer)
+
+    def get_calendar(self, name: str) -> dict[str, Any]:
+        return cast("dict[str, Any]", self._call("GET", f"/v1/calendars/{quote(name, safe='')}"))
+
+    def delete_calendar(self, name: str) -> None:
+        self._call("DELETE", f"/v1/calendars/{quote(name, safe='')}")
+
+    def calendars(self) -> Iterator[dict[str, Any]]:
+        """All calendars, read page by page."""
+        cursor: str | None = None
+        while True:
+            page = self._call("GET", "/v1/calendars", query={"cursor": cursor})
+            yield from page["calendars"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
     def tenant(self) -> Tenant:
         return cast(Tenant, self._call("GET", "/v1/tenant"))
 

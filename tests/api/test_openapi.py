@@ -54,6 +54,7 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route) -
     office.world.target.answer = lambda event: Outcome(
         ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom", error="it went wrong"
     )
+    office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
     past = {"start_at": "2026-11-21T03:00:00Z", "end_at": "2026-11-21T03:01:00Z", "backfill_id": "one"}
     office.alice("POST", "/v1/jobs/report/backfills", past)
     office.world.run_until("2026-11-21T03:13:00Z")

@@ -16,11 +16,17 @@ BODIES: dict[str, Any] = {
     "JobPatch": {"tags": ["patched"]},
     "PreviewRequest": {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "count": 3},
     "Pause": {"note": "maintenance"},
+    "NewCalendar": {"dates": ["2026-12-24"]},
     "RunNow": {"nonce": "walk"},
     "NewBackfill": {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z"},
 }
 # What alice has, in the fixture `settled`.
-NAMES = {"job_id": "report", "execution_id": "alice:report:20261121T031300Z:1", "backfill_id": "one"}
+NAMES = {
+    "job_id": "report",
+    "execution_id": "alice:report:20261121T031300Z:1",
+    "backfill_id": "one",
+    "name": "holidays",
+}
 # Where another run is needed: one that has failed, one that waits.
 RUNS = {
     "/v1/runs/{execution_id}/retry": "alice:fails:20261121T031230Z:1",

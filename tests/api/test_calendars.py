@@ -1,0 +1,48 @@
+"""Calendars over HTTP, and what they do to the jobs that name them."""
+
+from __future__ import annotations
+
+from tests.api.calls import Office
+from tests.worlds import job
+
+
+def test_a_calendar_is_stored_listed_and_respected(office: Office) -> None:
+    created = office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-11-21", "2026-12-25"]})
+    assert (created.status, created.json["dates"]) == (201, ["2026-11-21", "2026-12-25"])
+    assert office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-11-21"]}).status in (200, 201)
+    assert [c["name"] for c in office.alice("GET", "/v1/calendars").json["calendars"]] == ["holidays"]
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", exclude={"calendars": ["holidays"]}))
+    office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert office.alice("GET", "/v1/jobs/report/runs").json["runs"] == []
+
+
+def test_a_calendar_in_use_is_not_deleted(office: Office) -> None:
+    office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", exclude={"calendars": ["holidays"]}))
+    refused = office.alice("DELETE", "/v1/calendars/holidays")
+    assert (refused.status, refused.problem, "report" in refused.json["detail"]) == (409, "conflict", True)
+    office.alice("DELETE", "/v1/jobs/report")
+    assert office.alice("DELETE", "/v1/calendars/holidays").status == 204
+    assert office.alice("GET", "/v1/calendars/holidays").status == 404
+
+
+def test_a_job_that_names_no_calendar_of_the_tenants_is_refused(office: Office) -> None:
+    office.bob("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
+    refused = office.alice(
+        "PUT", "/v1/jobs/report", job(cron="* * * * *", exclude={"calendars": ["holidays"]})
+    )
+    assert (refused.status, refused.json["errors"][0]["field"]) == (400, "schedule.exclude.calendars")
+
+
+def test_a_bad_calendar_is_refused_by_name(office: Office) -> None:
+    for body, field in (
+        ({}, "calendar"),
+        ({"dates": ["2026-13-01"]}, "dates.0"),
+        ({"dates": "2026-12-25"}, "dates"),
+        ({"dates": [], "country": "DE"}, "calendar"),
+        ({"colour": "red", "dates": []}, "calendar"),
+    ):
+        refused = office.alice("PUT", "/v1/calendars/holidays", body)
+        assert (refused.status, refused.json["errors"][0]["field"]) == (400, field), body
+    assert office.alice("PUT", "/v1/calendars/a%23b", {"dates": []}).status in (400, 404)
+    assert office.alice("GET", "/v1/calendars").json["calendars"] == []
