@@ -1,0 +1,140 @@
+"""What each step asks of AWS, counted on the wire: at millions of runs every request is money.
+
+Not counted here: the queue's own receive and delete (one each for ten messages), and what a process keeps between
+runs (a tenant's rules: one read for each tenant in 15 s).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from common.runs import Outcome
+from executor.pipeline import Message
+from tests.worlds import World, at, job
+
+DUE = "2026-11-21T03:15:00Z"
+OK, FAILS = Outcome(ok=True), Outcome(ok=False, permanent=True, error_type="Boom")
+READ_JOB, CALL = {"GetItem": 1}, {"target": 1}
+
+
+class Counts:
+    """The requests of one world since the last look."""
+
+    def __init__(self, w: World) -> None:
+        self._w = w
+        self._seen: Counter[str] = Counter()
+        self._was = self._beside()
+        w.dynamodb.meta.events.register("before-call.dynamodb", self._count)
+
+    def _count(self, model: Any, **_: object) -> None:
+        self._seen[model.name] += 1
+
+    def _beside(self) -> Counter[str]:
+        w = self._w
+        return Counter(
+            {"target": len(w.target.calls), "PutEvents": len(w.told), "sent messages": len(w.sqs.bodies)}
+        )
+
+    @contextmanager
+    def of(self, expected: dict[str, int]) -> Iterator[None]:
+        """What is done inside makes these requests and no others."""
+        self._seen.clear()
+        before = self._beside()
+        yield
+        found = self._seen + (self._beside() - before)
+        assert found == Counter(expected)
+
+
+@pytest.fixture
+def counts(w: World) -> Counts:
+    return Counts(w)
+
+
+def due(w: World, outcome: Outcome = OK, **fields: Any) -> None:
+    """A job whose one execution is visible now."""
+    w.registry.create("alice", "once", job(at=DUE, **fields))
+    w.target.answer = lambda event: outcome
+    w.clock.move_to(at(DUE))
+
+
+def test_a_run_that_succeeds_costs_one_read_and_two_writes(w: World, counts: Counts) -> None:
+    due(w)
+    with counts.of({**READ_JOB, "UpdateItem": 2, **CALL}):
+        w.deliver()
+    assert w.statuses("alice", "once") == ["succeeded"]
+
+
+def test_a_run_that_fails_for_good_is_also_told_and_counted(w: World, counts: Counts) -> None:
+    due(w, FAILS)
+    with counts.of({**READ_JOB, "UpdateItem": 3, "PutEvents": 1, **CALL}):
+        w.deliver()
+
+
+def test_an_attempt_that_is_tried_again_sends_one_message(w: World, counts: Counts) -> None:
+    due(w, Outcome(ok=False, error_type="Boom"))
+    with counts.of({**READ_JOB, "UpdateItem": 2, "sent messages": 1, **CALL}):
+        w.deliver()
+
+
+def test_an_event_run_costs_one_write_in_all(w: World, counts: Counts) -> None:
+    due(w, invocation="Event")
+    with counts.of({**READ_JOB, "UpdateItem": 1, **CALL}):
+        w.deliver()
+    assert w.statuses("alice", "once") == ["dispatched"]
+
+
+def test_a_skipped_run_costs_one_write(w: World, counts: Counts) -> None:
+    due(w)
+    w.registry.pause("alice", "once")
+    with counts.of({**READ_JOB, "PutItem": 1, "PutEvents": 1}):
+        w.deliver()
+
+
+@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
+def test_a_duplicate_costs_one_write_that_is_refused(w: World, counts: Counts, invocation: str) -> None:
+    due(w, invocation=invocation)
+    w.deliver()
+    with counts.of({**READ_JOB, "UpdateItem": 1}):
+        w.executor.execute(Message("copy", w.sqs.bodies[0]))
+
+
+def test_a_run_without_overlap_takes_its_lock_and_lets_it_go(w: World, counts: Counts) -> None:
+    due(w, overlap="skip")
+    with counts.of({**READ_JOB, "UpdateItem": 4, **CALL}):
+        w.deliver()
+
+
+def test_a_wait_of_hours_costs_a_message_each_quarter_of_an_hour_and_nothing_else(
+    w: World, counts: Counts
+) -> None:
+    w.registry.create("alice", "once", job(at=DUE, retry={"base_s": 7_200, "cap_s": 7_200}))
+    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
+    w.run_until(DUE)
+    with counts.of({"sent messages": 4}):
+        w.run_until("2026-11-21T04:15:30Z")
+
+
+def test_a_registration(w: World, counts: Counts) -> None:
+    far = {"GetItem": 2, "TransactWriteItems": 1, "Query": 1}
+    w.registry.create("alice", "first", job(cron="0 12 * * *"))  # which makes the mark
+    with counts.of(far):
+        w.registry.create("alice", "far", job(cron="0 13 * * *"))
+    near = far | {"GetItem": 3, "DeleteItem": 1, "sent messages": 1}
+    with counts.of(near):
+        w.registry.create("alice", "near", job(at=DUE))
+
+
+def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(w: World, counts: Counts) -> None:
+    for n in range(20):
+        w.registry.create("alice", f"noon-{n}", job(cron="0 12 * * *"))
+    w.registry.create("alice", "due", job(cron="25 3 * * *"))
+    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+    spread = 8
+    # The mark; pending entries, directory and one-off groups by partition; one group; the mark twice.
+    with counts.of({"GetItem": 1, "Query": 3 * spread + 1, "UpdateItem": 2, "sent messages": 1}):
+        w.scheduler.tick()
