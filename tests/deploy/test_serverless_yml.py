@@ -16,7 +16,11 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
 ENVIRONMENT = {
-    "Scheduler": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"},
+    "Scheduler": {
+        *("JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
+        *("PLANNING_QUEUE_URL", "PLANNER_SHARE_ENTRIES"),
+    },
+    "Planner": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"},
     "Executor": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
@@ -39,6 +43,18 @@ PERMISSIONS: dict[str, dict[str, set[str]]] = {
         "RunsTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
+        "PlanningQueue": {"sqs:SendMessage"},
+    },
+    "Planner": {
+        "DueTable": {"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "JobsTable": {"dynamodb:GetItem"},
+        "RunsTable": {"dynamodb:PutItem"},
+        "EventsBus": {"events:PutEvents"},
+        "ExecutionsQueue": {"sqs:SendMessage"},
+        "PlanningQueue": {
+            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+            "sqs:ReceiveMessage",
+        },
     },
     "Executor": {
         "JobsTable": _RECORD,
@@ -113,8 +129,10 @@ def test_a_message_stays_hidden_for_longer_than_the_executor_can_run(template: d
 
 
 def test_the_queue_feeds_the_executor_without_a_batching_window(deployed: Embedded) -> None:
-    [mapping] = client(deployed, "lambda").list_event_source_mappings()["EventSourceMappings"]
-    assert mapping["FunctionArn"].endswith("function:minute8-test-executor")
+    mappings = client(deployed, "lambda").list_event_source_mappings()["EventSourceMappings"]
+    [mapping] = [
+        found for found in mappings if found["FunctionArn"].endswith("function:minute8-test-executor")
+    ]
     assert (mapping["BatchSize"], mapping["MaximumBatchingWindowInSeconds"]) == (10, 0)
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
