@@ -1,0 +1,120 @@
+"""How late runs start on the embedded AWS, next to a bare queue and Lambda on the same engine at the same time."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+
+from benchmarks.bare_path import Engine, engine
+from benchmarks.measure import percentile
+from benchmarks.result import Goal, Result, Table
+from common.execution import Execution
+from common.instants import rfc3339
+from scripts.demo.witness import expected
+from scripts.demo.workload import Registration
+
+_STEADY_S = 120
+_BURST = 500
+_PATIENCE_S = 120
+
+
+def run(scale: float) -> Result:
+    """Two minutes of ten executions a second, then 500 at one second."""
+    with engine() as found:
+        _warm(found)
+        steady_s = max(5, int(_STEADY_S * scale))
+        steady, steady_bare = _steady(found, steady_s)
+        burst, burst_bare = _burst(found, max(20, int(_BURST * scale)))
+    rows = [
+        _row(f"10 a second for {steady_s} s, Minute8", steady),
+        _row("the same, bare queue and Lambda", steady_bare),
+        _row(f"{len(burst)} at one second, Minute8", burst),
+        _row("the same, bare queue and Lambda", burst_bare),
+    ]
+    p50 = statistics.median(steady) - statistics.median(steady_bare)
+    p99 = percentile(steady, 0.99) - percentile(steady_bare, 0.99)
+    return Result(
+        "lateness",
+        scale,
+        tables=[Table("Lateness, s", ["load", "runs", "p50", "p99", "most", "least"], rows)],
+        goals=[
+            Goal("lateness: steady p50 over the bare path, s", 0.1, p50, at_least=False),
+            Goal("lateness: steady p99 over the bare path, s", 0.5, p99, at_least=False),
+            Goal("lateness: the least, s (never early)", 0, min(*steady, *burst), at_least=True),
+        ],
+        figures={"steady": steady, "steady_bare": steady_bare, "burst": burst, "burst_bare": burst_bare},
+    )
+
+
+def _warm(found: Engine) -> None:
+    """Cold starts on two busy cores take seconds, and are not what is asked here."""
+    found.send_bare([int(time.time()) + 1] * 50)
+    _register(found, "warm", [int(time.time()) + 4] * 50)
+    time.sleep(15)
+
+
+def _steady(found: Engine, seconds: int) -> tuple[list[float], list[float]]:
+    began = time.time()
+    first = int(began) + 5 + seconds // 30
+    times = [first + second for second in range(seconds) for _ in range(10)]
+    found.send_bare(times)
+    executions = _every_second(found, first, seconds)
+    return _lateness(found, executions), _bare(found, began, len(times))
+
+
+def _burst(found: Engine, count: int) -> tuple[list[float], list[float]]:
+    """One after the other: on two cores each would be the other's burden."""
+    began = time.time()
+    found.send_bare([int(began) + 10] * count)
+    bare = _bare(found, began, count)
+    executions = _register(found, "burst", [int(time.time()) + 15 + count // 40] * count)
+    return _lateness(found, executions), bare
+
+
+def _every_second(found: Engine, first: int, seconds: int) -> list[Execution]:
+    """Ten jobs that fire every second."""
+    bounds = {"start_at": rfc3339(first), "end_at": rfc3339(first + seconds)}
+    definitions = {"schedule": {"cron": "* * * * * *", **bounds}, "target": found.target}
+    jobs = found.stage.register(
+        [Registration(f"tenant-{number}", "steady", definitions) for number in range(10)], lambda: None
+    )
+    return [execution for job in jobs for execution in expected(job, 0, first + seconds)]
+
+
+def _register(found: Engine, name: str, times: list[int]) -> list[Execution]:
+    jobs = found.stage.register(
+        [
+            Registration(
+                f"tenant-{number % 20}",
+                f"{name}-{number}",
+                {"schedule": {"at": rfc3339(at)}, "target": found.target},
+            )
+            for number, at in enumerate(times)
+        ],
+        lambda: None,
+    )
+    return [execution for job in jobs for execution in expected(job, 0, max(times) + 1)]
+
+
+def _lateness(found: Engine, executions: Sequence[Execution]) -> list[float]:
+    """Of all these executions' runs, as soon as all are there."""
+    due_at = max(execution.due_at for execution in executions)
+    time.sleep(max(0.0, due_at - time.time()))
+    until = time.time() + _PATIENCE_S
+    while len(runs := found.stage.runs(executions)) < len(executions) and time.time() < until:
+        time.sleep(1)
+    assert len(runs) == len(executions), f"{len(runs)} of {len(executions)} ran"
+    return [float(run["started_at"]) - float(run["due_at"]) for run in runs.values()]
+
+
+def _bare(found: Engine, since: float, count: int) -> list[float]:
+    until = time.time() + _PATIENCE_S
+    while len(late := found.bare_lateness(since)) < count and time.time() < until:
+        time.sleep(1)
+    return late
+
+
+def _row(name: str, late: Sequence[float]) -> list[str]:
+    figures = [statistics.median(late), percentile(late, 0.99), max(late), min(late)]
+    return [name, f"{len(late):,}", *(f"{figure:.2f}" for figure in figures)]
