@@ -55,8 +55,9 @@ types: $(VENV_READY) ## Check types, strictly
 
 check: lint types test ## All that CI does
 
-bench: up ## Measure
-	@$(RUN) -m benchmarks
+bench: install ## Measure everything; docs/performance.md is written from it
+	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-bench.txt
+	@$(RUN) -m benchmarks all --keep
 
 package: install ## Build what goes to AWS, without an account, and print its sizes
 	@$(RUN) -m scripts.package_for_aws --stage $(STAGE)

@@ -32,6 +32,7 @@ class Engine:
     def __init__(self, embedded: Any) -> None:
         self.stage = Stage(embedded.env(), "local")
         self.target = {"kind": "lambda", "arn": self.stage.deploy_target(), "invocation": "Event"}
+        self.stage.allow((f"tenant-{number}" for number in range(50)), self.target["arn"])
         self._lambda, self._sqs = client(embedded, "lambda"), client(embedded, "sqs")
         self._logs = client(embedded, "logs")
         self._queue = self._sqs.create_queue(QueueName=_NAME, Attributes={"VisibilityTimeout": "60"})[

@@ -4,13 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+# A DynamoDB transaction is checked part by part by the server itself, each part on its own table.
 _AS_ON_AWS = {
     "sqs:SendMessageBatch": "sqs:SendMessage",
     "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
-    "dynamodb:TransactWriteItems": "dynamodb:PutItem",
-    "dynamodb:TransactGetItems": "dynamodb:GetItem",
 }
 
 

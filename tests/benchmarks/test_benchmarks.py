@@ -1,0 +1,41 @@
+"""Each benchmark runs at a tiny scale and reports what it should; no time is tested here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import document
+from benchmarks.__main__ import BENCHMARKS, main, shown
+from benchmarks.result import Result
+
+ROOT = Path(__file__).resolve().parents[2]
+# What needs neither an embedded AWS nor a package of requirements-bench.txt.
+QUICK = ["enqueue", "dispatch", "requests", "planning"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_benchmark_reports_tables_goals_and_figures(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--json", "--scale", "0.002"]) == 0
+    result = Result.from_json(json.loads(capsys.readouterr().out))
+    assert result.name == name
+    assert result.goals
+    assert result.figures
+    for table in result.tables:
+        assert table.rows
+        assert all(len(row) == len(table.head) for row in table.rows)
+    assert name in shown(result)
+
+
+def test_the_list_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in BENCHMARKS)
+    for name in BENCHMARKS:
+        assert (ROOT / "benchmarks" / f"{name}.py").exists()
+
+
+def test_the_document_is_what_the_kept_results_make_it() -> None:
+    assert document.text() == document.DOCUMENT.read_text()

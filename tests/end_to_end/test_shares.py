@@ -1,0 +1,78 @@
+"""A window divided among planners on the embedded AWS, by the functions and roles of serverless.yml."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from scripts.demo.stage import Stage
+from scripts.demo.workload import Registration
+from scripts.embedded import Embedded
+from scripts.embedded.deployment import client
+
+pytestmark = pytest.mark.embedded
+SCHEDULER = "minute8-test-scheduler"
+
+
+@contextmanager
+def share_entries(embedded: Embedded, entries: int) -> Iterator[None]:
+    """The parameter plannerShareEntries, for a while."""
+    functions = client(embedded, "lambda")
+    before = functions.get_function_configuration(FunctionName=SCHEDULER)["Environment"]["Variables"]
+    changed = before | {"PLANNER_SHARE_ENTRIES": str(entries)}
+    functions.update_function_configuration(FunctionName=SCHEDULER, Environment={"Variables": changed})
+    try:
+        yield
+    finally:
+        functions.update_function_configuration(FunctionName=SCHEDULER, Environment={"Variables": before})
+
+
+def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
+    stage = Stage(embedded.env(), "test")
+    target = {"kind": "lambda", "arn": stage.deploy_target(), "invocation": "Event"}
+    stage.allow(["alice"], target["arn"])
+    zones = ("UTC", "Asia/Tokyo", "Europe/Berlin", "America/New_York")
+    jobs = stage.register(
+        [
+            Registration(
+                "alice",
+                f"shared-{n}",
+                {"schedule": {"cron": "* * * * *", "timezone": zone}, "target": target},
+            )
+            for n, zone in enumerate(zones)
+        ],
+        lambda: None,
+    )
+    try:
+        with share_entries(embedded, 10):
+            reopened(embedded, stage)
+            summary = json.loads(stage.tick())
+            assert (summary["planned"], summary["shares"] > 1) == (0, True)
+            give_up_at = time.time() + 30
+            while (mark := stage.mark()) and mark.is_open:
+                assert time.time() < give_up_at, mark
+                time.sleep(0.2)
+        assert mark
+        assert mark.planned_until == mark.divided_until
+        assert json.loads(stage.tick())["planned"] == 0
+    finally:
+        for job in jobs:
+            stage.registry.delete(job.tenant, job.job_id)
+
+
+def reopened(embedded: Embedded, stage: Stage) -> None:
+    """Put the mark back by ten minutes, so that there is a window to plan; what is sent twice runs once."""
+    mark = stage.index.ensure_mark(time.time())
+    client(embedded, "dynamodb").put_item(
+        TableName="minute8-test-due",
+        Item={
+            "pk": {"S": "MARK"},
+            "sk": {"S": "MARK"},
+            "planned_until": {"N": str(mark.planned_until - 600)},
+            "planning_until": {"N": str(mark.planned_until - 600)},
+        },
+    )
