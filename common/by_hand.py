@@ -65,7 +65,7 @@ class ByHand:
         try:
             self.store.jobs.put(asked, Condition("attribute_not_exists(pk)", {}))
         except ConditionFailed as before:
-            return int((before.existing or asked)["fire_at"])
+            return int(before.existing["fire_at"]) if before.existing else now
         return now
 
     def retry(self, tenant: str, execution_id: str) -> Execution:

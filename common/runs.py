@@ -1,11 +1,6 @@
 """The run record: what became of an execution. One item per execution, written by conditional writes only.
 
-    (none) ─► queued ─► running          by hand, or behind a run that is still going
-    (none) ─► running ─► succeeded
-      │          ├─────► failed
-      │          └─────► retrying ─► running (next attempt) …
-      ├────────► dispatched            an `Event` call handed to Lambda: one write in all
-      └────────► skipped(reason)
+Its states and what may change them are in `run_states.py`, what it holds in docs/runs.md.
 
 A `running` or `dispatched` run whose executor died is claimed again by the same message, redelivered: `claimed_by`
 holds the SQS message id, so that a duplicate (another message of the same execution) is told from a redelivery.
@@ -20,18 +15,15 @@ from uuid import uuid4
 from common import keys
 from common.execution import Execution
 from common.planning import Missed
+from common.run_states import DISPATCHED as DISPATCHED
+from common.run_states import ENDED as ENDED
+from common.run_states import FAILED as FAILED
+from common.run_states import QUEUED as QUEUED
+from common.run_states import RETRYING as RETRYING
+from common.run_states import RUNNING as RUNNING
+from common.run_states import SKIPPED as SKIPPED
+from common.run_states import SUCCEEDED as SUCCEEDED
 from common.tables import Condition, ConditionFailed, Item, Table
-
-RUNNING = "running"
-DISPATCHED = "dispatched"
-SUCCEEDED = "succeeded"
-FAILED = "failed"
-RETRYING = "retrying"
-# It waits for its turn, and has a record already: started by hand, or behind a run that is still going.
-QUEUED = "queued"
-SKIPPED = "skipped"
-
-ENDED = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
 
 RETENTION_S = 30 * 86_400
 # Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.

@@ -18,6 +18,7 @@ PURE = (
     "common/groups.py",
     "common/instants.py",
     "common/planning.py",
+    "common/run_states.py",
     "common/schedule.py",
     "common/templating.py",
     "common/window.py",
