@@ -1,12 +1,20 @@
-"""The modelled system past this machine: bursts of up to a million executions, default and provisioned pollers."""
+"""The modelled system past this machine: bursts of up to a million executions, default and provisioned pollers.
+
+`python -m benchmarks.capacity` writes docs/capacity.md and its plot.
+"""
 
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 
 from benchmarks.measure import percentile
-from benchmarks.model import Outcome, Setting, burst
+from benchmarks.model import BATCH, Outcome, Setting, burst
+from benchmarks.plot import lines
 from benchmarks.result import Result, Table
+
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
+_ABOUT = Path(__file__).resolve().parent / "about" / "capacity_document.md"
 
 # For this load, set these parameters (of serverless.yml, but for the account's limit).
 RECOMMENDED: dict[int, dict[str, int]] = {
@@ -80,3 +88,35 @@ def _cells(outcome: Outcome) -> list[str]:
     late = outcome.lateness
     figures = (statistics.median(late), percentile(late, 0.99), max(late))
     return [*(f"{figure:,.1f}" for figure in figures), f"{outcome.most_at_once:,}"]
+
+
+def write(result: Result) -> None:
+    """docs/capacity.md and its plot, from a result at scale 1."""
+    (_DOCS / "capacity.svg").write_text(_plot(1_000_000))
+    tables = "\n\n".join(table.markdown() for table in result.tables)
+    notes = "\n".join(f"- {note}" for note in result.notes)
+    (_DOCS / "capacity.md").write_text(f"{_ABOUT.read_text().strip()}\n\n{tables}\n\n{notes}\n")
+
+
+def _plot(executions: int) -> str:
+    series = {}
+    parameters = RECOMMENDED[executions]
+    provisioned = Setting(
+        minimum_pollers=parameters["minimumPollers"],
+        maximum_pollers=parameters["maximumPollers"],
+        account_concurrency=_ACCOUNT[executions],
+    )
+    settings = {
+        "default pollers": Setting(account_concurrency=_ACCOUNT[executions]),
+        "200-1000 pollers": provisioned,
+        "the same, four queues": Setting(**{**_fields(provisioned), "queues": 4}),
+    }
+    for name, setting in settings.items():
+        begins = sorted(burst(executions, setting).lateness)
+        step = max(1, len(begins) // 200)
+        series[name] = [(begins[n], (n + 1) * BATCH) for n in range(0, len(begins), step)]
+    return lines("A million executions due at one second", "seconds after it", "executions started", series)
+
+
+if __name__ == "__main__":
+    write(run(1))
