@@ -101,7 +101,10 @@ def can_fire(cron: Cron, span: Span) -> bool:
     if span.kind == SKIPPED and not cron.names_hour:
         return False
     hours, minutes = cron.hours, cron.minutes
-    return any(hours >> hour & 1 and minutes & mask for hour, mask in span.parts)
+    for hour, mask in span.parts:  # noqa: SIM110  any() takes twice as long, and a tick asks for each group
+        if hours >> hour & 1 and minutes & mask:
+            return True
+    return False
 
 
 def _within(cron: Cron, span: Span) -> Iterator[int]:
