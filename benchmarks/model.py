@@ -11,7 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-import simpy
+import simpy  # type: ignore[import-not-found,unused-ignore]  # of requirements-bench.txt
 
 BATCH = 10
 # Default polling: 5 concurrent batches, 300 more each minute, at most 1,250.
