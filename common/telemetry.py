@@ -20,6 +20,7 @@ BAD_ENTRIES = "BadDueEntries"
 MARK_LAG_S = "MarkLagSeconds"
 LATENESS_S = "LatenessSeconds"
 RUNS = "Runs"
+OUTCOMES = "Outcomes"
 MESSAGES_FAILED = "MessagesFailed"
 
 

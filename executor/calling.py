@@ -7,33 +7,35 @@ from typing import Any
 from common.execution import Execution
 from common.instants import rfc3339
 from common.job import Job
-from common.runs import Outcome
+from common.runs import Claim, Outcome
 from common.templating import PayloadTooLarge, render, values_for
 from executor.targets import Kind
 
 
-def call(kind: Kind, job: Job, execution: Execution, timeout_s: float) -> Outcome:
+def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
+    """Call the job's target once, for the attempt that is claimed."""
     try:
-        rendered = event(job, execution)
+        rendered = event(job, claim.execution, claim.token)
     except PayloadTooLarge as error:  # of a job that was stored before this was refused
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
     return kind.call(job.target, rendered, timeout_s)
 
 
-def event(job: Job, execution: Execution) -> dict[str, Any]:
+def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
     """What the target gets: the job's payload with its placeholders replaced, and what it needs to be idempotent and to
     know its nominal time. Raises PayloadTooLarge."""
     timezone = job.schedule_given.get("timezone", "UTC")
-    return {
-        "payload": render(job.payload, values_for(execution, timezone)),
-        "minute8": {
-            "tenant": execution.tenant,
-            "job_id": execution.job_id,
-            "execution_id": execution.execution_id,
-            "fire_at": rfc3339(execution.fire_at),
-            "due_at": rfc3339(execution.due_at),
-            "attempt": execution.attempt,
-            "schedule_revision": execution.schedule_revision,
-            "trigger": execution.trigger,
-        },
+    context = {
+        "tenant": execution.tenant,
+        "job_id": execution.job_id,
+        "execution_id": execution.execution_id,
+        "fire_at": rfc3339(execution.fire_at),
+        "due_at": rfc3339(execution.due_at),
+        "attempt": execution.attempt,
+        "schedule_revision": execution.schedule_revision,
+        "trigger": execution.trigger,
     }
+    if job.target.get("invocation") == "Event":
+        # Lambda hands it to the function's destination with the event: there it proves whose outcome is told.
+        context["outcome_token"] = token
+    return {"payload": render(job.payload, values_for(execution, timezone)), "minute8": context}

@@ -106,7 +106,7 @@ class Executor:
             return self._stand_back(claim, job, lock, now)
         if (record := self.runs.claim(claim, RUNNING if awaited else DISPATCHED)) is not None:
             return self._lost(claim, record, job)
-        outcome = call(kind, job, execution, timeout_s)
+        outcome = call(kind, job, claim, timeout_s)
         lateness_s = max(0.0, now - execution.due_at)
         if outcome.ok and not awaited:
             self._ended(job, execution)

@@ -25,6 +25,7 @@ ENVIRONMENT = {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
     },
+    "Outcomes": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EVENT_BUS"},
     "Api": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "PLAIN_HTTP_TARGETS"),
@@ -70,6 +71,16 @@ PERMISSIONS: dict[str, dict[str, set[str]]] = {
         "function:*": {
             *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
             *("states:StartExecution", "sts:AssumeRole"),
+        },
+    },
+    "Outcomes": {
+        "JobsTable": _RECORD,
+        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
+        "EventsBus": {"events:PutEvents"},
+        "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "OutcomesQueue": {
+            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+            "sqs:ReceiveMessage",
         },
     },
     "Api": {

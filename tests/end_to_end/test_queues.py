@@ -1,0 +1,119 @@
+"""The queues on the embedded AWS: poison ends in the dead letters and holds nobody up; an outcome completes its run."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from common.execution import Execution
+from common.instants import rfc3339
+from scripts.demo.stage import Stage
+from scripts.demo.witness import calls_in, expected, problems
+from scripts.demo.workload import Registration
+from scripts.embedded import Embedded
+from scripts.embedded.deployment import client
+
+pytestmark = pytest.mark.embedded
+
+PATIENCE_S = 60
+GARBAGE = ["not json", "{}", "[" * 5_000, json.dumps({"v": 99}), json.dumps({"v": 1, "tenant": "a#b"})]
+
+
+@pytest.fixture(scope="module")
+def stage(embedded: Embedded) -> Stage:
+    return Stage(embedded.env(), "test")
+
+
+@pytest.fixture
+def sqs(embedded: Embedded) -> Any:
+    return client(embedded, "sqs")
+
+
+def url(sqs: Any, name: str) -> str:
+    return str(sqs.get_queue_url(QueueName=f"minute8-test-{name}")["QueueUrl"])
+
+
+@pytest.fixture
+def impatient(sqs: Any) -> Iterator[str]:
+    """The executions queue, showing what has failed again after two seconds, so that five receives take ten."""
+    queue = url(sqs, "executions")
+    before = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["VisibilityTimeout"])["Attributes"]
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": "2"})
+    yield queue
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes=before)
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    give_up_at = time.time() + PATIENCE_S
+    while not holds():
+        assert time.time() < give_up_at, what
+        time.sleep(0.3)
+
+
+def registered(stage: Stage, job_id: str, schedule: dict[str, Any], invocation: str) -> Any:
+    target = {"kind": "lambda", "arn": stage.deploy_target(), "invocation": invocation}
+    stage.allow(["alice"], target["arn"])
+    definition = {"schedule": schedule, "target": target, "payload": {"duration_s": 0}}
+    (job,) = stage.register([Registration("alice", job_id, definition)], lambda: None)
+    return job
+
+
+def due_of(job: Any, until: int) -> list[Execution]:
+    return list(expected(job, 0, until))
+
+
+def test_poison_ends_in_the_dead_letters_and_holds_nobody_up(stage: Stage, sqs: Any, impatient: str) -> None:
+    started_at = time.time()
+    job = registered(stage, "beside-poison", {"cron": "* * * * * *"}, "RequestResponse")
+    for n, body in enumerate(GARBAGE):
+        sqs.send_message(QueueUrl=impatient, MessageBody=body, MessageGroupId=f"tenant-{n % 2}")
+    dead: list[str] = []
+
+    def all_dead() -> bool:
+        letters = sqs.receive_message(QueueUrl=url(sqs, "executions-dead"), MaxNumberOfMessages=10)
+        dead.extend(letter["Body"] for letter in letters.get("Messages", []))
+        return len(dead) >= len(GARBAGE)
+
+    wait_until(all_dead, "dead letters")
+    assert sorted(dead) == sorted(GARBAGE)
+    due = due_of(job, int(time.time()) - 3)
+    stage.registry.delete("alice", "beside-poison")
+    time.sleep(1)
+    runs = stage.runs(due)
+    assert len(due) > 3
+    assert problems(due, runs, calls_in(stage.target_log(started_at))) == []
+    assert {run["status"] for run in runs.values()} == {"succeeded"}
+
+
+def test_an_outcome_completes_its_run_through_the_queue(stage: Stage, sqs: Any) -> None:
+    """The record as Lambda's destination would send it; the embedded AWS has none."""
+    job = registered(stage, "told-later", {"at": rfc3339(int(time.time()) + 3)}, "Event")
+    (execution,) = due_of(job, int(time.time()) + 10)
+
+    def run() -> dict[str, Any]:
+        return stage.runs([execution]).get(execution.execution_id, {})
+
+    wait_until(lambda: run().get("status") == "dispatched", "dispatched")
+    context = {
+        "tenant": "alice",
+        "execution_id": execution.execution_id,
+        "attempt": 1,
+        "outcome_token": run()["claim_token"],
+    }
+    record = {
+        "version": "1.0",
+        "timestamp": rfc3339(int(time.time())),
+        "requestContext": {"requestId": "r", "condition": "Success", "approximateInvokeCount": 1},
+        "requestPayload": {"payload": None, "minute8": context},
+        "responseContext": {"statusCode": 200},
+        "responsePayload": {"items": 3},
+    }
+    forged = record | {"requestPayload": {"minute8": context | {"outcome_token": "0" * 32}}}
+    for body in ("garbage", json.dumps(forged), json.dumps(record)):
+        sqs.send_message(QueueUrl=url(sqs, "outcomes"), MessageBody=body)
+    wait_until(lambda: run()["status"] == "succeeded", "succeeded")
+    assert run()["attempts"][0]["request_id"] == "r"

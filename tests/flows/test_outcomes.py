@@ -1,0 +1,184 @@
+"""Outcomes of `Event` invocations, told by a function's destination: the records are those of AWS's documentation.
+
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.runs import Outcome
+from executor.outcomes import Outcomes, UnreadableOutcome
+from executor.outcomes_handler import complete_batch
+from tests.worlds import World, at, job
+
+SUCCESS, EXHAUSTED, EXPIRED = (
+    json.loads(line) for line in (Path(__file__).parent / "destinations.jsonl").read_text().splitlines()
+)
+KEY = ("alice", "job")
+
+
+class Destination:
+    """Keeps the events that a function got, and makes of them what Lambda would send."""
+
+    def __init__(self, w: World) -> None:
+        self.w = w
+        self.events: list[dict[str, Any]] = []
+        self.outcomes = Outcomes(w.table("jobs"), w.runs, w.executor.streak, w.clock)
+        w.target.answer = self._take
+
+    def _take(self, event: Mapping[str, Any]) -> Outcome:
+        self.events.append(json.loads(json.dumps(event)))
+        return Outcome(ok=True)
+
+    def record(self, shape: dict[str, Any], nth: int = -1, **changes: Any) -> str:
+        return json.dumps(shape | {"requestPayload": self.events[nth]} | changes)
+
+
+@pytest.fixture
+def told(w: World) -> Destination:
+    return Destination(w)
+
+
+def dispatched(w: World, **fields: Any) -> None:
+    w.registry.create(*KEY, job(**({"at": "2026-11-21T03:15:00Z"} | fields), invocation="Event"))
+    w.run_until("2026-11-21T03:15:00Z")
+    w.clock.move_to(at("2026-11-21T03:20:00Z"))
+
+
+def test_a_success_completes_the_run(w: World, told: Destination) -> None:
+    dispatched(w)
+    assert w.statuses(*KEY) == ["dispatched"]
+    assert told.outcomes.complete(told.record(SUCCESS)) == "succeeded"
+    (run,) = w.run_items(*KEY)
+    assert (run["status"], run["duration_s"], run["attempts"][0]["outcome"]) == (
+        "succeeded",
+        7.568,
+        "succeeded",
+    )
+    assert run["attempts"][0]["request_id"] == "e4b46cbf-b738-xmpl-8880-a18cdf61200e"
+
+
+def test_a_failure_completes_the_run_and_is_told(w: World, told: Destination) -> None:
+    dispatched(w)
+    assert told.outcomes.complete(told.record(EXHAUSTED)) == "failed"
+    (run,) = w.run_items(*KEY)
+    assert (run["status"], run["failed_tenant"]) == ("failed", "alice")
+    assert run["attempts"][0]["error_type"] == "Runtime.ExitError"
+    assert [kind for kind, _ in w.told] == ["Run Failed"]
+
+
+def test_an_event_that_was_never_handled_says_so(w: World, told: Destination) -> None:
+    dispatched(w)
+    told.outcomes.complete(told.record(EXPIRED))
+    assert w.run_items(*KEY)[0]["attempts"][0]["error_type"] == "EventAgeExceeded"
+
+
+@pytest.mark.parametrize(("shape", "status"), [(SUCCESS, "succeeded"), (EXHAUSTED, "failed")])
+def test_told_again_or_told_otherwise_nothing_changes(
+    w: World, told: Destination, shape: dict[str, Any], status: str
+) -> None:
+    dispatched(w)
+    told.outcomes.complete(told.record(shape))
+    before = w.run_items(*KEY)
+    for again in (SUCCESS, EXHAUSTED, EXPIRED):
+        assert told.outcomes.complete(told.record(again)) == "known"
+    assert w.run_items(*KEY) == before
+    assert w.statuses(*KEY) == [status]
+
+
+def without_token(context: dict[str, Any]) -> None:
+    del context["outcome_token"]
+
+
+FORGERIES: list[Callable[[dict[str, Any]], object]] = [
+    without_token,
+    lambda context: context.update(outcome_token=""),
+    lambda context: context.update(outcome_token="0" * 32),
+    lambda context: context.update(outcome_token=None),
+    lambda context: context.update(outcome_token=["x"]),
+    lambda context: context.update(tenant="bob"),
+    lambda context: context.update(tenant="bob", execution_id="bob:job:20261121T031500Z:1"),
+    lambda context: context.update(execution_id="alice:other:20261121T031500Z:1"),
+    lambda context: context.update(execution_id="\ud800"),
+    lambda context: context.update(attempt=2),
+    lambda context: context.update(attempt="1"),
+]
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_without_its_token_no_run_is_completed(
+    w: World, told: Destination, forge: Callable[[dict[str, Any]], object]
+) -> None:
+    dispatched(w)
+    w.registry.create("bob", "job", job(at="2026-11-21T03:21:00Z", invocation="Event"))
+    forge(told.events[0]["minute8"])
+    assert told.outcomes.complete(told.record(SUCCESS)) == "refused"
+    assert w.statuses(*KEY) == ["dispatched"]
+
+
+@pytest.mark.parametrize("payload", [None, "text", [], {}, {"minute8": None}, {"minute8": "x"}])
+def test_invocations_that_are_none_of_minute8s_are_ignored(
+    w: World, told: Destination, payload: object
+) -> None:
+    assert told.outcomes.complete(json.dumps(SUCCESS | {"requestPayload": payload})) == "ignored"
+
+
+@pytest.mark.parametrize(
+    "body", ["", "{", "[]", "null", '{"version":"2.0"}', '{"version":"1.0"}', "[" * 99_999]
+)
+def test_what_is_no_record_goes_to_the_dead_letters_alone(w: World, told: Destination, body: str) -> None:
+    dispatched(w)
+    with pytest.raises(UnreadableOutcome):
+        told.outcomes.complete(body)
+    messages = [{"messageId": "bad", "body": body}, {"messageId": "good", "body": told.record(SUCCESS)}]
+    results, failed = complete_batch(told.outcomes, messages)
+    assert (dict(results), failed) == ({"succeeded": 1}, ["bad"])
+
+
+def test_failures_in_a_row_pause_the_job_also_when_they_are_told_later(w: World, told: Destination) -> None:
+    w.registry.create(*KEY, job(cron="* * * * *", pause_after_failures=2, invocation="Event"))
+    w.run_until("2026-11-21T03:14:30Z")
+    for nth in (0, 1):
+        told.outcomes.complete(told.record(EXHAUSTED, nth))
+    assert w.registry.get(*KEY).state == "paused"
+    assert [kind for kind, _ in w.told] == ["Run Failed", "Run Failed", "Job Paused"]
+
+
+def test_cut_off_before_it_told_it_is_told_by_the_next_delivery(
+    w: World, told: Destination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatched(w)
+
+    def dies(*arguments: object) -> None:
+        raise SystemError("killed")
+
+    with monkeypatch.context() as patched, pytest.raises(SystemError):
+        patched.setattr("executor.streak.Streak.failed", dies)
+        told.outcomes.complete(told.record(EXHAUSTED))
+    assert (w.statuses(*KEY), w.told) == (["failed"], [])
+    assert told.outcomes.complete(told.record(EXHAUSTED)) == "known"
+    assert [kind for kind, _ in w.told] == ["Run Failed"]
+
+
+def test_opened_again_by_hand_the_first_attempts_outcome_is_no_longer_wanted(
+    w: World, told: Destination
+) -> None:
+    dispatched(w)
+    told.outcomes.complete(told.record(EXHAUSTED, 0))
+    w.by_hand.retry("alice", "alice:job:20261121T031500Z:1")
+    w.deliver()
+    assert told.outcomes.complete(told.record(SUCCESS, 0)) == "refused"
+    assert told.outcomes.complete(told.record(SUCCESS, 1)) == "succeeded"
+    assert w.run_items(*KEY)[0]["attempt"] == 2
+
+
+def test_a_function_that_is_waited_for_gets_no_token(w: World, told: Destination) -> None:
+    w.registry.create(*KEY, job(at="2026-11-21T03:15:00Z"))
+    w.run_until("2026-11-21T03:15:00Z")
+    assert "outcome_token" not in told.events[0]["minute8"]
