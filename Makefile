@@ -44,7 +44,8 @@ demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 	@$(RUN) -m scripts.demo --seconds $(DEMO_SECONDS)
 
 test: install $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
-	@$(RUN) -m pytest
+	@# Two workers, a file to one of them: each that needs an embedded AWS starts its own.
+	@$(RUN) -m pytest -n 2 --dist loadfile
 
 lint: $(VENV_READY) ## Check format and style (`.venv/bin/ruff format` repairs the first)
 	@$(RUN) -m ruff format --check .
