@@ -26,7 +26,8 @@ _deserializer = TypeDeserializer()
 class Naive:
     """One planner that knows nothing of groups."""
 
-    def __init__(self, start: int) -> None:
+    def __init__(self, start: int, sample: int = SAMPLE) -> None:
+        self._sample = sample
         self._start = start
         self._aws = StubAws()
         self._aws.answers["Query"] = lambda _request: self._body
@@ -36,9 +37,11 @@ class Naive:
     def per_job_s(self) -> float:
         """Processor seconds for each definition, over another sample of the mix each time."""
         first = random.randrange(10**6)
-        wires = [to_wire(workload.job(number).to_item()) for number in range(first, first + SAMPLE)]
-        self._body = json.dumps({"Items": wires, "Count": SAMPLE, "ScannedCount": SAMPLE}).encode()
-        self.bytes_a_job = len(self._body) / SAMPLE
+        wires = [to_wire(workload.job(number).to_item()) for number in range(first, first + self._sample)]
+        self._body = json.dumps(
+            {"Items": wires, "Count": self._sample, "ScannedCount": self._sample}
+        ).encode()
+        self.bytes_a_job = len(self._body) / self._sample
         dynamodb, sqs = self._aws.stock_client("dynamodb"), self._aws.stock_client("sqs")
         with self._aws.measured() as cost:
             answer = dynamodb.query(
@@ -49,7 +52,7 @@ class Naive:
             due = [message for wire in answer["Items"] for message in self._due(_read(wire))]
             for first in range(0, len(due), 10):
                 sqs.send_message_batch(QueueUrl=QUEUE_URL, Entries=due[first : first + 10])
-        return cost.cpu_s / SAMPLE
+        return cost.cpu_s / self._sample
 
     def _due(self, job: dict[str, Any]) -> list[dict[str, Any]]:
         return [
