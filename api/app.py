@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from api import by_hand, calendars, jobs, runs, schedules, tenant
+from api import by_hand, calendars, jobs, runs, schedules, tenant, webhooks
 from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
@@ -34,6 +34,7 @@ ROUTES: tuple[Route, ...] = (
     *calendars.ROUTES,
     *schedules.ROUTES,
     *tenant.ROUTES,
+    *webhooks.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )
 

@@ -18,6 +18,7 @@ from common.run_lists import RunLists
 from common.runs import Runs
 from common.tables import Table
 from common.tenants import Tenants
+from common.webhook_secrets import WebhookSecrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Services:
     run_lists: RunLists
     by_hand: ByHand
     tenants: Tenants
+    webhook_secrets: WebhookSecrets
     clock: Clock
 
     @classmethod
@@ -36,6 +38,7 @@ class Services:
         """Those of a deployment."""
         clock = SystemClock()
         queue = ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock)
+        tenants_table = Table(aws.dynamodb(), settings.tenants_table)
         runs_table = Table(aws.dynamodb(), settings.runs_table)
         runs = Runs(runs_table)
         registry = Registry(
@@ -51,6 +54,7 @@ class Services:
             runs=runs,
             run_lists=RunLists(runs_table),
             by_hand=ByHand(registry, runs, RunChanges(runs_table), queue, clock),
-            tenants=Tenants(Table(aws.dynamodb(), settings.tenants_table)),
+            tenants=Tenants(tenants_table),
+            webhook_secrets=WebhookSecrets(tenants_table),
             clock=clock,
         )

@@ -263,6 +263,12 @@ class Tenant(_Answer):
     key: KeyInUse
 
 
+class WebhookSecret(_Answer):
+    """What signs calls of HTTP targets, as Standard Webhooks has it."""
+
+    secret: str = Field(examples=["whsec_…"])
+
+
 class FieldProblem(_Answer):
     """One thing that is wrong."""
 
@@ -303,6 +309,7 @@ GIVEN: dict[str, type[BaseModel]] = {
         CalendarPage,
         SchedulePreview,
         Tenant,
+        WebhookSecret,
         Problem,
     )
 }

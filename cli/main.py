@@ -13,6 +13,7 @@ from cli.failures import failures
 from cli.preview import preview
 from cli.session import Session
 from cli.transfer import export_jobs, import_jobs
+from cli.webhooks import webhook_secret
 from common.errors import AlreadyExists, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
 
@@ -79,6 +80,7 @@ app.command()(failures)
 app.command("export")(export_jobs)
 app.command("import")(import_jobs)
 app.command()(preview)
+app.command("webhook-secret")(webhook_secret)
 
 
 @app.callback()

@@ -183,6 +183,14 @@ class Client:
             if cursor is None:
                 return
 
+    def webhook_secret(self) -> str:
+        """What signs calls of HTTP targets; made when first asked for. Needs an admin key."""
+        return str(self._call("GET", "/v1/webhook-secret")["secret"])
+
+    def rotate_webhook_secret(self) -> str:
+        """A new secret; the one before goes on signing for a day."""
+        return str(self._call("POST", "/v1/webhook-secret/rotate", repeatable=False)["secret"])
+
     def tenant(self) -> Tenant:
         return cast(Tenant, self._call("GET", "/v1/tenant"))
 

@@ -12,6 +12,7 @@ from api.app import build
 from api.services import Services
 from common.run_lists import RunLists
 from common.tenants import Tenants, new_key
+from common.webhook_secrets import WebhookSecrets
 from tests.api.calls import Caller, Office
 from tests.worlds import World, job, world
 
@@ -33,7 +34,17 @@ def settled() -> Iterator[Office]:
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
     tenants = Tenants(w.table("tenants"))
-    app = build(Services(w.registry, w.runs, RunLists(w.table("runs")), w.by_hand, tenants, w.clock))
+    app = build(
+        Services(
+            w.registry,
+            w.runs,
+            RunLists(w.table("runs")),
+            w.by_hand,
+            tenants,
+            WebhookSecrets(w.table("tenants")),
+            w.clock,
+        )
+    )
     monkeypatch.setattr(handler, "_app", lambda: app)
     now = w.clock.now()
     for tenant in ("alice", "bob"):

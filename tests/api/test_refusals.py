@@ -23,7 +23,7 @@ WRITES = [call for call in CALLS if call.role == "write"]
 def test_every_route_is_walked() -> None:
     assert len(CALLS) == len([route for route in ROUTES if route.role]) >= 11
     assert len(WRITES) >= 5
-    assert {call.role for call in CALLS} == {"read", "write"}
+    assert {call.role for call in CALLS} == {"read", "write", "admin"}
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
@@ -42,6 +42,16 @@ def test_a_read_key_may_not_write(settled: Office, call: Call) -> None:
     refused = settled.alice_reads(call.method, call.url, call.body)
     assert (refused.status, refused.problem) == (403, "forbidden")
     assert "'write'" in refused.json["detail"]
+    assert settled.stored() == before
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call.role == "admin"], ids=str)
+def test_what_is_for_admins_is_for_admins(settled: Office, call: Call) -> None:
+    before = settled.stored()
+    for caller in (settled.alice, settled.alice_reads):
+        refused = caller(call.method, call.url, call.body)
+        assert (refused.status, refused.problem) == (403, "forbidden")
+        assert "'admin'" in refused.json["detail"]
     assert settled.stored() == before
 
 

@@ -1,0 +1,21 @@
+"""`minute8 webhook-secret`: what signs calls of HTTP targets."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.output import print_json
+from cli.session import session
+
+
+def webhook_secret(
+    ctx: typer.Context,
+    rotate: Annotated[bool, typer.Option(help="Make a new one; the old one signs for a day more.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key."""
+    with session(ctx).client() as client:
+        secret = client.rotate_webhook_secret() if rotate else client.webhook_secret()
+    print_json({"secret": secret}) if as_json else typer.echo(secret)
