@@ -16,6 +16,7 @@ from api.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.services import Services
 from api.views import coming_fires, job_view
 from common import patching
+from common.calendars import Calendars, MissingCalendar
 from common.definition import JOB_ID_CHARS, check_id
 from common.errors import InvalidInput, NotFound
 from common.fires import due_at
@@ -111,9 +112,16 @@ def next_fires(services: Services, request: Request) -> Reply:
             "due_at": rfc3339(due_at(job.schedule, job.key, at)),
             "local": datetime.fromtimestamp(at, zone).isoformat(),
         }
-        for at in coming_fires(job, request.now, count)
+        for at in coming_fires(job, request.now, count, _excluded(services, job))
     ]
     return Reply({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
+
+
+def _excluded(services: Services, job: Job) -> frozenset[str]:
+    try:
+        return Calendars(services.registry.jobs).excluded(job.tenant, job.schedule.calendars)
+    except MissingCalendar:
+        return frozenset()
 
 
 def existing_id(request: Request) -> str:

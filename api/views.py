@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from common.fires import next_fires
@@ -52,11 +52,11 @@ def job_view(job: Job, now: float) -> dict[str, Any]:
     }
 
 
-def coming_fires(job: Job, now: float, count: int) -> list[int]:
-    """The next fire times; none while it is paused."""
+def coming_fires(job: Job, now: float, count: int, excluded: Container[str] = ()) -> list[int]:
+    """The next fire times; none while it is paused. `excluded` are the dates of the calendars that it names."""
     if job.state != ACTIVE:
         return []
-    return next_fires(job.schedule, max(math.ceil(now), job.effective_at), count)
+    return next_fires(job.schedule, max(math.ceil(now), job.effective_at), count, excluded=excluded)
 
 
 def schedule_view(schedule: Schedule) -> dict[str, Any]:

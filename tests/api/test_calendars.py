@@ -14,6 +14,8 @@ def test_a_calendar_is_stored_listed_and_respected(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", exclude={"calendars": ["holidays"]}))
     office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
     assert office.alice("GET", "/v1/jobs/report/runs").json["runs"] == []
+    following = office.alice("GET", "/v1/jobs/report/next?count=1").json["fires"]
+    assert [fire["fire_at"] for fire in following] == ["2026-11-22T00:00:00Z"]
 
 
 def test_a_calendar_in_use_is_not_deleted(office: Office) -> None:

@@ -62,3 +62,11 @@ def test_each_promise_links_to_a_test() -> None:
     assert len(promises) == 7
     for held_by in promises:
         assert "](tests/" in held_by
+
+
+def test_each_route_is_documented() -> None:
+    from api.app import ROUTES
+
+    text = (ROOT / "docs" / "api.md").read_text()
+    missing = [f"{route.method} {route.path}" for route in ROUTES if route.path not in text]
+    assert missing == []
