@@ -2,8 +2,8 @@
 
 Its states and what may change them are in `run_states.py`, what it holds in docs/runs.md.
 
-A `running` or `dispatched` run whose executor died is claimed again by the same message, redelivered: `claimed_by`
-holds the SQS message id, so that a duplicate (another message of the same execution) is told from a redelivery.
+A `running` run whose executor died is claimed again after its lease, by whichever message of it comes. `claimed_by`
+holds the SQS message id: of a `dispatched` run it tells a redelivery, which calls again, from a duplicate.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Runs:
             " #schedule_revision = :revision,"
             " #trigger = if_not_exists(#trigger, :trigger), #due_at = if_not_exists(#due_at, :due),"
             " #lateness_s = if_not_exists(#lateness_s, :lateness),"
-            " #first_started_at = if_not_exists(#first_started_at, :started)"
+            " #first_started_at = if_not_exists(#first_started_at, :started) ADD #claims :one"
         )
         values = {
             ":tenant": execution.tenant,
@@ -117,6 +117,7 @@ class Runs:
             ":due": execution.due_at,
             ":status": status,
             ":attempt": execution.attempt,
+            ":one": 1,
             ":message": claim.message_id,
             ":token": claim.token,
             ":started": claim.started_at,
@@ -249,11 +250,15 @@ class Runs:
 
 
 def _claimable(claim: Claim) -> Condition:
-    """Nobody has this attempt, or the message that had it is here again after its lease (its executor died)."""
+    """Nobody has this attempt, or its lease is over: its executor died.
+
+    Of a run that is only handed over the record is written before the call and stays as it is: only the very message
+    that had it can tell that its executor died. A message that was redriven from the dead letters has a new id.
+    """
     execution = claim.execution
     redelivered = (
-        "(#attempt = :attempt AND #claimed_by = :message AND #lease_until < :started"
-        " AND #status IN (:running, :dispatched))"
+        "(#attempt = :attempt AND #lease_until < :started"
+        " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message)))"
     )
     values: Item = {
         ":attempt": execution.attempt,

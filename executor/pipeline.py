@@ -163,11 +163,8 @@ class Executor:
         self, claim: Claim, record: Item, job: Job | None, why: str, *, permanent: bool
     ) -> Report:
         """The attempt has been made already, or was, when an earlier delivery of this message died of it."""
-        if (
-            not _is_mine(claim, record)
-            or record["status"] != RUNNING
-            or record["lease_until"] >= self.clock.now()
-        ):
+        same_attempt = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
+        if not same_attempt or record["lease_until"] >= self.clock.now():
             return self._lost(claim, record, job)
         died = Outcome(
             ok=False,
@@ -175,7 +172,7 @@ class Executor:
             error_type="ExecutorDied",
             error=f"the executor died during the call; not taken over: {why}",
         )
-        began = replace(claim, started_at=record["started_at"])
+        began = replace(claim, message_id=record["claimed_by"], started_at=record["started_at"])
         return self._record(job, began, died, max(0.0, began.started_at - claim.execution.due_at))
 
     def _tell_skipped(self, execution: Execution, skip: Skip) -> None:

@@ -221,3 +221,25 @@ def test_placeholders_in_the_payload_are_replaced_for_each_attempt(w: World) -> 
         "n": 7,
     }
     assert seen == [first, first | {"key": "alice:once:20261121T031500Z:1#2"}]
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_message_redriven_from_the_dead_letters_ends_a_run_that_died(w: World, deleted: bool) -> None:
+    """It has a new id; nothing but the lease tells that the run is not going."""
+
+    def die(event: Mapping[str, Any]) -> Outcome:
+        raise SystemError("killed")
+
+    w.target.answer = die
+    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", timeout_s=30))
+    w.run_until("2026-11-21T03:15:00Z")
+    body = w.sqs.bodies[0]
+    w.sqs._waiting.clear()
+    if deleted:
+        w.registry.delete("alice", "once")
+    w.target.answer = lambda event: Outcome(ok=True)
+    assert w.executor.execute(Message("redriven too early", body)).result == "duplicate"
+    w.clock.sleep(3_600)
+    result = w.executor.execute(Message("redriven", body)).result
+    assert result == ("failed" if deleted else "succeeded")
+    assert w.statuses("alice", "once") == [result]
