@@ -1,0 +1,77 @@
+"""Chaos, end to end: Minute8 on an embedded AWS of its own, while what it runs on is killed at random.
+
+    python -m tests.chaos --seconds 240 --jobs 300 --seed 8
+
+At the end every execution that was due has one run in a final state, or this exits with 1. The same seed makes the
+same choices; what they meet depends on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from scripts.embedded import deploy, kill, start
+from tests.chaos.play import Play
+from tests.chaos.verdict import Verdict
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=240, help="how long things are killed")
+    parser.add_argument("--jobs", type=int, default=300)
+    parser.add_argument("--every", type=int, default=90, help="seconds between the fire times of a job")
+    parser.add_argument("--seed", type=int, default=8)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="minute8-chaos-") as directory:
+        return run(Path(directory), options)
+
+
+def run(state_dir: Path, options: argparse.Namespace) -> int:
+    """One play from an empty directory to its verdict."""
+    say(f"an embedded AWS in {state_dir}, stage test …")
+    embedded = start(state_dir, 0, auth=True, tied=True)
+    try:
+        deploy(embedded, stage="test")
+        play = Play(embedded, random.Random(options.seed), say)
+        play.register(options.jobs, options.every)
+        play.reign(options.seconds)
+        verdict = play.settle()
+        report(play.killed, play.redriven, verdict, options)
+        return 1 if verdict.problems else 0
+    finally:
+        kill(state_dir)
+
+
+def report(killed: Counter[str], redriven: int, verdict: Verdict, options: argparse.Namespace) -> None:
+    rows: list[tuple[str, object]] = [
+        ("jobs, seconds, seed", f"{options.jobs}, {options.seconds}, {options.seed}"),
+        *((f"killed: {name}", count) for name, count in sorted(killed.items())),
+        ("executions that were due", verdict.due),
+        *((f"ended {status}", count) for status, count in sorted(verdict.statuses.items())),
+        ("attempts", verdict.attempts),
+        ("taken over after an executor's death", verdict.takeovers),
+        ("called a second time by that", verdict.doubled),
+        ("dead letters sent again", redriven),
+        ("dispatched, and lost by the embedded Lambda", verdict.lost_events),
+        ("late by more than 10 s", verdict.late),
+        ("problems", len(verdict.problems)),
+    ]
+    print()
+    for name, value in rows:
+        print(f"{name:<46} {value}")
+    for problem in verdict.problems:
+        print(f"PROBLEM {problem}")
+
+
+def say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

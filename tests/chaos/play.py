@@ -1,0 +1,120 @@
+"""The play itself: register, kill at random while jobs fire, then wait until everything has come to its end."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common.execution import Execution
+from common.job import Job
+from common.runs import ENDED
+from scripts.demo.stage import Stage
+from scripts.demo.witness import calls_in, expected
+from scripts.embedded import Embedded, kill, start
+from scripts.embedded.deployment import client
+from tests.chaos.verdict import Verdict, judge
+from tests.chaos.victims import kill_one
+from tests.chaos.workload import TENANTS, jobs
+
+# Between two kills of a process, and between two power cuts.
+_NEXT_KILL_S = (1.0, 6.0)
+_NEXT_CUT_S = (35.0, 55.0)
+# The test stage shows a message again after 25 s, five times at most.
+_SETTLE_S = 240
+_AWS = "the embedded AWS itself"
+
+
+class Play:
+    """One embedded AWS, and what is done to it."""
+
+    def __init__(self, embedded: Embedded, rng: random.Random, say: Callable[[str], None]) -> None:
+        self._embedded = embedded
+        self._rng = rng
+        self._say = say
+        self._stage = Stage(embedded.env(), "test")
+        self._sqs = client(embedded, "sqs")
+        self._jobs: list[Job] = []
+        self._began_at = time.time()
+        self._until = 0
+        self.killed: Counter[str] = Counter()
+        self.redriven = 0
+
+    def register(self, count: int, every_s: int) -> None:
+        target = self._stage.deploy_target()
+        self._stage.allow([f"tenant-{n}" for n in range(TENANTS)], target)
+        made = jobs(target, count, every_s, self._rng)
+        self._jobs = self._stage.register(made, lambda: None)
+        self._say(f"{len(self._jobs)} jobs, each due every {every_s} s")
+
+    def reign(self, seconds: float) -> None:
+        """Kill, for so long."""
+        now = time.time()
+        end, next_kill, next_cut, next_word = now + seconds, now + 3, now + 20, now
+        while (now := time.time()) < end:
+            if now >= next_cut:
+                self._cut_power()
+                next_cut = time.time() + self._rng.uniform(*_NEXT_CUT_S)
+            if now >= next_kill:
+                self.killed.update(filter(None, [kill_one(self._embedded, self._rng)]))
+                next_kill = now + self._rng.uniform(*_NEXT_KILL_S)
+            if now >= next_word:
+                self._say(f"{end - now:3.0f} s to go; killed {sum(self.killed.values())}")
+                next_word = now + 15
+            self._tick_if_due()
+            time.sleep(0.25)
+        self._until = int(time.time())
+
+    def _cut_power(self) -> None:
+        state_dir = Path(self._embedded.state_dir)
+        kill(state_dir)
+        start(state_dir, self._embedded.port, auth=True, tied=True)
+        self.killed[_AWS] += 1
+
+    def _tick_if_due(self) -> None:
+        """A tick that fell into a power cut is lost; the next one comes sooner here than ten minutes later."""
+        try:
+            mark = self._stage.mark()
+            if mark is None or mark.planned_until < time.time() + 60:
+                self._stage.tick()
+        except (BotoCoreError, ClientError, RuntimeError) as error:
+            self._say(f"a tick was cut off: {type(error).__name__}")
+
+    def settle(self) -> Verdict:
+        """Wait until all that was due has ended, sending dead letters again as an operator would."""
+        due = self._due()
+        self._say(f"peace; {len(due)} executions were due")
+        give_up_at, next_word = time.time() + _SETTLE_S, 0.0
+        while True:
+            self._tick_if_due()
+            self._redrive()
+            runs = self._stage.runs(due)
+            left = [e for e in due if runs.get(e.execution_id, {}).get("status") not in ENDED]
+            if not left or time.time() > give_up_at:
+                break
+            if time.time() > next_word:
+                self._say(f"{len(left)} have not ended yet")
+                next_word = time.time() + 15
+            time.sleep(2)
+        time.sleep(2)  # events that were handed over last
+        return judge(due, runs, calls_in(self._stage.target_log(self._began_at)))
+
+    def _due(self) -> list[Execution]:
+        return [execution for job in self._jobs for execution in expected(job, 0, self._until)]
+
+    def _redrive(self) -> None:
+        url = {
+            name: self._sqs.get_queue_url(QueueName=f"minute8-test-{name}")["QueueUrl"]
+            for name in ("executions", "executions-dead")
+        }
+        letters = self._sqs.receive_message(QueueUrl=url["executions-dead"], MaxNumberOfMessages=10)
+        for letter in letters.get("Messages", []):
+            self._sqs.send_message(
+                QueueUrl=url["executions"], MessageBody=letter["Body"], MessageGroupId="again"
+            )
+            self._sqs.delete_message(QueueUrl=url["executions-dead"], ReceiptHandle=letter["ReceiptHandle"])
+            self.redriven += 1

@@ -1,0 +1,71 @@
+"""What became of it all: the demo's judge, save for what a death may cause by the guarantee's own words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from common.execution import Execution
+from common.runs import DISPATCHED, ENDED
+from scripts.demo.witness import Call, problems
+
+_LATE_S = 10
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The figures, and what must not be."""
+
+    due: int
+    statuses: Counter[str]
+    attempts: int
+    takeovers: int
+    doubled: int
+    lost_events: int
+    late: int
+    problems: list[str]
+
+
+def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls: Iterable[Call]) -> Verdict:
+    """Hold schedules, runs and the target's own log against each other.
+
+    An attempt may be called twice only if its run was taken over. A function that was handed an event and then killed
+    has lost it here, where Lambda would try again; that is counted, and no fault of Minute8's.
+    """
+    due, calls = list(due), list(calls)
+    wrong, doubled, lost = [], 0, 0
+    for problem in problems(due, runs, calls):
+        execution_id = problem.split()[1]
+        run = runs.get(execution_id, {})
+        if problem.startswith("doubled:") and _takeovers(run):
+            doubled += 1
+        elif problem.startswith("missing:") and run.get("status") == DISPATCHED:
+            lost += 1
+        else:
+            wrong.append(problem)
+    wrong += [
+        f"not final: {e.execution_id} is {runs[e.execution_id]['status']}"
+        for e in due
+        if runs.get(e.execution_id, {}).get("status") not in (*ENDED, None)
+    ]
+    kept = list(runs.values())
+    return Verdict(
+        due=len(due),
+        statuses=Counter(_said(run) for run in kept),
+        attempts=sum(run.get("attempt", 0) for run in kept),
+        takeovers=sum(_takeovers(run) for run in kept),
+        doubled=doubled,
+        lost_events=lost,
+        late=sum(run.get("lateness_s", 0) > _LATE_S for run in kept),
+        problems=wrong,
+    )
+
+
+def _takeovers(run: Mapping[str, Any]) -> int:
+    return int(run.get("claims", 0)) - int(run.get("attempt", 0))
+
+
+def _said(run: Mapping[str, Any]) -> str:
+    return f"{run['status']} ({run['reason']})" if "reason" in run else str(run["status"])

@@ -1,0 +1,33 @@
+"""The jobs that run while chaos reigns: every kind of run that Minute8 has."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from scripts.demo.workload import Registration
+
+TENANTS = 12
+# Well inside the test stage's executor, whose own time limit is 20 s.
+_TIMEOUT_S = 8
+
+
+def jobs(target_arn: str, count: int, every_s: int, rng: random.Random) -> list[Registration]:
+    """So many jobs, each due every `every_s` seconds, spread over them; a fifth each of five kinds."""
+    made = []
+    for n in range(count):
+        kind = ("plain", "retried", "event", "skip", "queue_one")[n % 5]
+        target = {"kind": "lambda", "arn": target_arn, "invocation": "RequestResponse"}
+        definition: dict[str, Any] = {
+            "schedule": {"every": f"{every_s}s", "anchor": f"2026-01-01T00:00:{n % 60:02}Z"},
+            "target": target | ({"invocation": "Event"} if kind == "event" else {}),
+            "payload": {"duration_s": round(rng.uniform(0.05, 1.5), 2)},
+            "timeout_s": _TIMEOUT_S,
+            "retry": {"max_attempts": 5, "base_s": 2, "cap_s": 10},
+        }
+        if kind == "retried":
+            definition["payload"]["fail_first_attempts"] = 1
+        if kind in ("skip", "queue_one"):
+            definition["overlap"] = kind
+        made.append(Registration(f"tenant-{n % TENANTS}", f"{kind}-{n}", definition))
+    return made
