@@ -1,7 +1,7 @@
 """What Minute8 tells the outside world, as events on an EventBridge bus.
 
-An event is told after what it tells of is recorded, and at most once: where the bus does not take it, the trouble is
-logged, and the run record remains the truth.
+An event is told after what it tells of is recorded; again, if the executor may have died behind that; and not at all
+where the bus does not take it: the trouble is logged, and the run record remains the truth.
 """
 
 from __future__ import annotations
