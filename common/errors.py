@@ -90,6 +90,32 @@ class Forbidden(Minute8Error):
         super().__init__(f"a key of role {role!r} may not do this; it needs the role {needed!r}")
 
 
+class TenantSuspended(Minute8Error):
+    """The platform has suspended the tenant: it can look at everything, and change nothing."""
+
+
+class QuotaExceeded(Minute8Error):
+    """The change needs more than the platform has given the tenant. Waiting does not help, and so it is no 429."""
+
+    def __init__(self, quota: str, most: int, used: int, wanted: int) -> None:
+        self.quota = quota
+        self.most = most
+        self.used = used
+        self.wanted = wanted
+        super().__init__(
+            f"quota {quota}: {used} of {most} are in use, and this needs {wanted} more; "
+            "delete or slow down other jobs, or have the platform raise it"
+        )
+
+
+class RateExceeded(Minute8Error):
+    """The tenant has asked too often; it may again after `retry_after_s`."""
+
+    def __init__(self, most: int, retry_after_s: int) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__(f"over {most} requests in this minute; try again in {retry_after_s} s")
+
+
 def shown(value: object) -> str:
     """A value as an error shows it: its repr, cut, so that hostile input cannot flood a log. Never raises."""
     if value is None:

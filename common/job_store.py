@@ -10,10 +10,11 @@ import logging
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from common import keys
+from common.audit import AWS
 from common.calendars import Calendars
 from common.clock import Clock
 from common.due_index import DueIndex, Pending
@@ -23,6 +24,7 @@ from common.groups import group_key
 from common.job import ACTIVE, DELETED, PAUSED, Job
 from common.planning import DueEntry, plan, plan_registered
 from common.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.tenant_ledger import TenantLedger
 from common.window import MAX_DELAY_S
 
 _TRIES = 12
@@ -30,6 +32,11 @@ _LONGEST_WAIT_S = 0.5
 # A job without a fire time this close has nothing inside any window under planning, also where the clocks of two
 # machines differ by minutes or the commit takes its time.
 _NEAR_S = MAX_DELAY_S + 300
+
+# A deleted job is remembered for as long as it can have runs, and some days.
+_FORMER_KEPT_S = 410 * 86_400
+# The job is the first write of its transaction, its tenant's counts are the second.
+_COUNTS = 1
 
 _log = logging.getLogger("minute8.job_store")
 
@@ -39,13 +46,18 @@ Change = Callable[[Job | None, float], Job]
 
 @dataclass(frozen=True, slots=True)
 class JobStore:
-    """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body."""
+    """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body.
+
+    With a ledger, changes are counted against the tenant's quotas and audited as made `by` somebody.
+    """
 
     jobs: Table
     index: DueIndex
     queue: ExecutionsQueue
     clock: Clock
     rng: random.Random
+    ledger: TenantLedger | None = field(default=None, kw_only=True)
+    by: str = field(default=AWS, kw_only=True)
 
     def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
         """No execution of it starts any more, those in the queue neither. Raises NotFound, RevisionMismatch, Busy."""
@@ -112,8 +124,10 @@ class JobStore:
                 return new
             try:
                 return self._commit(old, new, now, conflicts)
-            except ConditionFailed:
-                continue  # somebody changed the job in between: decide again
+            except ConditionFailed as lost:
+                # Somebody changed the job in between, or there was no room and now there may be: decide again.
+                if self.ledger and lost.nth == _COUNTS:
+                    self.ledger.check_room(old, new, now)
             except TransactionConflict:
                 conflicts += 1
         raise Busy(f"job {job_id!r} or its schedule's shard is being changed by too many writers at once")
@@ -123,6 +137,12 @@ class JobStore:
         new = self._placed(old, new, conflicts)
         tx = Transaction(self.jobs.client)
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
+        if self.ledger:
+            self.ledger.count(tx, old, new, now)
+            self.ledger.audit(tx, self.by, old, new, now)
+        if new.state == DELETED:
+            kept_until = math.floor(now) + _FORMER_KEPT_S
+            tx.put(self.jobs, {**keys.former_job(new.tenant, new.job_id), "expires_at": kept_until})
         moved = old is None or (old.group, old.shard) != (new.group, new.shard)
         if old and old.group and moved:
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from common.definition import JobDefinition, parse_definition
+from common.definition import JobDefinition
 from common.errors import InvalidInput
 from common.job import Job
 from common.job_store import existing
@@ -37,7 +37,8 @@ def patch(
         after = merged(before, changes)
         if after == before:
             return job
-        return defined(tenant, job_id, parse_definition(after, registry.limits), job, now, registry.limits)
+        definition, limits = registry.checked(tenant, job_id, after)
+        return defined(tenant, job_id, definition, job, now, limits)
 
     return registry.change(tenant, job_id, change)
 

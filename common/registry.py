@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from common.allowed_targets import is_allowed
 from common.calendars import Calendars
 from common.definition import JOB_ID_CHARS, JobDefinition, Limits, check_id, parse_definition, schedule_given
-from common.errors import AlreadyExists
+from common.errors import AlreadyExists, InvalidInput
 from common.groups import group_key
 from common.job import ACTIVE, DELETED, Job, Retry, job_key
 from common.job_store import JobStore, check_revision, exists, next_second
 from common.schedule import Schedule, parse_schedule
+from common.tenant_rules import TenantRules, patterns_shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,12 @@ class Registry(JobStore):
 
     def create(self, tenant: str, job_id: str, raw: object) -> Job:
         """Register a new job. Raises InvalidInput, AlreadyExists, Busy."""
-        definition = self._valid(tenant, job_id, raw)
+        definition, limits = self.checked(tenant, job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
             if exists(old):
                 raise AlreadyExists("job", job_id)
-            return defined(tenant, job_id, definition, old, now, self.limits)
+            return defined(tenant, job_id, definition, old, now, limits)
 
         return self.change(tenant, job_id, change)
 
@@ -37,20 +39,49 @@ class Registry(JobStore):
 
         Raises InvalidInput, Busy; with an expected revision RevisionMismatch and NotFound.
         """
-        definition = self._valid(tenant, job_id, raw)
+        definition, limits = self.checked(tenant, job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
             check_revision(old, job_id, expected_revision)
-            return defined(tenant, job_id, definition, old, now, self.limits)
+            return defined(tenant, job_id, definition, old, now, limits)
 
         return self.change(tenant, job_id, change)
 
-    def _valid(self, tenant: str, job_id: str, raw: object) -> JobDefinition:
+    def checked(self, tenant: str, job_id: str, raw: object) -> tuple[JobDefinition, Limits]:
+        """What a client wrote, if the tenant may have that as a job, and the limits that its schedule has to keep.
+
+        Raises InvalidInput, NotFound (the tenant), TenantSuspended.
+        """
         check_id("job_id", job_id, JOB_ID_CHARS)
-        definition = parse_definition(raw, self.limits)
+        rules = self.ledger.rules(tenant, self.clock.now()) if self.ledger else None
+        limits = _narrowed(self.limits, rules) if rules else self.limits
+        definition = parse_definition(raw, limits)
+        if rules:
+            _check_target(definition, rules)
         if exclude := definition.schedule.exclude:
             Calendars(self.jobs).check_named(tenant, exclude.calendars)
-        return definition
+        return definition, limits
+
+
+def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
+    return replace(
+        limits,
+        shortest_interval_s=max(limits.shortest_interval_s, rules.quotas.shortest_interval_s),
+        payload_bytes=min(limits.payload_bytes, rules.quotas.payload_bytes),
+    )
+
+
+def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
+    target = definition.target.model_dump(exclude_none=True)
+    if not is_allowed(target, rules.allowed_targets):
+        field = "url" if "url" in target else "arn"
+        reached = " with ".join(target[name] for name in (field, "role_arn") if name in target)
+        raise InvalidInput(
+            f"target.{field}",
+            "is no target that the platform allows this tenant; it has to allow it first",
+            value=reached,
+            accepted=f"what these patterns cover: {patterns_shown(rules.allowed_targets)}",
+        )
 
 
 def defined(
