@@ -57,6 +57,7 @@ def report(killed: Counter[str], redriven: int, verdict: Verdict, options: argpa
         ("attempts", verdict.attempts),
         ("taken over after an executor's death", verdict.takeovers),
         ("called a second time by that", verdict.doubled),
+        ("called again by Lambda's own retry of an event", verdict.retried_by_lambda),
         ("dead letters sent again", redriven),
         ("dispatched, and lost by the embedded Lambda", verdict.lost_events),
         ("late by more than 10 s", verdict.late),

@@ -20,6 +20,7 @@ CALL = Call(ID, 1, 1000.1)
         (RUN, [CALL], ""),
         (RUN, [CALL, CALL], "doubled"),
         (RUN | {"claims": 2}, [CALL, CALL], ""),
+        (RUN | {"status": "dispatched"}, [CALL, CALL], ""),
         (RUN | {"status": "retrying"}, [CALL], "not final"),
         (RUN | {"status": "running"}, [CALL], "unexplained"),
         (RUN, [], "missing"),

@@ -23,6 +23,7 @@ class Verdict:
     attempts: int
     takeovers: int
     doubled: int
+    retried_by_lambda: int
     lost_events: int
     late: int
     problems: list[str]
@@ -31,16 +32,18 @@ class Verdict:
 def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls: Iterable[Call]) -> Verdict:
     """Hold schedules, runs and the target's own log against each other.
 
-    An attempt may be called twice only if its run was taken over. A function that was handed an event and then killed
-    has lost it here, where Lambda would try again; that is counted, and no fault of Minute8's.
+    An attempt may be called twice only if its run was taken over. What Lambda does with an event once it has taken it
+    is its own: it tries again where a function was killed, and the embedded one loses some; both are counted.
     """
     due, calls = list(due), list(calls)
-    wrong, doubled, lost = [], 0, 0
+    wrong, doubled, retried, lost = [], 0, 0, 0
     for problem in problems(due, runs, calls):
         execution_id = problem.split()[1]
         run = runs.get(execution_id, {})
         if problem.startswith("doubled:") and _takeovers(run):
             doubled += 1
+        elif problem.startswith("doubled:") and run.get("status") == DISPATCHED:
+            retried += 1
         elif problem.startswith("missing:") and run.get("status") == DISPATCHED:
             lost += 1
         else:
@@ -57,6 +60,7 @@ def judge(due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls
         attempts=sum(run.get("attempt", 0) for run in kept),
         takeovers=sum(_takeovers(run) for run in kept),
         doubled=doubled,
+        retried_by_lambda=retried,
         lost_events=lost,
         late=sum(run.get("lateness_s", 0) > _LATE_S for run in kept),
         problems=wrong,
