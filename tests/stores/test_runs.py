@@ -8,7 +8,7 @@ import pytest
 
 from common.execution import Execution
 from common.planning import Missed
-from common.runs import Claim, Outcome, Runs
+from common.runs import DISPATCHED, Claim, Outcome, Runs
 from common.tables import Table
 
 DUE = 1_795_230_900
@@ -45,11 +45,18 @@ def test_a_claim_sent_twice_knows_its_own_write(runs: Runs) -> None:
     assert runs.claim(claim()) is not None  # the same message delivered twice is another claim
 
 
-def test_the_same_message_takes_over_after_the_lease_and_nobody_else(runs: Runs) -> None:
+def test_a_running_attempt_is_taken_over_after_its_lease_by_whatever_message_comes(runs: Runs) -> None:
     runs.claim(claim("m1"))
-    assert runs.claim(claim("m1", DUE + 30)) is not None
-    assert runs.claim(claim("m2", DUE + 40)) is not None
-    assert runs.claim(claim("m1", DUE + 40)) is None
+    for message in ("m1", "m2"):
+        assert runs.claim(claim(message, DUE + 30)) is not None
+    assert runs.claim(claim("m2", DUE + 40)) is None
+
+
+def test_a_dispatched_attempt_is_taken_over_by_its_own_message_alone(runs: Runs) -> None:
+    runs.claim(claim("m1"), DISPATCHED)
+    assert runs.claim(claim("m1", DUE + 30), DISPATCHED) is not None
+    assert runs.claim(claim("m2", DUE + 40), DISPATCHED) is not None
+    assert runs.claim(claim("m1", DUE + 40), DISPATCHED) is None
 
 
 def test_a_finish_counts_once_and_knows_its_own_write(runs: Runs) -> None:
