@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import calendars, jobs, platform, runs
+from cli import by_hand, calendars, jobs, platform, runs
 from cli.failures import failures
 from cli.preview import preview
+from cli.redrive import redrive
 from cli.session import Session
 from cli.transfer import export_jobs, import_jobs
 from cli.webhooks import webhook_secret
@@ -76,6 +77,11 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(calendars.app, name="calendars")
 app.add_typer(platform.tenants_app, name="tenants")
 app.add_typer(platform.keys_app, name="keys")
+jobs.app.command("run")(by_hand.run_now)
+runs.app.command("retry")(by_hand.retry)
+runs.app.command("cancel")(by_hand.cancel)
+app.command()(by_hand.backfill)
+app.command()(redrive)
 app.command()(failures)
 app.command("export")(export_jobs)
 app.command("import")(import_jobs)

@@ -27,6 +27,10 @@ keys_app = typer.Typer(no_args_is_help=True, help="API keys; needs AWS credentia
 
 TenantId = Annotated[str, typer.Argument(help="The tenant's id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--allow-target", help="An ARN pattern or a host that it may call; may be repeated."),
+]
 Stage = Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")]
 
 
@@ -35,15 +39,64 @@ def create_tenant(
     ctx: typer.Context,
     tenant_id: TenantId,
     name: Annotated[str, typer.Option(help="A name for people.")] = "",
+    allow_target: Targets = None,
     stage: Stage = "dev",
     as_json: AsJson = False,
 ) -> None:
-    """Create a tenant."""
-    tenant = _tenants(stage).create(tenant_id, name, session(ctx).clock.now())
+    """Create a tenant. It may call nothing but the targets that are allowed here or by `tenants edit`."""
+    rules = {"allowed_targets": allow_target} if allow_target else {}
+    tenant = _tenants(stage).create(tenant_id, name, session(ctx).clock.now(), rules)
     if as_json:
         print_json(_tenant_view(tenant))
         return
     console().print(f"{tenant_id} created; its first key: minute8 keys create {tenant_id} --role admin")
+
+
+@tenants_app.command("edit")
+def edit_tenant(
+    ctx: typer.Context,
+    tenant_id: TenantId,
+    allow_target: Targets = None,
+    quota: Annotated[list[str] | None, typer.Option(help="A quota, jobs=100; may be repeated.")] = None,
+    retention_days: Annotated[int | None, typer.Option(help="How long its runs are kept.")] = None,
+    stage: Stage = "dev",
+) -> None:
+    """Change what a tenant may do. The targets given take the place of those before."""
+    changes: dict[str, Any] = {"allowed_targets": allow_target, "retention_days": retention_days}
+    if quota:
+        changes["quotas"] = {
+            name: _number(name, value) for name, _, value in (q.partition("=") for q in quota)
+        }
+    given = {name: value for name, value in changes.items() if value is not None}
+    _tenants(stage).edit(tenant_id, given, session(ctx).clock.now())
+    console().print(f"{tenant_id} is changed; the executors know within 15 s", markup=False)
+
+
+@tenants_app.command("suspend")
+def suspend_tenant(
+    ctx: typer.Context,
+    tenant_id: TenantId,
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+    stage: Stage = "dev",
+) -> None:
+    """Stop all jobs of a tenant; what becomes due meanwhile is skipped."""
+    _tenants(stage).suspend(tenant_id, note, session(ctx).clock.now())
+    console().print(f"{tenant_id} is suspended; the executors know within 15 s", markup=False)
+
+
+@tenants_app.command("resume")
+def resume_tenant(ctx: typer.Context, tenant_id: TenantId, stage: Stage = "dev") -> None:
+    """Let a suspended tenant's jobs run again."""
+    _tenants(stage).resume(tenant_id, session(ctx).clock.now())
+    console().print(f"{tenant_id} is resumed", markup=False)
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 12:
+        raise InvalidInput(
+            "quota", "is no quota", value=f"{name}={text}", accepted="a name and a number: jobs=100"
+        )
+    return int(text)
 
 
 @tenants_app.command("list")

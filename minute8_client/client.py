@@ -160,6 +160,35 @@ class Client:
 
     # The tenant
 
+    # By hand
+
+    def run_job(self, job_id: str, nonce: str | None = None) -> Run:
+        """Run a job now; the same nonce in the same second starts it once."""
+        body = {"nonce": nonce} if nonce else {}
+        return cast("Run", self._call("POST", f"{_job(job_id)}/run", body, repeatable=nonce is not None))
+
+    def retry_run(self, execution_id: str) -> Run:
+        """Give a failed run one more attempt."""
+        return cast(
+            "Run", self._call("POST", f"/v1/runs/{quote(execution_id, safe='')}/retry", repeatable=False)
+        )
+
+    def cancel_run(self, execution_id: str, note: str = "") -> Run:
+        """Stop an execution that has not started, or that waits for its next attempt."""
+        path = f"/v1/runs/{quote(execution_id, safe='')}/cancel"
+        return cast("Run", self._call("POST", path, {"note": note}, repeatable=False))
+
+    def start_backfill(self, job_id: str, wanted: Json) -> dict[str, Any]:
+        """Run the fire times of a past range, or with `dry_run` count them."""
+        answer = self._call(
+            "POST", f"{_job(job_id)}/backfills", wanted, repeatable=bool(wanted.get("dry_run"))
+        )
+        return cast("dict[str, Any]", answer)
+
+    def backfill_progress(self, job_id: str, backfill_id: str) -> dict[str, Any]:
+        path = f"{_job(job_id)}/backfills/{quote(backfill_id, safe='')}"
+        return cast("dict[str, Any]", self._call("GET", path))
+
     # Calendars
 
     def put_calendar(self, name: str, calendar: Json) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""What people do by hand: run now, retry, cancel, backfill."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.progress import Progress
+
+from cli.output import console, print_json
+from cli.session import session
+
+_POLL_S = 1.0
+_ENDED = ("succeeded", "failed", "skipped", "dispatched")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JobId = Annotated[str, typer.Argument(help="The job's id.")]
+ExecutionId = Annotated[str, typer.Argument(help="The run's execution id.")]
+
+
+def run_now(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Run a job now, paused or not."""
+    with session(ctx).client() as client:
+        _tell(client.run_job(job_id), "is queued", as_json)
+
+
+def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False) -> None:
+    """Give a failed run one more attempt, also beyond its policy's."""
+    with session(ctx).client() as client:
+        _tell(client.retry_run(execution_id), "is tried again", as_json)
+
+
+def cancel(
+    ctx: typer.Context,
+    execution_id: ExecutionId,
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Stop an execution that has not started, or that waits for its next attempt."""
+    with session(ctx).client() as client:
+        _tell(client.cancel_run(execution_id, note), "is cancelled", as_json)
+
+
+def backfill(
+    ctx: typer.Context,
+    job_id: JobId,
+    from_at: Annotated[str, typer.Option("--from", help="The first fire time of the range.")],
+    to_at: Annotated[str, typer.Option("--to", help="Where the range ends; not part of it.")],
+    concurrency: Annotated[int, typer.Option(min=1, max=100, help="So many at a time.")] = 1,
+    dry_run: Annotated[bool, typer.Option(help="Count, and start nothing.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the fire times of a past range. They are counted first; Ctrl-C ends the watching, not the backfill."""
+    wanted: dict[str, Any] = {"start_at": from_at, "end_at": to_at, "concurrency": concurrency}
+    with session(ctx).client() as client:
+        counted = client.start_backfill(job_id, wanted | {"dry_run": True})
+        if dry_run or not counted["total"]:
+            print_json(counted) if as_json else console().print(f"{counted['total']} executions")
+            return
+        if not yes and not as_json:
+            typer.confirm(f"Run {job_id} {counted['total']} times, {concurrency} at a time?", abort=True)
+        started = client.start_backfill(job_id, wanted)
+        if as_json:
+            print_json(started)
+            return
+        _watch(ctx, job_id, started)
+
+
+def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
+    """Until all are enqueued and have ended, or Ctrl-C."""
+    mine = f"b-{started['backfill_id']}"
+    ended: dict[str, str] = {}
+    try:
+        with session(ctx).client() as client, Progress(console=console()) as progress:
+            bar = progress.add_task(f"backfill {started['backfill_id']}", total=started["total"])
+            while len(ended) < started["total"]:
+                session(ctx).clock.sleep(_POLL_S)
+                for run in client.runs(job_id, trigger="backfill"):
+                    if run["execution_id"].endswith(mine) and run["status"] in _ENDED:
+                        ended[run["execution_id"]] = run["status"]
+                progress.update(bar, completed=len(ended))
+    except KeyboardInterrupt:
+        console().print(f"it goes on by itself: {len(ended)} of {started['total']} have ended")
+        return
+    failed = sum(status == "failed" for status in ended.values())
+    console().print(f"{len(ended)} runs have ended, {failed} of them failed")
+
+
+def _tell(run: Any, done: str, as_json: bool) -> None:
+    print_json(run) if as_json else console().print(
+        f"{run['execution_id']} {done}", soft_wrap=True, markup=False
+    )

@@ -1,0 +1,77 @@
+"""By hand from the command line; and what the platform allows a tenant."""
+
+from __future__ import annotations
+
+import pytest
+
+from common import aws
+from common.runs import Outcome
+from common.tenants import Tenants
+from tests.cli.conftest import Desk
+from tests.worlds import job
+
+FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
+
+
+def test_run_now_retry_and_cancel(desk: Desk) -> None:
+    world = desk.office.world
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="*/5 * * * *"))
+    world.target.answer = lambda event: FAILS
+    started = desk("jobs", "run", "report", "--json").json
+    world.deliver()
+    assert desk("runs", "show", started["execution_id"], "--json").json["status"] == "failed"
+    world.target.answer = lambda event: Outcome(ok=True)
+    assert desk("runs", "retry", started["execution_id"]).out.endswith("is tried again\n")
+    world.deliver()
+    assert desk("runs", "show", started["execution_id"], "--json").json["status"] == "succeeded"
+    assert desk("runs", "retry", started["execution_id"]).code == 4
+    cancelled = desk(
+        "runs", "cancel", "alice:report:20261121T031500Z:1", "--note", "not today", "--json"
+    ).json
+    assert (cancelled["status"], cancelled["reason"]) == ("skipped", "cancelled")
+
+
+def test_a_backfill_is_counted_and_then_started(desk: Desk) -> None:
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
+    span = ("--from", "2026-11-21T00:00:00Z", "--to", "2026-11-21T01:00:00Z")
+    assert desk("backfill", "report", *span, "--dry-run").out == "6 executions\n"
+    started = desk("backfill", "report", *span, "--concurrency", "3", "--json").json
+    assert (started["total"], started["sent"]) == (6, 3)
+    assert desk("backfill", "report", "--from", "nonsense", "--to", "2026-11-21T01:00:00Z").code == 2
+
+
+def test_a_tenant_may_call_what_the_platform_allows(desk: Desk) -> None:
+    stage = ("--stage", "test")
+    assert desk("tenants", "create", "carol", "--allow-target", "*", *stage).code == 0
+    assert desk("tenants", "edit", "carol", "--quota", "jobs=5", "--retention-days", "7", *stage).code == 0
+    assert desk("tenants", "suspend", "carol", "--note", "unpaid", *stage).code == 0
+    assert desk("tenants", "resume", "carol", *stage).code == 0
+    rules = Tenants(desk.office.world.table("tenants")).get("carol").rules
+    assert (rules.state, rules.allowed_targets, rules.quotas.jobs, rules.retention_days) == (
+        "active",
+        ("*",),
+        5,
+        7,
+    )
+    refused = desk("tenants", "edit", "alice", "--quota", "jobs=many", *stage)
+    assert (refused.code, "jobs=many" in refused.err) == (2, True)
+
+
+def test_dead_letters_are_sent_again_and_garbage_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    import boto3
+
+    sqs = boto3.client("sqs", region_name="us-east-1")
+    urls = {
+        name: sqs.create_queue(QueueName=f"minute8-test-{name}")["QueueUrl"]
+        for name in ("executions", "executions-dead")
+    }
+    monkeypatch.setattr(aws, "sqs", lambda: sqs)
+    desk.office.alice("PUT", "/v1/jobs/report", job(at="2026-11-21T03:15:00Z"))
+    (body,) = desk.office.world.sqs.bodies
+    for text in (body, "garbage"):
+        sqs.send_message(QueueUrl=urls["executions-dead"], MessageBody=text)
+    found = {one["result"]: one["what"] for one in desk("redrive", "--stage", "test", "--json").json}
+    assert found["moved"] == "alice:report:20261121T031500Z:1"
+    assert "not an execution" in found["left"]
+    (moved,) = sqs.receive_message(QueueUrl=urls["executions"])["Messages"]
+    assert moved["Body"] == body
