@@ -39,7 +39,7 @@ class Query:
 class Route:
     """One method of one path, for those whose role is at least `role` (None: for everybody).
 
-    `takes` and `gives` name shapes of `api/shapes.py`; `also` is another status of a success.
+    `takes` and `gives` name shapes of `api/shapes`; `also` is another status of a success.
     """
 
     method: str

@@ -1,0 +1,15 @@
+"""The shapes that requests and answers have, for OpenAPI and the tests. Imported when the document is asked for.
+
+What a request's body must be is decided by `common/definition.py`; the answers are written by `api/views.py`.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from api.shapes import calendars, jobs, problems, runs, schedules, tenants
+
+_ALL = (calendars, jobs, problems, runs, schedules, tenants)
+# By the names that routes use.
+TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.TAKEN}
+GIVEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.GIVEN}

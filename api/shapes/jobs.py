@@ -1,0 +1,94 @@
+"""Jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+
+from api.shapes.parts import Answer, Instant, JobId, Shapes
+from common.definition import JobDefinition
+
+
+class NewJob(JobDefinition):
+    """A job as a client writes it, with an id of its own choice."""
+
+    model_config = ConfigDict(title="NewJob")
+
+    job_id: JobId | None = Field(default=None, description="Generated if left out.")
+
+
+class JobPatch(BaseModel):
+    """A JSON merge patch (RFC 7396): the fields to change; null takes one back to its default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = None
+    tags: list[str] | None = None
+    schedule: dict[str, JsonValue] | None = None
+    target: dict[str, JsonValue] | None = None
+    payload: JsonValue = None
+    timeout_s: int | None = None
+    retry: dict[str, JsonValue] | None = None
+
+
+class Pause(BaseModel):
+    """Why a job is paused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    note: Annotated[str, StringConstraints(max_length=500)] = ""
+
+
+class Job(JobDefinition):
+    """A job with its definition, its state, and when it fires next."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    job_id: JobId
+    schedule_resolved: dict[str, Any] = Field(
+        description="What the schedule means: `H` resolved, the anchor set."
+    )
+    state: Literal["active", "paused"]
+    note: str
+    revision: int = Field(description="Moves with every change; also the ETag.")
+    schedule_revision: int = Field(description="Moves when the times change.")
+    created_at: Instant
+    updated_at: Instant
+    next_fire_at: Instant | None
+
+
+class JobPage(Answer):
+    """Some jobs, in the order of their ids, and where the list goes on."""
+
+    jobs: list[Job]
+    next_cursor: str | None
+
+
+class Fire(Answer):
+    """One coming fire time."""
+
+    fire_at: Instant
+    due_at: Instant = Field(description="When the target is really called: with the jitter.")
+    local: str = Field(description="On the schedule's own clock.")
+
+
+class Fires(Answer):
+    """When a job fires next; empty while it is paused."""
+
+    job_id: JobId
+    state: Literal["active", "paused"]
+    timezone: str
+    fires: list[Fire]
+
+
+TAKEN: Shapes = (
+    NewJob,
+    JobPatch,
+    Pause,
+)
+GIVEN: Shapes = (
+    Job,
+    JobPage,
+    Fires,
+)

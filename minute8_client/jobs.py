@@ -1,0 +1,79 @@
+"""Calls about jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from minute8_client.shapes import Fires, Job, JobPage
+from minute8_client.transport import Json, Transport, path_of
+
+
+class JobCalls(Transport):
+    """Register jobs and look at them."""
+
+    def create_job(self, definition: Json, job_id: str | None = None) -> Job:
+        """A new job, under an id of yours or a generated one. Raises AlreadyExists, InvalidInput."""
+        body = {**definition, **({"job_id": job_id} if job_id else {})}
+        return cast(Job, self.call("POST", "/v1/jobs", body, repeatable=False))
+
+    def put_job(self, job_id: str, definition: Json, revision: int | None = None) -> Job:
+        """Create the job or replace all of it; with `revision` only if that is still the current one."""
+        return cast(Job, self.call("PUT", job_path(job_id), definition, revision))
+
+    def get_job(self, job_id: str) -> Job:
+        return cast(Job, self.call("GET", job_path(job_id)))
+
+    def patch_job(self, job_id: str, changes: Json, revision: int | None = None) -> Job:
+        """Change a part of a job (RFC 7396): None takes a field back to its default."""
+        return cast(Job, self.call("PATCH", job_path(job_id), changes, revision))
+
+    def jobs_page(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: str | None = None,
+        tag: str | None = None,
+        name_prefix: str | None = None,
+        target: str | None = None,
+    ) -> JobPage:
+        query = {
+            "limit": limit,
+            "cursor": cursor,
+            "state": state,
+            "tag": tag,
+            "name_prefix": name_prefix,
+            "target": target,
+        }
+        return cast(JobPage, self.call("GET", "/v1/jobs", query=query))
+
+    def jobs(self, **wanted: str | None) -> Iterator[Job]:
+        """All jobs, page by page as they are consumed; `wanted` as for `jobs_page`."""
+        cursor = None
+        while True:
+            page = self.jobs_page(limit=200, cursor=cursor, **wanted)
+            yield from page["jobs"]
+            if not (cursor := page["next_cursor"]):
+                return
+
+    def delete_job(self, job_id: str, revision: int | None = None) -> None:
+        self.call("DELETE", job_path(job_id), revision=revision)
+
+    def pause_job(self, job_id: str, note: str = "", revision: int | None = None) -> Job:
+        return cast(Job, self.call("POST", f"{job_path(job_id)}/pause", {"note": note}, revision))
+
+    def resume_job(self, job_id: str, revision: int | None = None) -> Job:
+        return cast(Job, self.call("POST", f"{job_path(job_id)}/resume", revision=revision))
+
+    def preview_schedule(self, schedule: Json, count: int | None = None) -> dict[str, Any]:
+        """When a schedule fires, in words, and what may surprise you about it."""
+        body = {"schedule": schedule, **({"count": count} if count is not None else {})}
+        return cast(dict[str, Any], self.call("POST", "/v1/schedules/preview", body))
+
+    def next_fires(self, job_id: str, count: int | None = None) -> Fires:
+        return cast(Fires, self.call("GET", f"{job_path(job_id)}/next", query={"count": count}))
+
+
+def job_path(job_id: str) -> str:
+    return path_of("jobs", job_id)

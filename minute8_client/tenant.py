@@ -1,0 +1,45 @@
+"""Calls about the tenant itself: its calendars, its webhook secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from minute8_client.shapes import Tenant
+from minute8_client.transport import Json, Transport, path_of
+
+
+class TenantCalls(Transport):
+    """What belongs to the tenant and not to a job."""
+
+    def put_calendar(self, name: str, calendar: Json) -> dict[str, Any]:
+        """Create a calendar or replace the whole of it."""
+        answer = self.call("PUT", path_of("calendars", name), calendar)
+        return cast("dict[str, Any]", answer)
+
+    def get_calendar(self, name: str) -> dict[str, Any]:
+        return cast("dict[str, Any]", self.call("GET", path_of("calendars", name)))
+
+    def delete_calendar(self, name: str) -> None:
+        self.call("DELETE", path_of("calendars", name))
+
+    def calendars(self) -> Iterator[dict[str, Any]]:
+        """All calendars, read page by page."""
+        cursor: str | None = None
+        while True:
+            page = self.call("GET", "/v1/calendars", query={"cursor": cursor})
+            yield from page["calendars"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    def webhook_secret(self) -> str:
+        """What signs calls of HTTP targets; made when first asked for. Needs an admin key."""
+        return str(self.call("GET", "/v1/webhook-secret")["secret"])
+
+    def rotate_webhook_secret(self) -> str:
+        """A new secret; the one before goes on signing for a day."""
+        return str(self.call("POST", "/v1/webhook-secret/rotate", repeatable=False)["secret"])
+
+    def tenant(self) -> Tenant:
+        return cast(Tenant, self.call("GET", "/v1/tenant"))

@@ -1,0 +1,114 @@
+"""How a request is sent, repeated and refused."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import quote
+
+import httpx
+
+from minute8_client.errors import Unreachable, problem_of
+
+_TRIES: Final = 4
+_FIRST_WAIT_S: Final = 0.2
+_LONGEST_WAIT_S: Final = 10.0
+_TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
+
+Json = Mapping[str, Any]
+
+
+class Transport:
+    """Requests with one key. Calls that may be repeated are, when the API throttles, fails or cannot be reached."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._http = httpx.Client(
+            base_url=url.rstrip("/"),
+            headers={"Authorization": f"Bearer {key}", "User-Agent": "minute8-client"},
+            timeout=_TIMEOUT,
+            transport=transport,
+        )
+        self._sleep = sleep
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        revision: int | None = None,
+        query: Mapping[str, Any] | None = None,
+        *,
+        repeatable: bool | None = None,
+    ) -> Any:
+        """The answer's JSON. Raises Minute8Problem for what is refused, Unreachable."""
+        request = self._http.build_request(
+            method,
+            path,
+            json=body,
+            params={name: value for name, value in (query or {}).items() if value is not None},
+            headers={"If-Match": f'"{revision}"'} if revision is not None else {},
+        )
+        if repeatable is None:
+            # Repeated after an answer that was lost, a change of one revision would meet its own work.
+            repeatable = revision is None
+        response = self._send(request, repeatable)
+        if response.is_success:
+            return response.json() if response.content else None
+        raise problem_of(response)
+
+    def _send(self, request: httpx.Request, repeatable: bool) -> httpx.Response:
+        for tries_left in reversed(range(_TRIES)):
+            wait_s = _wait_s(_TRIES - 1 - tries_left)
+            try:
+                response = self._http.send(request)
+            except httpx.TransportError as error:
+                # Not connected: nothing was sent, and so nothing can happen twice.
+                if not tries_left or not (repeatable or isinstance(error, httpx.ConnectError)):
+                    raise Unreachable(
+                        f"no answer from {request.url.copy_with(query=None)}: {error}"
+                    ) from error
+            else:
+                busy = response.status_code == 429 or (response.status_code >= 500 and repeatable)
+                if not busy or not tries_left:
+                    return response
+                wait_s = max(wait_s, _asked_to_wait_s(response))
+            self._sleep(wait_s)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+
+def path_of(*parts: str) -> str:
+    """`/v1/` and the parts, each quoted."""
+    return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
+
+
+def _wait_s(attempt: int) -> float:
+    longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**attempt)
+    return random.uniform(longest / 2, longest)
+
+
+def _asked_to_wait_s(response: httpx.Response) -> float:
+    try:
+        return min(_LONGEST_WAIT_S, float(response.headers.get("Retry-After", 0)))
+    except ValueError:  # a date: our API sends seconds
+        return 0.0
