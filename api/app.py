@@ -18,8 +18,11 @@ from api.requests import Request, bearer, raw_body
 from api.routing import Reply, Route
 from api.services import Services
 from common import telemetry
-from common.errors import Forbidden, InvalidInput, shown
-from common.tenants import Credential
+from common.api_keys import OPERATOR
+from common.errors import Forbidden, InvalidInput, Unauthenticated, shown
+from common.tenant_ledger import admitted
+from common.tenant_rules import ACTIVE, SUSPENDED
+from common.tenants import Credential, Role
 
 
 def openapi(services: Services, request: Request) -> Reply:
@@ -65,7 +68,8 @@ def _endpoint(app: APIGatewayHttpResolver, services: Services, route: Route) -> 
     def answer(**path: str) -> Response[str]:
         request_id = _request_id(app)
         try:
-            return _response(route.answer(services, _request(app, services, route, path)), request_id)
+            request = _request(app, services, route, path)
+            return _response(route.answer(services.acting_for(request.credential), request), request_id)
         except Exception as error:  # noqa: BLE001  whatever it is, the client gets a problem document
             return _problem(error, request_id)
 
@@ -82,8 +86,7 @@ def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path
     credential = _NOBODY
     if route.role is not None:
         credential = services.tenants.authenticate(bearer(headers), now)
-        if not credential.may(route.role):
-            raise Forbidden(credential.role, route.role)
+        _check_tenant(services, credential, route.role, now)
     query = event.raw_event.get("queryStringParameters") or {}
     known = [parameter.name for parameter in route.query]
     if unknown := sorted(set(query) - set(known)):
@@ -101,6 +104,21 @@ def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path
             event.raw_event.get("body"), bool(event.raw_event.get("isBase64Encoded")), route.longest_body
         ),
     )
+
+
+def _check_tenant(services: Services, credential: Credential, needed: Role, now: float) -> None:
+    """Whether the key's role, its tenant's state and the rate of its requests allow the route."""
+    if credential.role != OPERATOR:
+        rules = services.known_tenants.rules(credential.tenant, now)
+        if rules is None or rules.state not in (ACTIVE, SUSPENDED):
+            raise Unauthenticated(
+                "the API key is not valid"
+            )  # its tenant is gone, and the key is about to be
+        services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now)
+        if credential.may(needed) and needed != "read":
+            admitted(rules, credential.tenant)
+    if not credential.may(needed):
+        raise Forbidden(credential.role, needed)
 
 
 def _refused(app: APIGatewayHttpResolver) -> Exception:

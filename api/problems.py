@@ -15,7 +15,10 @@ from common.errors import (
     InvalidInput,
     Minute8Error,
     NotFound,
+    QuotaExceeded,
+    RateExceeded,
     RevisionMismatch,
+    TenantSuspended,
     Unauthenticated,
 )
 
@@ -70,6 +73,8 @@ KINDS: dict[type[Exception], Kind] = {
     Malformed: Kind(HTTPStatus.BAD_REQUEST, "malformed-json", "The body is not readable JSON"),
     Unauthenticated: Kind(HTTPStatus.UNAUTHORIZED, "unauthenticated", "A valid API key is needed"),
     Forbidden: Kind(HTTPStatus.FORBIDDEN, "forbidden", "The key's role does not allow this"),
+    TenantSuspended: Kind(HTTPStatus.FORBIDDEN, "tenant-suspended", "The platform has suspended the tenant"),
+    QuotaExceeded: Kind(HTTPStatus.FORBIDDEN, "quota-exceeded", "The tenant's quota does not allow this"),
     NotFound: Kind(HTTPStatus.NOT_FOUND, "not-found", "It does not exist"),
     NoSuchRoute: Kind(HTTPStatus.NOT_FOUND, "no-such-route", "There is nothing at this path"),
     MethodNotAllowed: Kind(
@@ -84,6 +89,7 @@ KINDS: dict[type[Exception], Kind] = {
     UnsupportedMediaType: Kind(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body's type is not taken"
     ),
+    RateExceeded: Kind(HTTPStatus.TOO_MANY_REQUESTS, "rate-exceeded", "Too many requests of this tenant"),
     Busy: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Too many changes at once; try again"),
 }
 _INTERNAL = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Minute8 failed; this is not your fault")
@@ -116,6 +122,15 @@ def problem_of(error: Exception, request_id: str) -> Problem:
             headers["ETag"] = f'"{error.current}"'
         case MethodNotAllowed():
             headers["Allow"] = ", ".join(error.allowed)
+        case QuotaExceeded():
+            body["quota"] = {
+                "name": error.quota,
+                "most": error.most,
+                "used": error.used,
+                "wanted": error.wanted,
+            }
+        case RateExceeded():
+            headers["Retry-After"] = str(error.retry_after_s)
         case Busy():
             headers["Retry-After"] = "1"
     return Problem(kind, body | {"request_id": request_id}, headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from common import aws
 from common.by_hand import ByHand
@@ -12,12 +12,15 @@ from common.config import Config
 from common.definition import Limits
 from common.due_index import DueIndex
 from common.executions_queue import ExecutionsQueue
+from common.known_tenants import KnownTenants
 from common.registry import Registry
+from common.request_rate import RequestRate
 from common.run_changes import RunChanges
 from common.run_lists import RunLists
 from common.runs import Runs
 from common.tables import Table
-from common.tenants import Tenants
+from common.tenant_ledger import TenantLedger
+from common.tenants import Credential, Tenants
 from common.webhook_secrets import WebhookSecrets
 
 
@@ -30,6 +33,8 @@ class Services:
     run_lists: RunLists
     by_hand: ByHand
     tenants: Tenants
+    known_tenants: KnownTenants
+    request_rate: RequestRate
     webhook_secrets: WebhookSecrets
     clock: Clock
 
@@ -40,6 +45,7 @@ class Services:
         queue = ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock)
         tenants_table = Table(aws.dynamodb(), settings.tenants_table)
         runs_table = Table(aws.dynamodb(), settings.runs_table)
+        known_tenants = KnownTenants(tenants_table)
         runs = Runs(runs_table)
         registry = Registry(
             jobs=Table(aws.dynamodb(), settings.jobs_table),
@@ -48,6 +54,8 @@ class Services:
             clock=clock,
             limits=Limits.of_executor(settings.executor_timeout_s, plain_http=settings.plain_http_targets),
             rng=random.Random(),
+            ledger=TenantLedger(tenants_table, known_tenants),
+            stage=settings.stage,
         )
         return cls(
             registry=registry,
@@ -55,6 +63,13 @@ class Services:
             run_lists=RunLists(runs_table),
             by_hand=ByHand(registry, runs, RunChanges(runs_table), queue, clock),
             tenants=Tenants(tenants_table),
+            known_tenants=known_tenants,
+            request_rate=RequestRate(tenants_table),
             webhook_secrets=WebhookSecrets(tenants_table),
             clock=clock,
         )
+
+    def acting_for(self, credential: Credential) -> Services:
+        """The same, with every change written down as made by `credential`."""
+        registry = replace(self.registry, by=credential.by)
+        return replace(self, registry=registry, by_hand=replace(self.by_hand, store=registry))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from common.allowed_targets import is_allowed
+from common.allowed_targets import is_allowed, is_own
 from common.calendars import Calendars
 from common.definition import JOB_ID_CHARS, JobDefinition, Limits, check_id, parse_definition, schedule_given
 from common.errors import AlreadyExists, InvalidInput
@@ -19,9 +19,13 @@ from common.tenant_rules import TenantRules, patterns_shown
 
 @dataclass(frozen=True, slots=True)
 class Registry(JobStore):
-    """The stored jobs, and the way in for definitions: nothing is stored that did not pass validation."""
+    """The stored jobs, and the way in for definitions: nothing is stored that did not pass validation.
+
+    With a ledger it also keeps to what the platform allows the tenant; `stage` tells which targets are Minute8's own.
+    """
 
     limits: Limits
+    stage: str = field(default="", kw_only=True)
 
     def create(self, tenant: str, job_id: str, raw: object) -> Job:
         """Register a new job. Raises InvalidInput, AlreadyExists, Busy."""
@@ -57,7 +61,7 @@ class Registry(JobStore):
         limits = _narrowed(self.limits, rules) if rules else self.limits
         definition = parse_definition(raw, limits)
         if rules:
-            _check_target(definition, rules)
+            _check_target(definition, rules, self.stage)
         if exclude := definition.schedule.exclude:
             Calendars(self.jobs).check_named(tenant, exclude.calendars)
         return definition, limits
@@ -71,8 +75,15 @@ def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
     )
 
 
-def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
+def _check_target(definition: JobDefinition, rules: TenantRules, stage: str) -> None:
     target = definition.target.model_dump(exclude_none=True)
+    if is_own(target, stage):
+        raise InvalidInput(
+            "target.arn",
+            "is a part of Minute8 itself",
+            value=target.get("arn"),
+            accepted="a target of your own",
+        )
     if not is_allowed(target, rules.allowed_targets):
         field = "url" if "url" in target else "arn"
         reached = " with ".join(target[name] for name in (field, "role_arn") if name in target)

@@ -17,6 +17,15 @@ class FieldProblem(Answer):
     accepted: str | None = None
 
 
+class QuotaProblem(Answer):
+    """Which quota is in the way: `used` of `most` are taken, and `wanted` more would be needed."""
+
+    name: str
+    most: int
+    used: int
+    wanted: int
+
+
 class Problem(Answer):
     """A refusal: RFC 9457."""
 
@@ -27,6 +36,7 @@ class Problem(Answer):
     request_id: str
     errors: list[FieldProblem] | None = None
     current_revision: int | None = None
+    quota: QuotaProblem | None = None
 
 
 TAKEN: Shapes = ()

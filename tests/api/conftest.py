@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from api import handler
 from api.app import build
 from api.services import Services
+from common.known_tenants import KnownTenants
+from common.request_rate import RequestRate
 from common.run_lists import RunLists
+from common.tenant_ledger import TenantLedger
 from common.tenants import Tenants, new_key
 from common.webhook_secrets import WebhookSecrets
 from tests.api.calls import Caller, Office
@@ -33,22 +37,25 @@ def settled() -> Iterator[Office]:
 
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
-    tenants = Tenants(w.table("tenants"))
+    table = w.table("tenants")
+    tenants, known_tenants = Tenants(table), KnownTenants(table)
     app = build(
         Services(
-            w.registry,
-            w.runs,
-            RunLists(w.table("runs")),
-            w.by_hand,
-            tenants,
-            WebhookSecrets(w.table("tenants")),
-            w.clock,
+            registry=replace(w.registry, ledger=TenantLedger(table, known_tenants), stage="test"),
+            runs=w.runs,
+            run_lists=RunLists(w.table("runs")),
+            by_hand=w.by_hand,
+            tenants=tenants,
+            known_tenants=known_tenants,
+            request_rate=RequestRate(table),
+            webhook_secrets=WebhookSecrets(table),
+            clock=w.clock,
         )
     )
     monkeypatch.setattr(handler, "_app", lambda: app)
     now = w.clock.now()
     for tenant in ("alice", "bob"):
-        tenants.create(tenant, tenant.title(), now)
+        tenants.create(tenant, tenant.title(), now, {"allowed_targets": ["*"]})
 
     def key(tenant: str, role: str = "write", **more: Any) -> str:
         return tenants.create_key(tenant, role, w.clock.now(), **more)[0]

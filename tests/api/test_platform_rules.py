@@ -1,0 +1,134 @@
+"""What the platform lets a tenant do, as the API holds the tenant to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.audit import Audit
+from common.tenants import Tenants
+from tests.api.calls import Caller, Office
+from tests.api.walk import Call, calls_of_document
+from tests.worlds import ARN, job
+
+CALLS = [call for call in calls_of_document() if call.role != "operator"]
+FORGOTTEN_AFTER_S = 60
+
+
+@pytest.fixture
+def tenants(office: Office) -> Tenants:
+    return Tenants(office.world.table("tenants"))
+
+
+def soon(office: Office) -> float:
+    """When every process knows what the platform has changed."""
+    office.world.clock.sleep(FORGOTTEN_AFTER_S)
+    return office.world.clock.now()
+
+
+def test_a_tenant_sees_what_it_may_and_what_it_uses(office: Office, tenants: Tenants) -> None:
+    tenants.edit("alice", {"quotas": {"jobs": 3}, "allowed_targets": [ARN]}, office.world.clock.now())
+    office.alice("PUT", "/v1/jobs/report", job(every=3600))
+    shown = office.alice_reads("GET", "/v1/tenant").json
+    assert shown["usage"] == {"jobs": 1, "executions_per_day": 24}
+    assert shown["quotas"]["jobs"] == 3
+    assert (shown["allowed_targets"], shown["retention_days"], shown["state"]) == ([ARN], 30, "active")
+
+
+def test_over_a_quota_is_told_with_the_figures(office: Office, tenants: Tenants) -> None:
+    tenants.edit("alice", {"quotas": {"jobs": 1}}, office.world.clock.now())
+    assert office.alice("POST", "/v1/jobs", {"job_id": "one", **job(every=60)}).status == 201
+    before = office.stored()
+    refused = office.alice("POST", "/v1/jobs", {"job_id": "two", **job(every=60)})
+    assert (refused.status, refused.problem) == (403, "quota-exceeded")
+    assert refused.json["quota"] == {"name": "jobs", "most": 1, "used": 1, "wanted": 1}
+    assert office.stored() == before
+    assert office.alice("PUT", "/v1/jobs/one", job(every=120)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"schedule": {"every": 59}}, "schedule"),
+        ({"schedule": {"cron": "*/30 * * * * *"}}, "schedule"),
+        ({"payload": "x" * 101}, "payload"),
+        ({"target": {"kind": "lambda", "arn": ARN + "-other"}}, "target.arn"),
+        (
+            {"target": {"kind": "lambda", "arn": ARN.replace("target", "minute8-test-scheduler")}},
+            "target.arn",
+        ),
+    ],
+)
+def test_what_the_platform_does_not_allow(
+    office: Office, tenants: Tenants, changes: dict[str, object], field: str
+) -> None:
+    limits = {"shortest_interval_s": 60, "payload_bytes": 100}
+    patterns = [ARN, ARN.replace("target", "minute8-*")]
+    tenants.edit("alice", {"quotas": limits, "allowed_targets": patterns}, office.world.clock.now())
+    before = office.stored()
+    refused = office.alice("PUT", "/v1/jobs/report", job(every=60) | changes)
+    assert (refused.status, refused.problem) == (400, "invalid-input")
+    assert refused.json["errors"][0]["field"].startswith(field)
+    assert office.stored() == before
+
+
+def test_nothing_is_allowed_before_the_platform_allows_it(office: Office, tenants: Tenants) -> None:
+    now = office.world.clock.now()
+    tenants.create("carol", "", now)
+    carol = Caller(tenants.create_key("carol", "write", now)[0])
+    refused = carol("PUT", "/v1/jobs/report", job(every=60))
+    assert refused.status == 400
+    assert refused.json["errors"][0]["accepted"] == "what these patterns cover: none"
+
+
+def test_a_suspended_tenant_looks_and_changes_nothing(office: Office, tenants: Tenants) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    tenants.suspend("alice", "not paid", office.world.clock.now())
+    soon(office)
+    before = office.stored()
+    for call in CALLS:
+        answer = office.alice_admin(call.method, call.url, call.body)
+        if call.role == "read":
+            assert answer.status in (200, 404), (call, answer)
+        else:
+            assert (answer.status, answer.problem) == (403, "tenant-suspended"), call
+    assert office.alice("GET", "/v1/tenant").json["note"] == "not paid"
+    assert office.stored() == before
+    tenants.resume("alice", office.world.clock.now())
+    soon(office)
+    assert office.alice("POST", "/v1/jobs/report/pause").status == 200
+
+
+def test_a_suspension_is_seen_at_once_where_a_job_is_registered(office: Office, tenants: Tenants) -> None:
+    assert office.alice("GET", "/v1/tenant").status == 200
+    tenants.suspend("alice", "", office.world.clock.now())
+    refused = office.alice("PUT", "/v1/jobs/report", job(every=60))
+    assert (refused.status, refused.problem) == (403, "tenant-suspended")
+
+
+@pytest.mark.parametrize("call", CALLS, ids=str)
+def test_the_rate_is_a_tenant_s_over_all_its_keys(office: Office, tenants: Tenants, call: Call) -> None:
+    tenants.edit("alice", {"quotas": {"requests_per_minute": 2}}, office.world.clock.now())
+    now = soon(office)
+    for caller in (office.alice, office.alice_reads):
+        assert caller("GET", "/v1/tenant").status == 200
+    before = office.stored()
+    refused = office.alice_admin(call.method, call.url, call.body)
+    assert (refused.status, refused.problem) == (429, "rate-exceeded")
+    assert refused.headers["retry-after"] == str(int(60 - now % 60))
+    assert office.stored() == before
+    assert office.bob("GET", "/v1/tenant").status == 200
+    office.world.clock.sleep(int(refused.headers["retry-after"]))
+    assert office.alice("GET", "/v1/tenant").status == 200
+
+
+def test_a_change_is_written_down_with_its_key(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(every=60))
+    office.world.clock.sleep(1)
+    office.alice_admin("POST", "/v1/jobs/report/pause", {"note": "holiday"})
+    table = office.world.table("tenants")
+    entries = [one for one in Audit(table).newest("alice", 100) if one.subject == "report"]
+    assert [(one.action, one.by) for one in entries] == [
+        ("job.paused", office.alice_admin("GET", "/v1/tenant").json["key"]["key_id"]),
+        ("job.created", office.alice("GET", "/v1/tenant").json["key"]["key_id"]),
+    ]
+    assert entries[0].after["note"] == "holiday"
