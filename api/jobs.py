@@ -16,7 +16,7 @@ from api.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.services import Services
 from api.views import coming_fires, job_view
 from common import patching
-from common.calendars import Calendars, MissingCalendar
+from common.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.definition import JOB_ID_CHARS, check_id
 from common.errors import InvalidInput, NotFound
 from common.fires import due_at
@@ -34,7 +34,7 @@ def create(services: Services, request: Request) -> Reply:
     definition = _object(request.json())
     job_id = definition.pop("job_id", None) or _new_id()
     job = services.registry.create(request.tenant, check_id("job_id", job_id, JOB_ID_CHARS), definition)
-    return _job_reply(job, request, HTTPStatus.CREATED)
+    return _job_reply(services, job, request, HTTPStatus.CREATED)
 
 
 def put(services: Services, request: Request) -> Reply:
@@ -46,12 +46,12 @@ def put(services: Services, request: Request) -> Reply:
         raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
     existed = _exists(services, request.tenant, job_id)
     job = services.registry.put(request.tenant, job_id, definition, request.if_match())
-    return _job_reply(job, request, HTTPStatus.OK if existed else HTTPStatus.CREATED)
+    return _job_reply(services, job, request, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
 def get(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}"""
-    return _job_reply(services.registry.get(request.tenant, existing_id(request)), request)
+    return _job_reply(services, services.registry.get(request.tenant, existing_id(request)), request)
 
 
 def delete(services: Services, request: Request) -> Reply:
@@ -64,7 +64,7 @@ def patch(services: Services, request: Request) -> Reply:
     """PATCH /v1/jobs/{job_id}"""
     changes = _object(request.json(also="application/merge-patch+json"))
     job = patching.patch(services.registry, request.tenant, existing_id(request), changes, request.if_match())
-    return _job_reply(job, request)
+    return _job_reply(services, job, request)
 
 
 def list_page(services: Services, request: Request) -> Reply:
@@ -82,14 +82,16 @@ def list_page(services: Services, request: Request) -> Reply:
         if wanted.takes(job):
             page.append(job)
         last = job.job_id
-    return Reply({"jobs": [job_view(job, request.now) for job in page], "next_cursor": cursor})
+    calendars = _calendars(services)
+    jobs = [job_view(job, request.now, _excluded(calendars, job)) for job in page]
+    return Reply({"jobs": jobs, "next_cursor": cursor})
 
 
 def pause(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/pause"""
     note = note_of(request.json() if request.body else {})
     job = services.registry.pause(request.tenant, existing_id(request), note, request.if_match())
-    return _job_reply(job, request)
+    return _job_reply(services, job, request)
 
 
 def resume(services: Services, request: Request) -> Reply:
@@ -97,7 +99,7 @@ def resume(services: Services, request: Request) -> Reply:
     if request.body and _object(request.json()):
         raise InvalidInput("body", "is not used here", accepted="no body")
     job = services.registry.resume(request.tenant, existing_id(request), request.if_match())
-    return _job_reply(job, request)
+    return _job_reply(services, job, request)
 
 
 def next_fires(services: Services, request: Request) -> Reply:
@@ -112,14 +114,19 @@ def next_fires(services: Services, request: Request) -> Reply:
             "due_at": rfc3339(due_at(job.schedule, job.key, at)),
             "local": datetime.fromtimestamp(at, zone).isoformat(),
         }
-        for at in coming_fires(job, request.now, count, _excluded(services, job))
+        for at in coming_fires(job, request.now, count, _excluded(_calendars(services), job))
     ]
     return Reply({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
 
 
-def _excluded(services: Services, job: Job) -> frozenset[str]:
+def _calendars(services: Services) -> RememberedCalendars:
+    """Each calendar is read once for an answer, however many of its jobs name it."""
+    return RememberedCalendars(Calendars(services.registry.jobs))
+
+
+def _excluded(calendars: RememberedCalendars, job: Job) -> frozenset[str]:
     try:
-        return Calendars(services.registry.jobs).excluded(job.tenant, job.schedule.calendars)
+        return calendars.excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar:
         return frozenset()
 
@@ -140,11 +147,11 @@ def _exists(services: Services, tenant: str, job_id: str) -> bool:
     return True
 
 
-def _job_reply(job: Job, request: Request, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+def _job_reply(services: Services, job: Job, request: Request, status: HTTPStatus = HTTPStatus.OK) -> Reply:
     headers = {"ETag": f'"{job.revision}"'}
     if status == HTTPStatus.CREATED:
         headers["Location"] = f"/v1/jobs/{job.job_id}"
-    return Reply(job_view(job, request.now), status, headers)
+    return Reply(job_view(job, request.now, _excluded(_calendars(services), job)), status, headers)
 
 
 def _object(body: Any) -> dict[str, Any]:

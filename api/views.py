@@ -36,8 +36,8 @@ _EXECUTION_ID = re.compile(
 )
 
 
-def job_view(job: Job, now: float) -> dict[str, Any]:
-    """A job with its definition, its state, and when it fires next."""
+def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
+    """A job with its definition, its state, and when it fires next; `excluded` as for `coming_fires`."""
     return {
         "job_id": job.job_id,
         **definition_of(job),
@@ -48,11 +48,11 @@ def job_view(job: Job, now: float) -> dict[str, Any]:
         "schedule_revision": job.schedule_revision,
         "created_at": rfc3339(job.created_at),
         "updated_at": rfc3339(job.updated_at),
-        "next_fire_at": next(iter(rfc3339(at) for at in coming_fires(job, now, 1)), None),
+        "next_fire_at": next(iter(rfc3339(at) for at in coming_fires(job, now, 1, excluded)), None),
     }
 
 
-def coming_fires(job: Job, now: float, count: int, excluded: Container[str] = ()) -> list[int]:
+def coming_fires(job: Job, now: float, count: int, excluded: Container[str]) -> list[int]:
     """The next fire times; none while it is paused. `excluded` are the dates of the calendars that it names."""
     if job.state != ACTIVE:
         return []

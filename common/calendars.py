@@ -143,8 +143,8 @@ class Calendars:
         return frozenset(item["dates"].split(","))
 
 
-class TickCalendars:
-    """Calendars as one tick sees them: each read once, and by every entry alike."""
+class RememberedCalendars:
+    """Calendars as one tick or one answer sees them: each read once, and by every entry alike."""
 
     def __init__(self, calendars: Calendars) -> None:
         self._calendars = calendars

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from common.calendars import Calendars, TickCalendars
+from common.calendars import Calendars, RememberedCalendars
 from common.clock import Clock
 from common.due_index import BadEntry, DueIndex, Mark, Shard
 from common.events import RUN_SKIPPED, Events
@@ -119,7 +119,7 @@ class Scheduler:
 
     def plan_shards(self, shards: Iterator[Shard], window: Mark, summary: Summary) -> None:
         """Hand over all that the entries of these shards have to run in the window."""
-        calendars = TickCalendars(self.calendars)
+        calendars = RememberedCalendars(self.calendars)
         self._hand_over(self._executions(shards, window, calendars, summary), summary)
 
     def _drop(self, empty: list[Shard]) -> None:
@@ -136,7 +136,7 @@ class Scheduler:
             return mark
         # Read after them: it holds whatever was announced before one of them was committed.
         mark = self.index.ensure_mark(summary.now)
-        calendars = TickCalendars(self.calendars)
+        calendars = RememberedCalendars(self.calendars)
         for pending in pendings:
             if isinstance(pending, BadEntry):
                 self._bad(pending, mark, summary)
@@ -154,7 +154,7 @@ class Scheduler:
             self.runs.skip(refusal.execution, INVALID, f"refused by SQS: {refusal.reason}", summary.now)
 
     def _executions(
-        self, shards: Iterator[Shard], window: Mark, calendars: TickCalendars, summary: Summary
+        self, shards: Iterator[Shard], window: Mark, calendars: RememberedCalendars, summary: Summary
     ) -> Iterator[Execution]:
         for shard in shards:
             summary.shards_due += 1
@@ -176,7 +176,7 @@ class Scheduler:
         yield from self.index.one_off_shards(start, end)
 
     def _planned(
-        self, entry: DueEntry, window: Mark, calendars: TickCalendars, summary: Summary
+        self, entry: DueEntry, window: Mark, calendars: RememberedCalendars, summary: Summary
     ) -> list[Execution]:
         """One entry's executions. Whatever is wrong with it, the others are planned all the same."""
         try:
@@ -205,7 +205,7 @@ class Scheduler:
         )
 
     def _registered(
-        self, entry: DueEntry, mark: Mark, calendars: TickCalendars, summary: Summary
+        self, entry: DueEntry, mark: Mark, calendars: RememberedCalendars, summary: Summary
     ) -> list[Execution]:
         try:
             excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
