@@ -72,12 +72,15 @@ class Transport:
         if repeatable is None:
             # Repeated after an answer that was lost, a change of one revision would meet its own work.
             repeatable = revision is None
-        response = self._send(request, repeatable)
+        response, tries = self._send(request, repeatable)
         if response.is_success:
             return response.json() if response.content else None
+        if method == "DELETE" and tries > 1 and response.status_code == httpx.codes.NOT_FOUND:
+            return None  # by the try before, whose answer was lost
         raise problem_of(response)
 
-    def _send(self, request: httpx.Request, repeatable: bool) -> httpx.Response:
+    def _send(self, request: httpx.Request, repeatable: bool) -> tuple[httpx.Response, int]:
+        """The answer, and after how many tries it came."""
         for tries_left in reversed(range(_TRIES)):
             wait_s = _wait_s(_TRIES - 1 - tries_left)
             try:
@@ -91,7 +94,7 @@ class Transport:
             else:
                 busy = response.status_code == 429 or (response.status_code >= 500 and repeatable)
                 if not busy or not tries_left:
-                    return response
+                    return response, _TRIES - tries_left
                 wait_s = max(wait_s, _asked_to_wait_s(response))
             self._sleep(wait_s)
         raise AssertionError("unreachable: the last try returns or raises")

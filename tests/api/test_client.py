@@ -88,6 +88,13 @@ def test_what_can_be_repeated_is(office: Office) -> None:
     assert waits == sorted(waits) and len(waits) == 3 and 0.1 <= waits[0] <= 0.2
 
 
+def test_what_a_lost_try_has_deleted_is_deleted(office: Office) -> None:
+    minute8, _, _ = client(office.alice.key, 503)
+    minute8.delete_job("gone-by-the-try-before")
+    with pytest.raises(NotFound):
+        minute8.delete_job("never-there")
+
+
 def test_what_cannot_be_repeated_is_not(office: Office) -> None:
     minute8, transport, _ = client(office.alice.key, 502)
     with pytest.raises(Unavailable):
