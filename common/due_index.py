@@ -204,9 +204,15 @@ class DueIndex:
     def pending(self) -> Iterator[Pending | BadEntry]:
         for partition in keys.pending_partitions():
             for item in self._table.query(partition):
-                key: keys.Key = {"pk": item["pk"], "sk": item["sk"]}
                 entry = _readable(item)
-                yield entry if isinstance(entry, BadEntry) else Pending(key, entry)
+                yield entry if isinstance(entry, BadEntry) else Pending(keys.key_of(item), entry)
+
+    def drop_pending(self, tenant: str, job_id: str) -> None:
+        """Of a job that is removed with its tenant."""
+        any_revision = keys.pending(tenant, job_id, 0)
+        prefix = any_revision["sk"].removesuffix("0")
+        for item in self._table.query(any_revision["pk"], sk_prefix=prefix):
+            self._table.delete(keys.key_of(item))
 
     def confirm(self, pending: Pending) -> None:
         """Its executions are handed over. Each registration has an entry of its own, so no other's is touched."""

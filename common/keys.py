@@ -29,8 +29,9 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import Any, TypedDict
 
 # Over how many partitions the directory and the pending entries spread: a partition takes 1,000 write units a second.
 SPREAD = 8
@@ -41,6 +42,11 @@ class Key(TypedDict):
 
     pk: str
     sk: str
+
+
+def key_of(item: Mapping[str, Any]) -> Key:
+    """The key of an item that was read."""
+    return {"pk": item["pk"], "sk": item["sk"]}
 
 
 def job(tenant: str, job_id: str) -> Key:

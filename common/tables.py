@@ -45,6 +45,10 @@ class Condition:
         return dict(_names(self.expression))
 
 
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
+_DELETES_A_REQUEST = 25
+
+
 class Table:
     """One table. Reads are strongly consistent unless an index is read."""
 
@@ -78,6 +82,16 @@ class Table:
         request = {"TableName": self.name, "Key": to_wire(key), **_condition_arguments(condition)}
         with _losing():
             self.client.delete_item(**request)
+
+    def delete_many(self, which: Sequence[Key]) -> int:
+        """Delete what is there of these, in no order, not as one step. How many: less if DynamoDB throttles."""
+        deleted = 0
+        for first in range(0, len(which), _DELETES_A_REQUEST):
+            some = which[first : first + _DELETES_A_REQUEST]
+            request: Any = {self.name: [{"DeleteRequest": {"Key": to_wire(key)}} for key in some]}
+            left = self.client.batch_write_item(RequestItems=request).get("UnprocessedItems", {})
+            deleted += len(some) - len(left.get(self.name, ()))
+        return deleted
 
     def query(
         self,

@@ -16,13 +16,16 @@ from common.executions_queue import ExecutionsQueue
 from common.runs import Runs
 from common.shares import PlanningQueue, Shares
 from common.tables import Table
+from common.tenant_deletion import Deletions
+from scheduler.removal import Removed, remove_tenants
 from scheduler.tick import FanOut, Scheduler, Summary
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
-    """Tick. Returns the summary, so that whoever calls it by hand sees what it did."""
+    """Tick, then remove some of the tenants that are to be deleted. Returns the tick's summary."""
     summary = scheduler().tick()
     tell(summary, "tick")
+    tell_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
     return asdict(summary)
 
 
@@ -37,6 +40,26 @@ def tell(summary: Summary, what: str) -> None:
     metrics.add_metric(telemetry.BAD_ENTRIES, "Count", len(summary.bad))
     metrics.add_metric(telemetry.MARK_LAG_S, "Seconds", max(0.0, summary.now - summary.start))
     metrics.flush_metrics()
+
+
+def tell_removed(removed: Removed) -> None:
+    """Log what was removed of deleted tenants, and what stood in the way."""
+    logger = telemetry.logger()
+    for problem in removed.problems:
+        logger.error("removal left to the next tick", **problem)
+    if removed.tenants:
+        logger.info("removal", tenants=removed.tenants, items=removed.items, finished=removed.finished)
+
+
+@cache
+def _deletions() -> Deletions:
+    settings = config()
+    return Deletions(
+        tenants=Table(aws.dynamodb(), settings.tenants_table),
+        jobs=Table(aws.dynamodb(), settings.jobs_table),
+        runs=Table(aws.dynamodb(), settings.runs_table),
+        index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
+    )
 
 
 @cache

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
 ENVIRONMENT = {
     "Scheduler": {
-        *("JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
+        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
         *("PLANNING_QUEUE_URL", "PLANNER_SHARE_ENTRIES"),
     },
     "Planner": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"},
@@ -40,8 +40,10 @@ _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 PERMISSIONS: dict[str, dict[str, set[str]]] = {
     "Scheduler": {
         "DueTable": _READ | _WRITE,
-        "JobsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"},
-        "RunsTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        # A tenant that is deleted goes from all of them.
+        "JobsTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
+        "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
+        "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
         "PlanningQueue": {"sqs:SendMessage"},

@@ -1,0 +1,54 @@
+"""What a tick does when its planning is done: it removes some more of the tenants that are to be deleted.
+
+In slices, one tenant after the other, until the time is up; the next tick goes on. Whatever goes wrong is told and left
+to the next tick: the planning is over by then, and is neither delayed nor undone by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from common.clock import Clock
+from common.tenant_deletion import Deletion, Deletions
+
+# So long after its tick began it may begin another slice, which takes seconds; the function has 300 s (serverless.yml).
+WORKS_FOR_S: Final = 180
+
+
+@dataclass(slots=True)
+class Removed:
+    """What it came to: of how many tenants something was to be removed, and how many items of them were."""
+
+    tenants: int = 0
+    items: int = 0
+    finished: int = 0
+    problems: list[dict[str, Any]] = field(default_factory=list)
+
+
+def remove_tenants(deletions: Deletions, clock: Clock, began_at: float) -> Removed:
+    """Move each deletion on for as long as there is something to remove, and time. Raises nothing."""
+    removed = Removed()
+    try:
+        left = list(deletions.under_way())
+    except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
+        removed.problems.append({"error": repr(error)})
+        return removed
+    removed.tenants = len(left)
+    while left and clock.now() < began_at + WORKS_FOR_S:
+        before = left.pop(0)
+        try:
+            after = deletions.move_on(before.tenant_id, clock.now())
+        except Exception as error:  # noqa: BLE001  the other tenants' go on
+            removed.problems.append({"tenant": before.tenant_id, "error": repr(error)})
+            continue
+        items = _items(after) - _items(before)
+        removed.items += items
+        removed.finished += after.finished_at is not None
+        if items > 0 and after.finished_at is None:  # else it waits for something
+            left.append(after)
+    return removed
+
+
+def _items(deletion: Deletion) -> int:
+    return sum(deletion.removed.values())

@@ -1,0 +1,80 @@
+"""The removal of a tenant, cut off behind and before each of its calls: whoever goes on comes to the same end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from common.errors import NotFound
+from tests.faults.stage import Stage, staged
+from tests.faults.wire import Fault
+from tests.tenants.leftovers import TOMBSTONE, deletions_of, directory, finish, furnish, left_of, registry_of
+from tests.worlds import World, job
+
+NOW = "2026-11-21T03:12:00Z"
+# So small that every step is cut in two, and so large that there are not hundreds of calls.
+FEW = 7
+
+
+@contextmanager
+def furnished() -> Iterator[Stage]:
+    with staged(NOW) as stage:
+        furnish(stage.w)
+        stage.save()
+        yield stage
+
+
+@pytest.mark.parametrize("fault", [Fault.KILLED_AFTER, Fault.FAILED, Fault.LOST])
+def test_a_slice_cut_off_anywhere_is_done_again(fault: Fault) -> None:
+    with furnished() as stage:
+        halves = {group: jobs // 2 for group, jobs in directory(stage.w).items()}
+        bobs = left_of(stage.w, "bob")
+        deletions_of(stage.w).begin("alice", stage.w.clock.now())
+        stage.w.clock.sleep(60)
+        stage.save()
+
+        def whole(w: World) -> None:
+            while deletions_of(w).move_on("alice", w.clock.now(), FEW).finished_at is None:
+                pass
+
+        def check(w: World, died: BaseException | None) -> None:
+            finish(w, 500)
+            assert left_of(w, "alice") == TOMBSTONE
+            assert left_of(w, "bob") == bobs
+            assert directory(w) == halves
+
+        assert stage.each_call(whole, fault, check, flow="removal") > 40
+
+
+@pytest.mark.parametrize("fault", [Fault.KILLED_AFTER, Fault.FAILED, Fault.LOST, Fault.THROTTLED])
+def test_a_beginning_cut_off_can_be_made_again(fault: Fault) -> None:
+    with furnished() as stage:
+
+        def begin(w: World) -> None:
+            deletions_of(w).begin("alice", w.clock.now())
+
+        def check(w: World, died: BaseException | None) -> None:
+            begin(w)
+            finish(w)
+            assert left_of(w, "alice") == TOMBSTONE
+
+        assert stage.each_call(begin, fault, check) == 3
+
+
+def test_a_registration_cut_off_before_leaves_nothing() -> None:
+    """Its job may be there, and its executions handed over or not: all of that goes."""
+    with furnished() as stage:
+
+        def register(w: World) -> None:
+            registry_of(w).create("alice", "more", job(cron="* * * * *"))
+
+        def check(w: World, died: BaseException | None) -> None:
+            deletions_of(w).begin("alice", w.clock.now())
+            with pytest.raises(NotFound):
+                registry_of(w).create("alice", "another", job(cron="* * * * *"))
+            finish(w)
+            assert left_of(w, "alice") == TOMBSTONE
+
+        assert stage.each_call(register, Fault.KILLED_AFTER, check, flow="registration") > 5
