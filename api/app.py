@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from api import by_hand, calendars, jobs, runs, schedules, tenant, webhooks
+from api import by_hand, calendars, jobs, keys, runs, schedules, tenant, tenants, webhooks
 from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
@@ -38,6 +38,8 @@ ROUTES: tuple[Route, ...] = (
     *schedules.ROUTES,
     *tenant.ROUTES,
     *webhooks.ROUTES,
+    *keys.ROUTES,
+    *tenants.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )
 
@@ -86,7 +88,7 @@ def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path
     credential = _NOBODY
     if route.role is not None:
         credential = services.tenants.authenticate(bearer(headers), now)
-        _check_tenant(services, credential, route.role, now)
+        _check_tenant(services, credential, route, route.role, now)
     query = event.raw_event.get("queryStringParameters") or {}
     known = [parameter.name for parameter in route.query]
     if unknown := sorted(set(query) - set(known)):
@@ -106,7 +108,7 @@ def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path
     )
 
 
-def _check_tenant(services: Services, credential: Credential, needed: Role, now: float) -> None:
+def _check_tenant(services: Services, credential: Credential, route: Route, needed: Role, now: float) -> None:
     """Whether the key's role, its tenant's state and the rate of its requests allow the route."""
     if credential.role != OPERATOR:
         rules = services.known_tenants.rules(credential.tenant, now)
@@ -115,7 +117,7 @@ def _check_tenant(services: Services, credential: Credential, needed: Role, now:
                 "the API key is not valid"
             )  # its tenant is gone, and the key is about to be
         services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now)
-        if credential.may(needed) and needed != "read":
+        if credential.may(needed) and not (needed == "read" or route.while_suspended):
             admitted(rules, credential.tenant)
     if not credential.may(needed):
         raise Forbidden(credential.role, needed)

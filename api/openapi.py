@@ -10,6 +10,7 @@ from typing import Any
 from api.problems import CONTENT_TYPE as PROBLEM
 from api.problems import KINDS, Kind
 from api.routing import Route
+from common.api_keys import OPERATOR
 
 _REF = "#/components/schemas/{model}"
 _PATH_PARAMETERS = {
@@ -17,12 +18,27 @@ _PATH_PARAMETERS = {
     "execution_id": "The run's execution id, `tenant:job:fire time:revision`.",
     "name": "The calendar's name.",
     "backfill_id": "The backfill's id.",
+    "tenant_id": "The tenant's id.",
+    "key_id": "The key's id, which is not the key.",
 }
 _DESCRIPTION = """A multi-tenant cron: jobs, and the runs that they have made.
 
-The tenant is the API key's. Instants are RFC 3339 in UTC and their names end in `_at`; durations are seconds and their
-names end in `_s`. Unknown fields and parameters are refused. Refusals are problem documents (RFC 9457) with a stable
+The tenant is the API key's. An operation's `x-minute8-role` is the role that the key needs: `read`, `write` and `admin`
+may each do what those before them may; `operator` keys are the platform's, and do what no tenant's key does and nothing
+else.
+
+Instants are RFC 3339 in UTC and their names end in `_at`; durations are seconds and their names end in `_s`. Unknown
+fields and parameters are refused. Refusals are problem documents (RFC 9457) with a stable
 `type`, the field, its value, and what would be accepted."""
+_SECURITY = {
+    "key": {"type": "http", "scheme": "bearer", "bearerFormat": "m8_…", "description": "A key of a tenant."},
+    "operator_key": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "m8_…",
+        "description": "A key of the platform's own.",
+    },
+}
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
@@ -51,7 +67,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": schemas["$defs"],
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "m8_…"}},
+            "securitySchemes": _SECURITY,
         },
     }
 
@@ -69,7 +85,7 @@ def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
         body = {"content": {route.takes_type: {"schema": named[route.takes]}}}
         operation["requestBody"] = body | {"required": not route.body_optional}
     if route.role is not None:
-        operation["security"] = [{"key": []}]
+        operation["security"] = [{"operator_key" if route.role == OPERATOR else "key": []}]
         operation["x-minute8-role"] = route.role
     return operation
 
@@ -131,6 +147,6 @@ def _refusals(route: Route) -> set[HTTPStatus]:
         found |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
     if route.if_match:
         found.add(HTTPStatus.PRECONDITION_FAILED)
-    if route.method == "POST" and route.status == HTTPStatus.CREATED:
+    if route.method != "GET":
         found.add(HTTPStatus.CONFLICT)
     return found

@@ -41,6 +41,20 @@ class Request:
             raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(accepted)}")
         return read_json(self.body)
 
+    def fields(self, *names: str, also: str = "application/json") -> dict[str, Any]:
+        """The body, a JSON object with no fields but these. Raises what `json` raises, InvalidInput."""
+        body = self.json(also)
+        if not isinstance(body, dict):
+            raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
+        unknown = [
+            InvalidInput(name, "is not a field here", value=body[name], accepted=", ".join(names) or "none")
+            for name in sorted(set(body) - set(names))
+        ]
+        if unknown:
+            unknown[0].also = tuple(unknown[1:])
+            raise unknown[0]
+        return body
+
     def if_match(self) -> int | None:
         """The revision that the client wants to change. Raises InvalidInput."""
         text = self.headers.get("if-match", "").strip()

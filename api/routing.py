@@ -39,7 +39,8 @@ class Query:
 class Route:
     """One method of one path, for those whose role is at least `role` (None: for everybody).
 
-    `takes` and `gives` name shapes of `api/shapes`; `also` is another status of a success.
+    `takes` and `gives` name shapes of `api/shapes`; `also` is another status of a success. A suspended tenant may look,
+    which is what the role `read` does, and do what is marked so.
     """
 
     method: str
@@ -56,6 +57,7 @@ class Route:
     body_optional: bool = False
     query: tuple[Query, ...] = ()
     if_match: bool = False
+    while_suspended: bool = False
     longest_body: int = LONGEST_BODY
 
 

@@ -14,15 +14,15 @@ import secrets
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from common import keys
 from common.audit import AWS, Audit
-from common.errors import InvalidInput, NotFound, Unauthenticated
-from common.tables import Condition, ConditionFailed, Table, Transaction
-from common.tenant_rules import ACTIVE, SUSPENDED
+from common.errors import Busy, Conflict, InvalidInput, NotFound, Unauthenticated
+from common.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED
 
 Role = Literal["read", "write", "admin", "operator"]
 # Of a tenant's keys; each role may do what those before it may.
@@ -34,6 +34,11 @@ OPERATOR: Final = "operator"
 TRUSTED_FOR_S: Final = 30
 _TRUSTED_KEYS: Final = 10_000
 _NAME_CHARS: Final = 200
+# Of a tenant, or of the platform: those that stand and those that are still listed.
+MOST_KEYS: Final = 1_000
+# So long a revoked key is listed; the audit remembers it for longer.
+_REVOKED_KEPT_S: Final = 30 * DAY_S
+_TRIES: Final = 8
 
 _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KEY_BITS: Final = 256
@@ -47,7 +52,7 @@ _KEY: Final = re.compile(rf"m8_([0-9A-Za-z]{{{_SECRET_CHARS}}})([0-9A-Za-z]{{{_C
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key: all but the key."""
+    """What is known of a key: all but the key. `expires_at` is also, of a revoked one, when it is forgotten."""
 
     key_id: str
     tenant: str
@@ -111,19 +116,25 @@ class ApiKeys:
         expires_at: int | None = None,
         by: str = AWS,
     ) -> tuple[str, ApiKey]:
-        """A new key, which is told here and never again. Raises InvalidInput, NotFound (the tenant)."""
+        """A new key, which is told here and never again.
+
+        Raises InvalidInput, NotFound (the tenant), Conflict (it has too many keys), Busy.
+        """
         if role not in ROLES:
             raise InvalidInput("role", "is no role", value=role, accepted=", ".join(ROLES))
         raw_key, key = _made(tenant_id, role, now, name, expires_at)
-        tx = Transaction(self._table.client)
+        self._check_room(tenant_id, now)
         here = Condition(
             "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
             {":active": ACTIVE, ":suspended": SUSPENDED},
         )
-        tx.check(self._table, keys.tenant(tenant_id), here)
-        self._put(tx, tenant_id, key, by)
+
+        def fill(tx: Transaction) -> None:
+            tx.check(self._table, keys.tenant(tenant_id), here)
+            self._put(tx, tenant_id, key, by)
+
         try:
-            tx.commit()
+            self._commit(fill)
         except ConditionFailed:  # it was deleted, or never there
             raise NotFound("tenant", tenant_id) from None
         return raw_key, key
@@ -131,12 +142,31 @@ class ApiKeys:
     def create_operator_key(
         self, now: float, *, name: str = "", expires_at: int | None = None, by: str = AWS
     ) -> tuple[str, ApiKey]:
-        """A new key of the platform's own, which is told here and never again. Raises InvalidInput."""
+        """A new key of the platform's own, which is told here and never again. Raises InvalidInput, Conflict, Busy."""
         raw_key, key = _made("", OPERATOR, now, name, expires_at)
-        tx = Transaction(self._table.client)
-        self._put(tx, keys.OPERATORS, key, by)
-        tx.commit()
+        self._check_room(keys.OPERATORS, now)
+        self._commit(lambda tx: self._put(tx, keys.OPERATORS, key, by))
         return raw_key, key
+
+    def _check_room(self, owner: str, now: float) -> None:
+        """A bound on the list, not an exact one: keys that are made at the same time can exceed it."""
+        listed = [key for key in self.keys_of(owner) if key.expires_at is None or key.expires_at > now]
+        if len(listed) >= MOST_KEYS:
+            raise Conflict(
+                f"there are {len(listed)} keys; accepted: {MOST_KEYS}, those that were revoked in the last "
+                f"{_REVOKED_KEPT_S // DAY_S} days included"
+            )
+
+    def _commit(self, fill: Callable[[Transaction], None]) -> None:
+        """Write what `fill` puts into a transaction. Raises ConditionFailed, Busy."""
+        for _ in range(_TRIES):
+            tx = Transaction(self._table.client)
+            fill(tx)
+            try:
+                return tx.commit()
+            except TransactionConflict:
+                continue  # a registration just counted, or another change of the same key
+        raise Busy("too many changes of this tenant at once")
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
         unused = Condition("attribute_not_exists(pk)", {})
@@ -152,20 +182,29 @@ class ApiKeys:
         )
 
     def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
-        """Refuse the key from now on, everywhere within TRUSTED_FOR_S; again changes nothing. Raises NotFound."""
+        """Refuse the key from now on, everywhere within TRUSTED_FOR_S; again changes nothing. Raises NotFound, Busy."""
         key = self._key_of(owner, key_id)
         if key.revoked_at is not None:
             return key
-        revoked = replace(key, revoked_at=int(now))
-        change = Condition("SET #revoked_at = :now", {":now": int(now)})
+        forgotten_at = int(now) + _REVOKED_KEPT_S
+        revoked = replace(
+            key, revoked_at=int(now), expires_at=min(key.expires_at or forgotten_at, forgotten_at)
+        )
+        change = Condition(
+            "SET #revoked_at = :now, #expires_at = :forgotten_at",
+            {":now": revoked.revoked_at, ":forgotten_at": revoked.expires_at},
+        )
         standing = Condition("attribute_exists(pk) AND attribute_not_exists(#revoked_at)", {})
-        tx = Transaction(self._table.client)
-        tx.update(self._table, keys.api_key(key.key_hash), change, standing)
-        tx.update(self._table, keys.api_key_reference(owner, key_id), change, standing)
-        before, after = _audited(key), _audited(revoked)
-        Audit(self._table).add(tx, owner, by, "key.revoked", key_id, now, before=before, after=after)
+        before = _audited(key)
+        after = {**before, "revoked_at": revoked.revoked_at}
+
+        def fill(tx: Transaction) -> None:
+            tx.update(self._table, keys.api_key(key.key_hash), change, standing)
+            tx.update(self._table, keys.api_key_reference(owner, key_id), change, standing)
+            Audit(self._table).add(tx, owner, by, "key.revoked", key_id, now, before=before, after=after)
+
         try:
-            tx.commit()
+            self._commit(fill)
         except ConditionFailed:  # it expired and was cleared away, or somebody else was faster
             return self._key_of(owner, key_id)
         self._forget(key.key_hash)
@@ -256,7 +295,12 @@ def _base62(number: int, width: int) -> str:
     return "".join(reversed(digits))
 
 
-def checked_name(name: str) -> str:
-    if len(name) > _NAME_CHARS:
-        raise InvalidInput("name", "is too long", value=name, accepted=f"at most {_NAME_CHARS} characters")
+def checked_name(name: object) -> str:
+    """A name for people; none if it is None. Raises InvalidInput."""
+    if name is None:
+        return ""
+    if not isinstance(name, str) or len(name) > _NAME_CHARS:
+        raise InvalidInput(
+            "name", "is no name", value=name, accepted=f"text of up to {_NAME_CHARS} characters"
+        )
     return name

@@ -141,7 +141,7 @@ class Tenants(ApiKeys):
         def edited(tenant: Tenant) -> Tenant:
             if expected_revision not in (None, tenant.revision):
                 raise RevisionMismatch(tenant_id, expected_revision, tenant.revision, kind="tenant")
-            name = checked_name(changes["name"] or "") if "name" in changes else tenant.name
+            name = checked_name(changes["name"]) if "name" in changes else tenant.name
             settings = {field: value for field, value in changes.items() if field != "name"}
             return replace(tenant, name=name, rules=changed(tenant.rules, settings))
 

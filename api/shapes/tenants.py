@@ -1,12 +1,65 @@
-"""The tenant."""
+"""Tenants: as the platform sees them, and as each sees itself."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, Instant, Shapes
+from common.definition import TENANT_ID_CHARS
+
+_Name = Annotated[str | None, StringConstraints(max_length=200), Field(description="A name for people.")]
+_Patterns = Annotated[
+    list[Annotated[str, StringConstraints(max_length=512)]] | None,
+    Field(
+        description="What it may call: ARNs with `*` and `?`, a host, `*.host`, either with `:port`, or `*`.",
+        max_length=100,
+        examples=[["arn:aws:lambda:*:123456789012:function:acme-*", "*.acme.example"]],
+    ),
+]
+_Days = Annotated[int | None, Field(description="How long its runs are kept; 30 at first.", ge=1, le=400)]
+
+
+class QuotaPatch(BaseModel):
+    """Quotas to set; null means the default, what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    jobs: int | None = Field(default=None, ge=0)
+    executions_per_day: int | None = Field(default=None, ge=0)
+    shortest_interval_s: int | None = Field(default=None, ge=1)
+    payload_bytes: int | None = Field(default=None, ge=1, le=128 * 1024)
+    requests_per_minute: int | None = Field(default=None, ge=0)
+
+
+class TenantPatch(BaseModel):
+    """What to change; null means the default, what is left out stays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: _Name = None
+    allowed_targets: _Patterns = None
+    quotas: QuotaPatch | None = None
+    retention_days: _Days = None
+
+
+class NewTenant(TenantPatch):
+    """A tenant. What is left out is the default; nothing may be called by default."""
+
+    tenant_id: Annotated[
+        str,
+        StringConstraints(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{TENANT_ID_CHARS - 1}}}$"),
+        Field(examples=["acme"]),
+    ]
+
+
+class Suspension(BaseModel):
+    """Why a tenant is suspended; it can read this."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    note: Annotated[str, StringConstraints(max_length=500)] = ""
 
 
 class KeyInUse(Answer):
@@ -33,18 +86,36 @@ class QuotaView(Answer):
     requests_per_minute: int
 
 
-class Tenant(Answer):
-    """Whose key it is, what the platform allows, and how much of it is used."""
+class TenantSummary(Answer):
+    """A tenant in a list."""
 
     tenant_id: str
     name: str
     created_at: Instant
-    state: Literal["active", "suspended"]
+    state: Literal["active", "suspended", "deleting"]
     note: str = Field(description="Why it is suspended.")
+    revision: int
+
+
+class TenantPage(Answer):
+    """Some tenants, in the order of their ids."""
+
+    tenants: list[TenantSummary]
+    next_cursor: str | None
+
+
+class TenantView(TenantSummary):
+    """A tenant: what the platform allows, and how much of it is used."""
+
     usage: Usage
     quotas: QuotaView
     allowed_targets: list[str] = Field(description="Patterns; none allows nothing.")
     retention_days: int = Field(description="How long runs are kept.")
+
+
+class Tenant(TenantView):
+    """Whose key it is, what the platform allows, and how much of it is used."""
+
     key: KeyInUse
 
 
@@ -54,8 +125,14 @@ class WebhookSecret(Answer):
     secret: str = Field(examples=["whsec_…"])
 
 
-TAKEN: Shapes = ()
+TAKEN: Shapes = (
+    NewTenant,
+    TenantPatch,
+    Suspension,
+)
 GIVEN: Shapes = (
     Tenant,
+    TenantView,
+    TenantPage,
     WebhookSecret,
 )

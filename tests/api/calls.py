@@ -106,15 +106,28 @@ class Caller:
 
 @dataclass
 class Office:
-    """A world with its API: alice's and bob's keys of every role, and keys that are worth nothing."""
+    """A world with its API: keys of every role, and keys that are worth nothing."""
 
     world: World
     alice: Caller
     alice_reads: Caller
     alice_admin: Caller
     bob: Caller
+    operator: Caller
     nobody: Mapping[str, Caller]
     new_key: Callable[..., str]
+
+    @property
+    def everybody(self) -> dict[str, Caller]:
+        """By the names of the walk (`tests/api/walk.py`)."""
+        return {
+            "alice's read key": self.alice_reads,
+            "alice's write key": self.alice,
+            "alice's admin key": self.alice_admin,
+            "bob's admin key": self.bob,
+            "an operator key": self.operator,
+            **self.nobody,
+        }
 
     def stored(self) -> list[dict[str, Any]]:
         """Every item of jobs, due index and tenants but the count of requests: what a refusal must not change."""

@@ -11,6 +11,7 @@ import pytest
 from api import handler
 from api.app import build
 from api.services import Services
+from common import keys
 from common.known_tenants import KnownTenants
 from common.request_rate import RequestRate
 from common.run_lists import RunLists
@@ -18,6 +19,7 @@ from common.tenant_ledger import TenantLedger
 from common.tenants import Tenants, new_key
 from common.webhook_secrets import WebhookSecrets
 from tests.api.calls import Caller, Office
+from tests.api.walk import SPARE_KEY, SPARE_OPERATOR_KEY
 from tests.worlds import World, job, world
 
 
@@ -60,17 +62,29 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
     def key(tenant: str, role: str = "write", **more: Any) -> str:
         return tenants.create_key(tenant, role, w.clock.now(), **more)[0]
 
+    def operator_key(**more: Any) -> str:
+        return tenants.create_operator_key(w.clock.now(), **more)[0]
+
     w.clock.move_to(now - 60)
     expired = key("alice", "admin", expires_at=int(now))
+    operator_expired = operator_key(expires_at=int(now))
     w.clock.move_to(now)
     raw_revoked, revoked = tenants.create_key("alice", "admin", now)
     tenants.revoke_key("alice", revoked.key_id, now)
+    operator_raw_revoked, operator_revoked = tenants.create_operator_key(now)
+    tenants.revoke_key(keys.OPERATORS, operator_revoked.key_id, now)
+    with pytest.MonkeyPatch.context() as known:
+        known.setattr("common.api_keys.new_key", lambda: SPARE_KEY)
+        key("alice", "read", name="spare")
+        known.setattr("common.api_keys.new_key", lambda: SPARE_OPERATOR_KEY)
+        operator_key(name="spare")
     return Office(
         world=w,
         alice=Caller(key("alice")),
         alice_reads=Caller(key("alice", "read")),
         alice_admin=Caller(key("alice", "admin")),
         bob=Caller(key("bob", "admin")),
+        operator=Caller(operator_key()),
         nobody={
             "no key": Caller(None),
             "a forged key": Caller(new_key()),
@@ -79,6 +93,8 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
             "an expired key": Caller(expired),
             "a revoked key": Caller(raw_revoked),
             "the stored hash": Caller(revoked.key_hash),
+            "an expired operator key": Caller(operator_expired),
+            "a revoked operator key": Caller(operator_raw_revoked),
         },
         new_key=key,
     )

@@ -12,56 +12,47 @@ from api import handler
 from api.app import ROUTES
 from api.problems import KINDS
 from api.requests import read_json
+from common.api_keys import OPERATOR
 from tests.api.calls import Office, event, send
-from tests.api.walk import Call, calls_of_document
+from tests.api.walk import NOTHING, ROLE_OF, Call, calls_of_document, refusals_of
 from tests.worlds import ARN, job
 
 CALLS = list(calls_of_document())
-WRITES = [call for call in CALLS if call.role == "write"]
 
 
-def test_every_route_is_walked() -> None:
-    assert len(CALLS) == len([route for route in ROUTES if route.role]) >= 11
-    assert len(WRITES) >= 5
-    assert {call.role for call in CALLS} == {"read", "write", "admin"}
+def test_every_route_is_walked_by_everybody(settled: Office) -> None:
+    assert len(CALLS) == len([route for route in ROUTES if route.role])
+    assert {call.role for call in CALLS} == {"read", "write", "admin", "operator"}
+    assert settled.everybody.keys() == ROLE_OF.keys()
+    refusals = [refusal for call in CALLS for refusal in refusals_of(call)]
+    assert len(CALLS) >= 40
+    assert len(refusals) >= 470
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
-def test_nobody_without_a_valid_key(settled: Office, call: Call) -> None:
+def test_every_route_refuses_exactly_whom_it_must(settled: Office, call: Call) -> None:
     before = settled.stored()
-    for who, caller in settled.nobody.items():
-        refused = caller(call.method, call.url, call.body)
-        assert (refused.status, refused.problem) == (401, "unauthenticated"), who
-        assert refused.headers["www-authenticate"].startswith("Bearer")
-    assert settled.stored() == before
-
-
-@pytest.mark.parametrize("call", WRITES, ids=str)
-def test_a_read_key_may_not_write(settled: Office, call: Call) -> None:
-    before = settled.stored()
-    refused = settled.alice_reads(call.method, call.url, call.body)
-    assert (refused.status, refused.problem) == (403, "forbidden")
-    assert "'write'" in refused.json["detail"]
-    assert settled.stored() == before
-
-
-@pytest.mark.parametrize("call", [call for call in CALLS if call.role == "admin"], ids=str)
-def test_what_is_for_admins_is_for_admins(settled: Office, call: Call) -> None:
-    before = settled.stored()
-    for caller in (settled.alice, settled.alice_reads):
-        refused = caller(call.method, call.url, call.body)
-        assert (refused.status, refused.problem) == (403, "forbidden")
-        assert "'admin'" in refused.json["detail"]
+    for who, status, problem in refusals_of(call):
+        refused = settled.everybody[who](call.method, call.url, call.body)
+        assert (refused.status, refused.problem) == (status, problem), who
+        if status == 401:
+            assert refused.headers["www-authenticate"].startswith("Bearer")
+        if status == 403:
+            assert f"{call.role!r}" in refused.json["detail"]
     assert settled.stored() == before
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call.names and call.method != "PUT"], ids=str)
-def test_what_is_anothers_does_not_exist(settled: Office, call: Call) -> None:
+def test_what_is_anothers_is_refused_as_what_nobody_has(settled: Office, call: Call) -> None:
     before = settled.stored()
-    foreign = settled.bob(call.method, call.url, call.body)
-    none = settled.bob(call.method, call.url.replace("report", "nothing"), call.body)
-    assert (foreign.status, foreign.problem) == (404, "not-found")
-    assert foreign.text == none.text.replace("nothing", "report")
+    caller = settled.bob if call.role != OPERATOR else settled.operator
+    none = caller(call.method, call.path.format(**NOTHING), call.body)
+    assert (none.status, none.problem) == (404, "not-found")
+    if call.role != OPERATOR:
+        told = caller(call.method, call.url, call.body).text
+        for name, value in call.names.items():
+            told = told.replace(f"'{value}'", f"'{NOTHING[name]}'")
+        assert told == none.text
     assert settled.stored() == before
 
 

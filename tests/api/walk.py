@@ -1,13 +1,15 @@
-"""Every operation of the generated OpenAPI document as a call that would work for alice."""
+"""Every operation of the generated OpenAPI document as a call that would work for alice, or for the operator."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from api.app import ROUTES
 from api.openapi import document
+from common.api_keys import OPERATOR, ROLES, Role, hash_of, new_key
 from tests.worlds import job
 
 # A body for every shape that a route takes. A new shape needs an example here.
@@ -19,31 +21,53 @@ BODIES: dict[str, Any] = {
     "NewCalendar": {"dates": ["2026-12-24"]},
     "RunNow": {"nonce": "walk"},
     "NewBackfill": {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z"},
+    "NewTenant": {"tenant_id": "carol", "allowed_targets": ["*"], "quotas": {"jobs": 5}},
+    "TenantPatch": {"quotas": {"jobs": 7}},
+    "Suspension": {"note": "unpaid"},
+    "NewKey": {"role": "admin", "name": "walk"},
+    "NewOperatorKey": {"name": "walk"},
 }
+# Keys that nobody uses, so that the walk can revoke one; known, so that its calls are known before there is a world.
+SPARE_KEY = new_key()
+SPARE_OPERATOR_KEY = new_key()
 # What alice has, in the fixture `settled`.
 NAMES = {
     "job_id": "report",
     "execution_id": "alice:report:20261121T031300Z:1",
     "backfill_id": "one",
     "name": "holidays",
+    "tenant_id": "alice",
+    "key_id": hash_of(SPARE_KEY)[:16],
 }
-# Where another run is needed: one that has failed, one that waits.
-RUNS = {
-    "/v1/runs/{execution_id}/retry": "alice:fails:20261121T031230Z:1",
-    "/v1/runs/{execution_id}/cancel": "alice:report:20261121T031900Z:1",
+# Where another is needed: a run that has failed, one that waits, a key of the platform's.
+OTHERS = {
+    "/v1/runs/{execution_id}/retry": {"execution_id": "alice:fails:20261121T031230Z:1"},
+    "/v1/runs/{execution_id}/cancel": {"execution_id": "alice:report:20261121T031900Z:1"},
+    "/v1/operator-keys/{key_id}": {"key_id": hash_of(SPARE_OPERATOR_KEY)[:16]},
 }
+# The same for what nobody has.
+NOTHING = {
+    "job_id": "nothing",
+    "execution_id": "alice:nothing:20261121T031300Z:1",
+    "backfill_id": "nothing",
+    "name": "nothing",
+    "tenant_id": "nobody",
+    "key_id": "0" * 16,
+}
+# What a suspended tenant may do besides looking: see to its keys.
+WHILE_SUSPENDED = ("GET /v1/keys", "DELETE /v1/keys/{key_id}")
 
 
 @dataclass(frozen=True)
 class Call:
-    """One operation, filled in. `names` is whether its path names something of alice's."""
+    """One operation, filled in. `names` are the parameters of its path, things of alice's."""
 
     method: str
     path: str
     url: str
     body: Any
-    role: str
-    names: bool
+    role: Role
+    names: dict[str, str]
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -54,13 +78,15 @@ def calls_of_document() -> Iterator[Call]:
         for method, operation in operations.items():
             if "security" not in operation:
                 continue
+            known = NAMES | OTHERS.get(path, {})
+            names = {name: known[name] for name in re.findall(r"{(\w+)}", path)}
             yield Call(
                 method=method.upper(),
                 path=path,
-                url=path.format(**NAMES | {"execution_id": RUNS.get(path, NAMES["execution_id"])}),
+                url=path.format(**names),
                 body=_body(operation),
                 role=operation["x-minute8-role"],
-                names="{" in path,
+                names=names,
             )
 
 
@@ -69,3 +95,46 @@ def _body(operation: dict[str, Any]) -> Any:
         return None
     (content,) = operation["requestBody"]["content"].values()
     return BODIES[content["schema"]["$ref"].rpartition("/")[2]]
+
+
+# Everybody there is in an Office, by the role of their key; a key that is worth nothing has none.
+ROLE_OF: dict[str, Role | None] = {
+    "alice's read key": "read",
+    "alice's write key": "write",
+    "alice's admin key": "admin",
+    "bob's admin key": "admin",
+    "an operator key": "operator",
+    "no key": None,
+    "a forged key": None,
+    "a key with a wrong checksum": None,
+    "a key in words": None,
+    "the stored hash": None,
+    "an expired key": None,
+    "a revoked key": None,
+    "an expired operator key": None,
+    "a revoked operator key": None,
+}
+
+
+def refusals_of(call: Call) -> Iterator[tuple[str, int, str]]:
+    """Who is refused this call, and how: the status, and the problem's name."""
+    for who, role in ROLE_OF.items():
+        if role is None:
+            yield who, 401, "unauthenticated"
+        elif not _may(role, call.role):
+            yield who, 403, "forbidden"
+        elif who.startswith("bob") and call.names and call.method != "PUT":  # a PUT makes one of bob's
+            yield who, 404, "not-found"
+
+
+def _may(role: Role, needed: Role) -> bool:
+    """Said here once more, for it is what the walk is about."""
+    if OPERATOR in (role, needed):
+        return role == needed
+    return ROLES.index(role) >= ROLES.index(needed)
+
+
+if __name__ == "__main__":  # python -m tests.api.walk: the figures
+    walked = list(calls_of_document())
+    refused = sum(len(list(refusals_of(call))) for call in walked)
+    print(f"{len(walked)} routes behind a key, {len(ROLE_OF)} callers, {refused} refusals")

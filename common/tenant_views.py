@@ -1,0 +1,46 @@
+"""Tenants and their keys as JSON: what the API answers, and what the command prints with AWS credentials. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from common.instants import rfc3339
+from common.tenants import ApiKey, Tenant
+
+
+def tenant_view(tenant: Tenant) -> dict[str, Any]:
+    """A tenant: what it may, and how much of that it uses."""
+    return {
+        **tenant_summary(tenant),
+        "usage": {"jobs": tenant.jobs, "executions_per_day": tenant.executions_per_day},
+        "quotas": asdict(tenant.rules.quotas),
+        "allowed_targets": list(tenant.rules.allowed_targets),
+        "retention_days": tenant.rules.retention_days,
+    }
+
+
+def tenant_summary(tenant: Tenant) -> dict[str, Any]:
+    """A tenant as lists show it: what its listing knows, and little enough that a page of them is never too large."""
+    return {
+        "tenant_id": tenant.tenant_id,
+        "name": tenant.name,
+        "created_at": rfc3339(tenant.created_at),
+        "state": tenant.rules.state,
+        "note": tenant.note,
+        "revision": tenant.revision,
+    }
+
+
+def key_view(key: ApiKey, now: float) -> dict[str, Any]:
+    """What may be shown of a key."""
+    instants = {
+        name: rfc3339(at) if at is not None else None
+        for name, at in (
+            ("created_at", key.created_at),
+            ("expires_at", key.expires_at),
+            ("revoked_at", key.revoked_at),
+        )
+    }
+    shown = {name: getattr(key, name) for name in ("key_id", "name", "role", "prefix")}
+    return shown | {"state": key.state(now)} | instants
