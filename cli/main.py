@@ -9,6 +9,9 @@ import typer
 from typer.core import TyperGroup
 
 from cli import by_hand, calendars, jobs, platform, runs
+from cli.aws_refusals import aws_refusal
+from cli.doctor.command import doctor
+from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
 from cli.failures import failures
 from cli.preview import preview
 from cli.redrive import redrive
@@ -18,8 +21,6 @@ from cli.webhooks import webhook_secret
 from common.errors import AlreadyExists, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
 
-# The exit codes, as docs/cli.md tells them. 2 is also what typer and click use for a wrong command line.
-FAILED, INVALID, NOT_FOUND, CONFLICT, NOT_ALLOWED, UNREACHABLE = 1, 2, 3, 4, 5, 6
 _BY_STATUS = {
     400: INVALID,
     413: INVALID,
@@ -51,6 +52,11 @@ class _Guarded(TyperGroup):
             typer.echo(f"minute8: {error}", err=True)
             codes = {InvalidInput: INVALID, NotFound: NOT_FOUND, AlreadyExists: CONFLICT}
             raise typer.Exit(codes.get(type(error), FAILED)) from None
+        except Exception as error:
+            if (refusal := aws_refusal(error)) is None:
+                raise
+            typer.echo(f"minute8: {refusal[0]}", err=True)
+            raise typer.Exit(refusal[1]) from None
 
 
 def _lines(problem: Minute8Problem) -> list[str]:
@@ -81,6 +87,7 @@ jobs.app.command("run")(by_hand.run_now)
 runs.app.command("retry")(by_hand.retry)
 runs.app.command("cancel")(by_hand.cancel)
 app.command()(by_hand.backfill)
+app.command()(doctor)
 app.command()(redrive)
 app.command()(failures)
 app.command("export")(export_jobs)

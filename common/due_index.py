@@ -16,6 +16,7 @@ from common import keys
 from common.planning import DueEntry
 from common.tables import Condition, ConditionFailed, Item, Table, Transaction
 from common.window import WINDOW_S, planning_end, window_start
+from common.zones import TZDATA_VERSION
 
 # A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
 # or write in the seconds that a tick takes.
@@ -44,6 +45,8 @@ class Mark:
     decided_at: float
     # Up to where windows were divided into shares.
     divided_until: int = 0
+    # The time zones that the window was announced with: what every function of a deployment plans by.
+    tzdata: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -91,7 +94,7 @@ class DueIndex:
         end = planning_end(now)
         with suppress(ConditionFailed):
             self._table.put(
-                {**keys.MARK, "planned_until": end, "planning_until": end},
+                {**keys.MARK, "planned_until": end, "planning_until": end, "tzdata": TZDATA_VERSION},
                 Condition("attribute_not_exists(pk)", {}),
             )
         mark = self.mark()
@@ -109,12 +112,15 @@ class DueIndex:
         """
         if mark.is_open:
             return mark
-        words = "SET #planning_until = :end, #decided_at = :now"
+        change = Condition(
+            "SET #planning_until = :end, #decided_at = :now, #tzdata = :tzdata",
+            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION},
+        )
         unmoved = Condition(
             "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
         )
         try:
-            announced = self._table.update(keys.MARK, Condition(words, {":end": end, ":now": now}), unmoved)
+            announced = self._table.update(keys.MARK, change, unmoved)
         except ConditionFailed as moved:
             assert moved.existing
             announced = moved.existing
@@ -222,7 +228,13 @@ class DueIndex:
 def _mark(item: Item) -> Mark:
     # a mark of a version that stored no instant: what it has open was decided when it began
     decided_at = float(item.get("decided_at") or item["planned_until"])
-    return Mark(item["planned_until"], item["planning_until"], decided_at, item.get("divided_until", 0))
+    return Mark(
+        item["planned_until"],
+        item["planning_until"],
+        decided_at,
+        item.get("divided_until", 0),
+        item.get("tzdata", ""),
+    )
 
 
 def _readable(item: Item) -> DueEntry | BadEntry:

@@ -1,4 +1,4 @@
-"""Names the permission of a batch as AWS does: the permission of its parts."""
+"""Names permissions as AWS does: a batch's is that of its parts, and reading is not writing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +11,18 @@ _AS_ON_AWS = {
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
 }
 
+# Reading a function's reserved concurrency is checked as setting it.
+_READS_AS_ON_AWS = {"lambda:PutFunctionConcurrency": "lambda:GetFunctionConcurrency"}
+
 
 def install(iam_actions: Any) -> None:
-    """Make the server check each batch action as the one that AWS checks."""
+    """Make the server check these actions as the ones that AWS checks."""
     stock: Callable[..., str | None] = iam_actions.extract_iam_action
 
-    def as_on_aws(*arguments: Any, **named: Any) -> str | None:
-        action = stock(*arguments, **named)
+    def as_on_aws(service: str, method: str, *others: Any) -> str | None:
+        action = stock(service, method, *others)
+        if action and method == "GET":
+            action = _READS_AS_ON_AWS.get(action, action)
         return _AS_ON_AWS.get(action, action) if action else action
 
     iam_actions.extract_iam_action = as_on_aws

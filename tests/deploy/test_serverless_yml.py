@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from cli.doctor import expected
+from cli.doctor.expected import PERMISSIONS
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -32,68 +35,6 @@ ENVIRONMENT = {
     },
 }
 
-_READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-_WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-_TRANSACT = _READ | _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"}
-_RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-# Role -> what it may do to what. Whoever adds a permission says so here too.
-PERMISSIONS: dict[str, dict[str, set[str]]] = {
-    "Scheduler": {
-        "DueTable": _READ | _WRITE,
-        # A tenant that is deleted goes from all of them.
-        "JobsTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
-        "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
-        "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
-        "EventsBus": {"events:PutEvents"},
-        "ExecutionsQueue": {"sqs:SendMessage"},
-        "PlanningQueue": {"sqs:SendMessage"},
-    },
-    "Planner": {
-        "DueTable": {"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
-        "JobsTable": {"dynamodb:GetItem"},
-        "RunsTable": {"dynamodb:PutItem"},
-        "EventsBus": {"events:PutEvents"},
-        "ExecutionsQueue": {"sqs:SendMessage"},
-        "PlanningQueue": {
-            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
-            "sqs:ReceiveMessage",
-        },
-    },
-    "Executor": {
-        "JobsTable": _RECORD,
-        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
-        "EventsBus": {"events:PutEvents"},
-        "TenantsTable": {"dynamodb:GetItem"},
-        "RunsTable": _RECORD,
-        "ExecutionsQueue": {
-            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
-            *("sqs:ReceiveMessage", "sqs:SendMessage"),
-        },
-        # What targetArns lists; an action on an ARN of another service does nothing.
-        "function:*": {
-            *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
-            *("states:StartExecution", "sts:AssumeRole"),
-        },
-    },
-    "Outcomes": {
-        "JobsTable": _RECORD,
-        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
-        "EventsBus": {"events:PutEvents"},
-        "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
-        "OutcomesQueue": {
-            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
-            "sqs:ReceiveMessage",
-        },
-    },
-    "Api": {
-        "JobsTable": _TRANSACT,
-        "DueTable": _TRANSACT,
-        "TenantsTable": _TRANSACT,
-        "RunsTable": _RECORD | {"dynamodb:Query"},
-        "${RunsTable.Arn}/index/failures": _RECORD | {"dynamodb:Query"},
-        "ExecutionsQueue": {"sqs:SendMessage"},
-    },
-}
 LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 
 
@@ -128,6 +69,50 @@ def test_each_function_runs_under_its_own_role(template: dict[str, Any], functio
     assert role == {"Fn::GetAtt": [f"{function}Role", "Arn"]}
 
 
+def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
+    resources = template["Resources"]
+
+    def names(kind: str, attribute: str) -> set[str]:
+        found = [one["Properties"][attribute] for one in resources.values() if one["Type"] == kind]
+        return {name.removeprefix("minute8-test-") for name in found}
+
+    feeds = {
+        (
+            _named(one["EventSourceArn"]).removesuffix("Queue").lower(),
+            one["FunctionName"]["Ref"].removesuffix("LambdaFunction").lower(),
+            one["BatchSize"],
+            one.get("FunctionResponseTypes") == ["ReportBatchItemFailures"],
+        )
+        for resource in resources.values()
+        if resource["Type"] == "AWS::Lambda::EventSourceMapping"
+        for one in [resource["Properties"]]
+    }
+    indexes = {
+        one["Properties"]["TableName"].removeprefix("minute8-test-"): tuple(
+            index["IndexName"] for index in one["Properties"]["GlobalSecondaryIndexes"]
+        )
+        for one in resources.values()
+        if "GlobalSecondaryIndexes" in one.get("Properties", {})
+    }
+    queues = {feed.queue for feed in expected.FEEDS}
+    assert names("AWS::Lambda::Function", "FunctionName") == set(expected.FUNCTIONS)
+    assert names("AWS::DynamoDB::Table", "TableName") == set(expected.TABLES)
+    assert names("AWS::SQS::Queue", "QueueName") == queues | {f"{queue}-dead" for queue in queues}
+    assert names("AWS::CloudWatch::Alarm", "AlarmName") == set(expected.ALARMS)
+    assert feeds == set(expected.FEEDS)
+    assert indexes == expected.INDEXES
+    assert {
+        one["Properties"]["Runtime"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"
+    } == {expected.RUNTIME}
+
+
+def test_the_doctor_knows_which_stages_are_no_production() -> None:
+    params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
+    assert {stage for stage, given in params.items() if given["pointInTimeRecovery"] is False} == set(
+        expected.STAGES_TO_LOSE
+    )
+
+
 def test_no_job_can_call_minute8_itself(template: dict[str, Any]) -> None:
     [policy] = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
     denied = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Deny"]
@@ -152,7 +137,7 @@ def test_the_queue_feeds_the_executor_without_a_batching_window(deployed: Embedd
 
 def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
     [rule] = client(deployed, "events").list_rules()["Rules"]
-    assert rule["ScheduleExpression"] == "cron(8/10 * * * ? *)"
+    assert rule["ScheduleExpression"] == "cron(8/10 * * * ? *)" == expected.TICK_EXPRESSION
     assert rule["State"] == "ENABLED"
 
 

@@ -1,0 +1,109 @@
+"""A stage that is looked at: its names, its ARNs, and clients that give up soon."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cli.doctor.expected import FUNCTIONS
+from common.clock import Clock
+from common.due_index import DueIndex
+from common.shares import Shares
+from common.tables import Table
+
+SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "sqs", "sts")
+_RESOURCE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One stage in one region. `client` gives the client of a service."""
+
+    stage: str
+    partition: str
+    region: str
+    account: str
+    client: Callable[[str], Any]
+    clock: Clock
+
+    def named(self, what: str = "") -> str:
+        """minute8-prod-tick; without `what` the stack's and the bus's name."""
+        return f"minute8-{self.stage}-{what}" if what else f"minute8-{self.stage}"
+
+    def function_arn(self, function: str) -> str:
+        return f"arn:{self.partition}:lambda:{self.region}:{self.account}:function:{self.named(function)}"
+
+    def queue_arn(self, queue: str) -> str:
+        return f"arn:{self.partition}:sqs:{self.region}:{self.account}:{self.named(queue)}"
+
+    def arn(self, resource: str) -> str | None:
+        """The ARN of a resource as serverless.yml calls it; None for what a deployment chooses, the targets."""
+        here = f"{self.region}:{self.account}"
+        if resource == "EventsBus":
+            return f"arn:{self.partition}:events:{here}:event-bus/{self.named()}"
+        if not (match := _RESOURCE.fullmatch(resource)):
+            return None
+        name, kind, rest = match[1].lower(), match[2], match[3] or ""
+        if kind == "Queue":
+            return self.queue_arn(name)
+        return f"arn:{self.partition}:dynamodb:{here}:table/{self.named(name)}{rest}"
+
+    def function(self, function: str) -> Any:
+        """A function's configuration; None if it is not there."""
+        client = self.client("lambda")
+        try:
+            return client.get_function_configuration(FunctionName=self.named(function))
+        except client.exceptions.ResourceNotFoundException:
+            return None
+
+    def queue(self, queue: str) -> dict[str, str] | None:
+        """A queue's attributes; None if it is not there."""
+        client = self.client("sqs")
+        try:
+            url = client.get_queue_url(QueueName=self.named(queue))["QueueUrl"]
+        except client.exceptions.QueueDoesNotExist:
+            return None
+        found: dict[str, str] = client.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])[
+            "Attributes"
+        ]
+        return found
+
+    def due_table(self) -> Table:
+        return Table(self.client("dynamodb"), self.named("due"))
+
+    def index(self) -> DueIndex:
+        return DueIndex(self.due_table())
+
+    def shares(self) -> Shares:
+        return Shares(self.due_table())
+
+    def is_there(self) -> bool:
+        """Whether there is anything of it at all."""
+        return any(self.function(function) for function in FUNCTIONS)
+
+
+def connect(stage: str, clock: Clock) -> Deployment:
+    """The stage in the account and region of your AWS credentials. Raises botocore's errors."""
+    import botocore.session
+    from botocore.config import Config
+
+    session = botocore.session.get_session()
+    config = Config(
+        connect_timeout=3,
+        read_timeout=5,
+        retries={"mode": "standard", "total_max_attempts": 3},
+        max_pool_connections=32,
+    )
+    # All of them now: a session builds one client at a time, and the checks run in threads.
+    clients: dict[str, Any] = {service: session.create_client(service, config=config) for service in SERVICES}
+    identity = clients["sts"].get_caller_identity()
+    return Deployment(
+        stage,
+        identity["Arn"].split(":")[1],
+        clients["sts"].meta.region_name,
+        identity["Account"],
+        clients.__getitem__,
+        clock,
+    )

@@ -1,0 +1,92 @@
+"""All checks at once, within a bounded time; one that breaks hides no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import Final, NamedTuple
+
+from cli.doctor import functions, planning, queues, stored, surroundings
+from cli.doctor.deployment import Deployment
+from cli.doctor.expected import FEEDS, FUNCTIONS, TABLES
+from cli.doctor.findings import Finding, Level, failed, not_checked
+
+_NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation")
+_UNKNOWN: Final = ("InvalidAction", "NotImplemented", "UnknownOperationException", "UnsupportedOperation")
+
+
+class Check(NamedTuple):
+    """One thing to look at."""
+
+    name: str
+    look: Callable[[Deployment], Iterable[Finding]]
+
+
+CHECKS: Final = (
+    Check("stack", surroundings.stack),
+    Check("rule", planning.rule),
+    Check("mark", planning.mark),
+    Check("unfinished planning", planning.unfinished),
+    *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),
+    *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),
+    *(Check(f"mapping {feed.queue}", partial(queues.mapping, feed=feed)) for feed in FEEDS),
+    *(Check(f"function {name}", partial(functions.function, name=name)) for name in FUNCTIONS),
+    *(Check(f"permissions {name}", partial(functions.permissions, name=name)) for name in FUNCTIONS),
+    *(Check(f"table {name}", partial(stored.table, name=name)) for name in TABLES),
+    Check("event bus", surroundings.bus),
+    Check("alarms", surroundings.alarms),
+    Check("last hour", surroundings.figures),
+    Check("clock", surroundings.clock),
+    Check("time zones", planning.time_zones),
+)
+
+
+def examine(deployment: Deployment, deadline_s: float, checks: Sequence[Check] = CHECKS) -> list[Finding]:
+    """What all checks found, in their order. A check that has not answered by the deadline has failed."""
+    answers: SimpleQueue[tuple[str, list[Finding]]] = SimpleQueue()
+    for check in checks:
+        # Daemons, since a pool would be waited for when the program ends.
+        Thread(
+            target=lambda check=check: answers.put((check.name, _look(check, deployment))), daemon=True
+        ).start()
+    found: dict[str, list[Finding]] = {}
+    until = monotonic() + deadline_s
+    while len(found) < len(checks):
+        try:
+            name, findings = answers.get(timeout=max(0.0, until - monotonic()))
+        except Empty:
+            break
+        found[name] = findings
+    late = [failed(f"no answer within {deadline_s:g} s", "try again; --timeout gives it longer")]
+    return [replace(finding, check=check.name) for check in checks for finding in found.get(check.name, late)]
+
+
+def _look(check: Check, deployment: Deployment) -> list[Finding]:
+    findings: list[Finding] = []
+    try:
+        findings += check.look(deployment)
+    except Exception as error:  # noqa: BLE001  whatever is wrong with this one, the others are to be told
+        findings.append(_unanswered(error))
+    problems = [finding for finding in findings if finding.level != Level.OK]
+    return problems or findings
+
+
+def _unanswered(error: Exception) -> Finding:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    if isinstance(error, ClientError):
+        code, operation = error.response["Error"]["Code"], error.operation_name
+        if code in _NOT_ALLOWED:
+            return not_checked(
+                f"your credentials may not {operation}", "docs/deploying.md lists what the doctor reads"
+            )
+        if code in _UNKNOWN:
+            return not_checked(f"this AWS does not know {operation}")
+        return failed(str(error), "look into it: AWS does not answer this as it should")
+    if isinstance(error, BotoCoreError):
+        return failed(f"AWS does not answer: {error}", "check the network, and try again")
+    return failed(f"the check itself broke: {error!r}", "report it, with this line")

@@ -1,0 +1,95 @@
+"""What a deployment is made of, as serverless.yml deploys it; tests/deploy holds the two together."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+TICK_EXPRESSION: Final = "cron(8/10 * * * ? *)"
+RUNTIME: Final = "python3.13"
+TABLES: Final = ("jobs", "due", "tenants", "runs")
+INDEXES: Final = {"runs": ("failures",)}
+TTL_ATTRIBUTE: Final = "expires_at"
+ALARMS: Final = ("dead-letters", "no-tick")
+# Every other stage is taken for production.
+STAGES_TO_LOSE: Final = ("dev", "local", "test")
+
+
+class Feed(NamedTuple):
+    """A queue, and the function that reads it. Its dead letters are in the queue of the same name and `-dead`."""
+
+    queue: str
+    function: str
+    batch_size: int
+    # Its function says which messages of a batch failed; without, one bad message brings the others back too.
+    reports_failures: bool
+
+
+FEEDS: Final = (
+    Feed("executions", "executor", 10, True),
+    Feed("planning", "planner", 1, False),
+    Feed("outcomes", "outcomes", 10, True),
+)
+
+_READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
+_WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+_TRANSACT = _READ | _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"}
+_RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+# Function -> what its role may do to what, beside its own log. Whoever adds a permission says so here too.
+PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
+    "Scheduler": {
+        "DueTable": _READ | _WRITE,
+        # A tenant that is deleted goes from all of them.
+        "JobsTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
+        "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
+        "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
+        "EventsBus": {"events:PutEvents"},
+        "ExecutionsQueue": {"sqs:SendMessage"},
+        "PlanningQueue": {"sqs:SendMessage"},
+    },
+    "Planner": {
+        "DueTable": {"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "JobsTable": {"dynamodb:GetItem"},
+        "RunsTable": {"dynamodb:PutItem"},
+        "EventsBus": {"events:PutEvents"},
+        "ExecutionsQueue": {"sqs:SendMessage"},
+        "PlanningQueue": {
+            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+            "sqs:ReceiveMessage",
+        },
+    },
+    "Executor": {
+        "JobsTable": _RECORD,
+        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
+        "EventsBus": {"events:PutEvents"},
+        "TenantsTable": {"dynamodb:GetItem"},
+        "RunsTable": _RECORD,
+        "ExecutionsQueue": {
+            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+            *("sqs:ReceiveMessage", "sqs:SendMessage"),
+        },
+        # What targetArns lists; an action on an ARN of another service does nothing.
+        "function:*": {
+            *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
+            *("states:StartExecution", "sts:AssumeRole"),
+        },
+    },
+    "Outcomes": {
+        "JobsTable": _RECORD,
+        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
+        "EventsBus": {"events:PutEvents"},
+        "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
+        "OutcomesQueue": {
+            *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
+            "sqs:ReceiveMessage",
+        },
+    },
+    "Api": {
+        "JobsTable": _TRANSACT,
+        "DueTable": _TRANSACT,
+        "TenantsTable": _TRANSACT,
+        "RunsTable": _RECORD | {"dynamodb:Query"},
+        "${RunsTable.Arn}/index/failures": _RECORD | {"dynamodb:Query"},
+        "ExecutionsQueue": {"sqs:SendMessage"},
+    },
+}
+FUNCTIONS: Final = tuple(name.lower() for name in PERMISSIONS)

@@ -1,0 +1,84 @@
+"""The functions, and what their roles let them do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cli.doctor.deployment import Deployment
+from cli.doctor.expected import FUNCTIONS, PERMISSIONS, RUNTIME
+from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
+
+
+def function(deployment: Deployment, name: str) -> Iterator[Finding]:
+    """It is there, takes invocations, and runs what was deployed last."""
+    found = deployment.function(name)
+    if found is None:
+        yield failed(f"there is no function {deployment.named(name)}", DEPLOY)
+        return
+    if found["State"] == "Failed":
+        yield failed(f"it takes no invocations: {found.get('StateReason', 'state Failed')}", DEPLOY)
+    elif found["State"] != "Active":
+        yield warning(f"it is {found['State'].lower()}: its next invocation waits", "look again in a minute")
+    update = found.get("LastUpdateStatus", "Successful")
+    if update == "Failed":
+        reason = found.get("LastUpdateStatusReason", "no reason is given")
+        yield failed(f"its last update failed, so it runs what was there before: {reason}", DEPLOY)
+    elif update != "Successful":
+        yield warning("its update is under way", "look again in a minute")
+    if found["Runtime"] != RUNTIME:
+        yield warning(f"it runs on {found['Runtime']} instead of {RUNTIME}", DEPLOY)
+    reserved = (
+        deployment.client("lambda")
+        .get_function_concurrency(FunctionName=deployment.named(name))
+        .get("ReservedConcurrentExecutions")
+    )
+    if reserved == 0:
+        yield failed(
+            "its reserved concurrency is 0: it is switched off",
+            f"aws lambda delete-function-concurrency --function-name {deployment.named(name)}",
+        )
+    yield from _believed_timeout(deployment, found)
+    limit = f", at most {reserved} at once" if reserved else ""
+    yield ok(f"active, {found['Runtime']}, {found['MemorySize']} MB, {found['Timeout']} s{limit}")
+
+
+def _believed_timeout(deployment: Deployment, found: dict[str, object]) -> Iterator[Finding]:
+    """What a function takes the executor's time limit for decides which jobs' limits it accepts."""
+    environment = found.get("Environment", {})
+    assert isinstance(environment, dict)
+    believed = environment.get("Variables", {}).get("EXECUTOR_TIMEOUT_S")
+    executor = deployment.function("executor") if believed else None
+    if executor and int(believed) > executor["Timeout"]:
+        yield failed(
+            f"it takes the executor's time limit for {believed} s, and it is {executor['Timeout']} s:"
+            " longer calls are cut off",
+            DEPLOY,
+        )
+
+
+def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
+    """The role lets the function do all that it does, by IAM's own simulator; boundaries and SCPs count too."""
+    found = deployment.function(name)
+    if found is None:
+        yield failed(f"there is no function {deployment.named(name)}", DEPLOY)
+        return
+    checked = 0
+    for resource, actions in PERMISSIONS[name.title()].items():
+        if arn := deployment.arn(resource):
+            checked += len(actions)
+            if refused := sorted(actions - allowed(deployment, found["Role"], sorted(actions), arn)):
+                yield failed(f"its role may not {', '.join(refused)} on {arn}", DEPLOY)
+    if name == "executor":
+        for own in FUNCTIONS:
+            arn = deployment.function_arn(own)
+            if allowed(deployment, found["Role"], ["lambda:InvokeFunction"], arn):
+                yield failed(f"tenants' jobs can call Minute8 itself: its role may invoke {arn}", DEPLOY)
+    yield ok(f"its role may do all of its {checked} things")
+
+
+def allowed(deployment: Deployment, role: str, actions: list[str], arn: str) -> set[str]:
+    """Those of the actions that the role may do to the one resource."""
+    answer = deployment.client("iam").simulate_principal_policy(
+        PolicySourceArn=role, ActionNames=actions, ResourceArns=[arn]
+    )
+    return {one["EvalActionName"] for one in answer["EvaluationResults"] if one["EvalDecision"] == "allowed"}

@@ -1,0 +1,81 @@
+"""The queues, who reads them, and what ended in their dead letters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from cli.doctor.deployment import Deployment
+from cli.doctor.expected import Feed
+from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
+
+# Due and not taken up: a full batch for each of a hundred executors, a second or two of work.
+_BACKLOG: Final = 1_000
+
+
+def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
+    """A queue is there, fits its function, and is not piling up."""
+    name, found = deployment.named(feed.queue), deployment.queue(feed.queue)
+    if found is None:
+        yield failed(f"there is no queue {name}", DEPLOY)
+        return
+    function = deployment.function(feed.function)
+    hidden_s = int(found["VisibilityTimeout"])
+    if function and hidden_s < function["Timeout"]:
+        yield failed(
+            f"messages come back after {hidden_s} s while {feed.function} may still work on them,"
+            f" for {function['Timeout']} s",
+            "deploy with a visibilityTimeoutS above executorTimeoutS",
+        )
+    dead = json.loads(found.get("RedrivePolicy", "{}")).get("deadLetterTargetArn")
+    if dead != deployment.queue_arn(f"{feed.queue}-dead"):
+        yield failed(f"{name} has the dead-letter queue {dead} instead of {name}-dead", DEPLOY)
+    waiting, delayed = (int(found[f"ApproximateNumberOfMessages{which}"]) for which in ("", "Delayed"))
+    if waiting > _BACKLOG:
+        yield warning(
+            f"{waiting} messages are due and wait for {feed.function}",
+            "more pollers, or a higher maximumConcurrency: docs/capacity.md",
+        )
+    yield ok(f"{waiting} due, {delayed} delayed, hidden for {hidden_s} s")
+
+
+def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
+    """What was given up: somebody has to look."""
+    name, found = deployment.named(f"{feed.queue}-dead"), deployment.queue(f"{feed.queue}-dead")
+    if found is None:
+        yield failed(f"there is no queue {name}", DEPLOY)
+        return
+    count = sum(int(found[f"ApproximateNumberOfMessages{which}"]) for which in ("", "NotVisible"))
+    if count:
+        redrive = f"`minute8 redrive --stage {deployment.stage}`"
+        move = f"`aws sqs start-message-move-task --source-arn {found['QueueArn']}`"
+        yield failed(
+            f"{count} messages in {name}",
+            f"the log of {deployment.named(feed.function)} says why;"
+            f" {redrive if feed.queue == 'executions' else move} sends them again",
+        )
+    yield ok("empty")
+
+
+def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
+    """The event source mapping: exactly one, enabled, with its batch size, and failures message by message."""
+    found = deployment.client("lambda").list_event_source_mappings(
+        FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
+    )["EventSourceMappings"]
+    if len(found) != 1:
+        yield failed(f"{len(found)} event source mappings lead from {feed.queue} to {feed.function}", DEPLOY)
+        return
+    (only,) = found
+    if only["State"] in ("Disabled", "Disabling"):
+        enable = f"aws lambda update-event-source-mapping --enabled --uuid {only['UUID']}"
+        yield failed(f"it is {only['State'].lower()}: {feed.queue} is not read", enable)
+    elif only["State"] != "Enabled":
+        yield warning(f"it is {only['State'].lower()}", "look again in a minute")
+    if only["BatchSize"] != feed.batch_size:
+        yield warning(f"it takes batches of {only['BatchSize']} instead of {feed.batch_size}", DEPLOY)
+    if (window_s := only.get("MaximumBatchingWindowInSeconds", 0)) and feed.queue == "executions":
+        yield warning(f"it waits {window_s} s for a fuller batch: executions are late by that", DEPLOY)
+    if feed.reports_failures and "ReportBatchItemFailures" not in only.get("FunctionResponseTypes", []):
+        yield failed("one message's failure brings its whole batch back: no ReportBatchItemFailures", DEPLOY)
+    yield ok(f"enabled, batches of {only['BatchSize']}")

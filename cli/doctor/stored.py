@@ -1,0 +1,55 @@
+"""The tables: there, cleaning up after themselves, and safe from mistakes where it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cli.doctor.deployment import Deployment
+from cli.doctor.expected import INDEXES, STAGES_TO_LOSE, TTL_ATTRIBUTE
+from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
+
+
+def table(deployment: Deployment, name: str) -> Iterator[Finding]:
+    """A table is active, expires what is over, and in production can be brought back."""
+    dynamodb, full_name = deployment.client("dynamodb"), deployment.named(name)
+    try:
+        found = dynamodb.describe_table(TableName=full_name)["Table"]
+    except dynamodb.exceptions.ResourceNotFoundException:
+        yield failed(f"there is no table {full_name}", DEPLOY)
+        return
+    if found["TableStatus"] == "UPDATING":
+        yield warning("it is being updated", "look again in a minute")
+    elif found["TableStatus"] != "ACTIVE":
+        yield failed(f"it is {found['TableStatus']}", "look at it in the console")
+    indexes = {one["IndexName"]: one for one in found.get("GlobalSecondaryIndexes", [])}
+    for index in INDEXES.get(name, ()):
+        status = indexes.get(index, {"IndexStatus": "missing"}).get("IndexStatus", "ACTIVE")
+        if status != "ACTIVE":
+            yield failed(f"its index {index} is {status}", DEPLOY)
+    ttl = dynamodb.describe_time_to_live(TableName=full_name)["TimeToLiveDescription"]
+    if (
+        ttl.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING")
+        or ttl.get("AttributeName") != TTL_ATTRIBUTE
+    ):
+        yield failed(
+            "its time to live is off: what has expired stays for ever",
+            f"aws dynamodb update-time-to-live --table-name {full_name}"
+            f" --time-to-live-specification Enabled=true,AttributeName={TTL_ATTRIBUTE}",
+        )
+    if deployment.stage in STAGES_TO_LOSE:
+        yield ok("active, expires what is over")
+        return
+    yield from _safe(deployment, full_name, bool(found.get("DeletionProtectionEnabled")))
+    yield ok("active, expires what is over, backed up, cannot be deleted")
+
+
+def _safe(deployment: Deployment, full_name: str, protected: bool) -> Iterator[Finding]:
+    backups = deployment.client("dynamodb").describe_continuous_backups(TableName=full_name)
+    recovery = backups["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+    if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
+        yield warning(
+            "it cannot be brought back to an earlier time: no point-in-time recovery",
+            "deploy with pointInTimeRecovery: true",
+        )
+    if not protected:
+        yield warning("it can be deleted by mistake", "deploy with deletionProtection: true")

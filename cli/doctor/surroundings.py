@@ -1,0 +1,159 @@
+"""What Minute8 depends on and does not do itself: the stack, the bus, alarms, CloudWatch's figures, the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from cli.doctor.deployment import Deployment
+from cli.doctor.expected import ALARMS, FUNCTIONS, STAGES_TO_LOSE
+from cli.doctor.findings import DEPLOY, Finding, failed, not_checked, ok, warning
+from cli.output import seconds
+
+# The next two hours of `jobs next` and every "3 min ago" are wrong by it.
+_CLOCK_WARNING_S: Final = 2.0
+# AWS refuses what is signed by a clock that is further off.
+_CLOCK_FAILED_S: Final = 300.0
+# A message is queued for at most 900 s before it is due.
+_OLDEST_MESSAGE_S: Final = 1_200
+_LOOK_BACK: Final = timedelta(hours=1)
+
+
+def stack(deployment: Deployment) -> Iterator[Finding]:
+    """How the last deployment ended."""
+    client = deployment.client("cloudformation")
+    try:
+        (found,) = client.describe_stacks(StackName=deployment.named())["Stacks"]
+    except client.exceptions.ClientError as error:
+        if "does not exist" not in str(error):
+            raise
+        yield not_checked(f"there is no stack {deployment.named()}: it was deployed by other means")
+        return
+    status = found["StackStatus"]
+    if status in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+        yield ok(status)
+    elif status.endswith("_IN_PROGRESS"):
+        yield warning(f"a deployment is under way: {status}", "look again when it is over")
+    elif status == "UPDATE_ROLLBACK_COMPLETE":
+        yield warning("the last deployment was rolled back: what runs is the version before it", DEPLOY)
+    else:
+        reason = found.get("StackStatusReason", "")
+        yield failed(f"the last deployment ended as {status} {reason}".strip(), DEPLOY)
+
+
+def bus(deployment: Deployment) -> Iterator[Finding]:
+    """The bus that events about runs go to."""
+    events = deployment.client("events")
+    try:
+        events.describe_event_bus(Name=deployment.named())
+    except events.exceptions.ResourceNotFoundException:
+        yield failed(f"there is no event bus {deployment.named()}: nobody is told of failed runs", DEPLOY)
+    yield ok(f"{deployment.named()} is there")
+
+
+def alarms(deployment: Deployment) -> Iterator[Finding]:
+    """They exist, are quiet, and in production wake somebody."""
+    names = [deployment.named(alarm) for alarm in ALARMS]
+    found = {
+        alarm["AlarmName"]: alarm
+        for alarm in deployment.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
+    }
+    for name in names:
+        alarm = found.get(name)
+        if alarm is None:
+            yield warning(f"there is no alarm {name}", DEPLOY)
+        elif alarm["StateValue"] == "ALARM":
+            yield failed(
+                f"{name} is on: {alarm.get('StateReason', '')}", "docs/deploying.md says what it means"
+            )
+        elif deployment.stage not in STAGES_TO_LOSE and not (
+            alarm["ActionsEnabled"] and alarm["AlarmActions"]
+        ):
+            yield warning(f"{name} tells nobody", "deploy with alarmTopicArn")
+    yield ok(f"{len(names)}, all quiet")
+
+
+def figures(deployment: Deployment) -> Iterator[Finding]:
+    """What CloudWatch counted in the last hour: errors and throttles of the functions, the oldest message."""
+    end = datetime.fromtimestamp(deployment.clock.now(), UTC)
+    wanted = [(name, metric) for name in FUNCTIONS for metric in ("Invocations", "Errors", "Throttles")]
+    queries = [
+        _query(f"m{n}", "AWS/Lambda", metric, "FunctionName", deployment.named(name), "Sum")
+        for n, (name, metric) in enumerate(wanted)
+    ]
+    age = _query(
+        "age",
+        "AWS/SQS",
+        "ApproximateAgeOfOldestMessage",
+        "QueueName",
+        deployment.named("executions"),
+        "Maximum",
+    )
+    answer = deployment.client("cloudwatch").get_metric_data(
+        MetricDataQueries=[*queries, age],
+        StartTime=end - _LOOK_BACK,
+        EndTime=end,
+        ScanBy="TimestampDescending",
+    )
+    values = {one["Id"]: one["Values"] for one in answer["MetricDataResults"]}
+    if not any(values.values()):
+        yield not_checked("CloudWatch has no figures of the last hour")
+        return
+    sums = {key: int(sum(values.get(f"m{n}", []))) for n, key in enumerate(wanted)}
+    for name in FUNCTIONS:
+        if errors := sums[name, "Errors"]:
+            yield warning(
+                f"{errors} of {sums[name, 'Invocations']} invocations of {name} failed",
+                f"look at the log group /aws/lambda/{deployment.named(name)}",
+            )
+        if throttles := sums[name, "Throttles"]:
+            yield warning(
+                f"{throttles} invocations of {name} were throttled",
+                "raise the account's concurrent executions, or the function's reserved concurrency",
+            )
+    if (newest := values.get("age")) and newest[0] > _OLDEST_MESSAGE_S:
+        yield warning(
+            f"the oldest execution has been queued for {seconds(newest[0])}",
+            "more pollers, or a higher maximumConcurrency: docs/capacity.md",
+        )
+    yield ok(
+        f"{sums['scheduler', 'Invocations']} ticks, {sums['executor', 'Invocations']} batches, no errors"
+    )
+
+
+def _query(ident: str, namespace: str, metric: str, dimension: str, name: str, statistic: str) -> Any:
+    what = {"Namespace": namespace, "MetricName": metric, "Dimensions": [{"Name": dimension, "Value": name}]}
+    return {"Id": ident, "MetricStat": {"Metric": what, "Period": 300, "Stat": statistic}}
+
+
+def clock(deployment: Deployment) -> Iterator[Finding]:
+    """This machine's clock against AWS's. (The functions' clocks are AWS's own, and are not looked at.)"""
+    client = deployment.client("sts")
+    before = deployment.clock.now()
+    try:
+        metadata = client.get_caller_identity()["ResponseMetadata"]
+    except (
+        client.exceptions.ClientError
+    ) as refused:  # a clock that is far off is refused, with a date all the same
+        metadata = refused.response["ResponseMetadata"]
+    after = deployment.clock.now()
+    if not (date := metadata["HTTPHeaders"].get("date")):
+        yield not_checked("AWS told no time")
+        return
+    off_s = clock_off_s(before, parsedate_to_datetime(date).timestamp(), after)
+    remedy = "set this machine's clock by NTP: what `minute8` says of times is wrong by it"
+    told = f"this machine's clock is {seconds(abs(off_s))} {'ahead of' if off_s > 0 else 'behind'} AWS's"
+    if abs(off_s) > _CLOCK_FAILED_S:
+        yield failed(told, remedy)
+    elif abs(off_s) > _CLOCK_WARNING_S:
+        yield warning(told, remedy)
+    yield ok("this machine's clock agrees with AWS's to the second")
+
+
+def clock_off_s(before: float, date: float, after: float) -> float:
+    """How far a clock is off at least: ahead is positive. The answer's date is a whole second, cut off."""
+    if before > date + 1:
+        return before - (date + 1)
+    return min(0.0, after - date)

@@ -1,0 +1,213 @@
+"""A healthy deployment on moto, to be broken by the tests; and stand-ins for what moto has not."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.exceptions import ClientError
+
+from cli.doctor.deployment import SERVICES, Deployment
+from cli.doctor.expected import ALARMS, FEEDS, FUNCTIONS, RUNTIME, TABLES, TICK_EXPRESSION, TTL_ATTRIBUTE
+from common.clock import ManualClock
+from common.due_index import DueIndex, Mark
+from common.tables import Table
+from tests.worlds import at, make_tables
+
+REGION = "us-east-1"
+ACCOUNT = "123456789012"
+EXECUTOR_TIMEOUT_S = 20
+# Two minutes after the tick of 3:18, which planned until 3:30.
+NOW = "2026-11-21T03:20:00Z"
+
+
+@dataclass
+class Simulator:
+    """IAM's simulator, which moto has not: everything is allowed but calling Minute8 itself, until told otherwise."""
+
+    denied: set[tuple[str, str]] = field(default_factory=set)
+    allowed: set[tuple[str, str]] = field(default_factory=set)
+
+    def simulate_principal_policy(
+        self, PolicySourceArn: str, ActionNames: list[str], ResourceArns: list[str]
+    ) -> dict[str, Any]:
+        assert PolicySourceArn.startswith(f"arn:aws:iam::{ACCOUNT}:role/"), PolicySourceArn
+        (arn,) = ResourceArns
+        return {
+            "EvaluationResults": [
+                {"EvalActionName": action, "EvalDecision": self._decision(action, arn)}
+                for action in ActionNames
+            ]
+        }
+
+    def _decision(self, action: str, arn: str) -> str:
+        refused = {name for name, what in self.denied if arn.endswith(what)} | (
+            {"lambda:InvokeFunction"} - {name for name, what in self.allowed if arn.endswith(what)}
+        )
+        return "implicitDeny" if action in refused else "allowed"
+
+
+@dataclass
+class Stacks:
+    """CloudFormation, whose moto needs more packages."""
+
+    status: str = "UPDATE_COMPLETE"
+
+    class exceptions:
+        ClientError = ClientError
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:
+        if not self.status:
+            error = {
+                "Error": {"Code": "ValidationError", "Message": f"Stack with id {StackName} does not exist"}
+            }
+            raise ClientError(error, "DescribeStacks")  # type: ignore[arg-type]
+        return {"Stacks": [{"StackName": StackName, "StackStatus": self.status}]}
+
+
+@cache
+def _client(service: str) -> Any:
+    """Building one takes longer than a test, and moto does not mind which test it was built in."""
+    return boto3.client(service, region_name=REGION)  # type: ignore[call-overload]
+
+
+@dataclass
+class Altered:
+    """A client of which some operations answer as a test wants."""
+
+    client: Any
+    operations: dict[str, Callable[..., Any]]
+
+    def __getattr__(self, name: str) -> Any:
+        return self.operations.get(name) or getattr(self.client, name)
+
+
+class Patient:
+    """The stage that the tests break: clients, names, and the deployment that the checks are given."""
+
+    def __init__(self, stage: str = "test") -> None:
+        self.clients: dict[str, Any] = {service: _client(service) for service in SERVICES}
+        self.simulator, self.stacks = Simulator(), Stacks()
+        self.roles = self.clients["iam"]
+        self.clients |= {"iam": self.simulator, "cloudformation": self.stacks}
+        self.clock = ManualClock(at(NOW))
+        self.deployment = Deployment(stage, "aws", REGION, ACCOUNT, self.clients.__getitem__, self.clock)
+        self.name = self.deployment.named
+        self._make()
+
+    def __getitem__(self, service: str) -> Any:
+        return self.clients[service]
+
+    @property
+    def index(self) -> DueIndex:
+        return DueIndex(Table(self["dynamodb"], self.name("due")))
+
+    def queue_url(self, queue: str) -> str:
+        return str(self["sqs"].get_queue_url(QueueName=self.name(queue))["QueueUrl"])
+
+    def alter(self, service: str, **operations: Callable[..., Any]) -> None:
+        self.clients[service] = Altered(self.clients[service], operations)
+
+    def mapping(self, function: str) -> Any:
+        (only,) = self["lambda"].list_event_source_mappings(FunctionName=self.name(function))[
+            "EventSourceMappings"
+        ]
+        return only
+
+    def planned(self, start: str, end: str, decided: str, *, finished: bool = True) -> Mark:
+        """Have a tick announce, and end, a window."""
+        begun = self.index.ensure_mark(at(start) - 900)
+        assert begun.planned_until == at(start), "the mark begins where the window does"
+        mark = self.index.begin_planning(begun, at(end), at(decided))
+        return self.index.finish_planning(at(end)) if finished else mark
+
+    def _make(self) -> None:
+        make_tables(self["dynamodb"], self.name())
+        for table in TABLES:
+            self.expire(table)
+        for feed in FEEDS:
+            self._make_queue(feed.queue, dead=True)
+        for function in FUNCTIONS:
+            self._make_function(function)
+        for feed in FEEDS:
+            self["lambda"].create_event_source_mapping(
+                FunctionName=self.name(feed.function),
+                EventSourceArn=self.deployment.queue_arn(feed.queue),
+                BatchSize=feed.batch_size,
+                FunctionResponseTypes=["ReportBatchItemFailures"] if feed.reports_failures else [],
+            )
+        self._make_rule()
+        self["events"].create_event_bus(Name=self.name())
+        for alarm in ALARMS:
+            self.alarm(alarm)
+        self.planned("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z", "2026-11-21T03:18:02Z")
+
+    def expire(self, table: str) -> None:
+        self["dynamodb"].update_time_to_live(
+            TableName=self.name(table),
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL_ATTRIBUTE},
+        )
+
+    def _make_queue(self, name: str, *, dead: bool) -> None:
+        attributes = {"VisibilityTimeout": "60"}
+        if dead:
+            self._make_queue(f"{name}-dead", dead=False)
+            redrive = {"deadLetterTargetArn": self.deployment.queue_arn(f"{name}-dead"), "maxReceiveCount": 5}
+            attributes["RedrivePolicy"] = json.dumps(redrive)
+        self["sqs"].create_queue(QueueName=self.name(name), Attributes=attributes)
+
+    def _make_function(self, name: str) -> None:
+        code = io.BytesIO()
+        with zipfile.ZipFile(code, "w") as archive:
+            archive.writestr("handler.py", "")
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "lambda.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+        }
+        role = self.roles.create_role(
+            RoleName=self.name(name),
+            AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+        )["Role"]["Arn"]
+        self["lambda"].create_function(
+            FunctionName=self.name(name),
+            Runtime=RUNTIME,
+            Handler="handler.handle",
+            Role=role,
+            Code={"ZipFile": code.getvalue()},
+            Timeout=EXECUTOR_TIMEOUT_S,
+            Environment={"Variables": {"EXECUTOR_TIMEOUT_S": str(EXECUTOR_TIMEOUT_S)}},
+        )
+
+    def _make_rule(self) -> None:
+        rule = self["events"].put_rule(Name=self.name("tick"), ScheduleExpression=TICK_EXPRESSION)["RuleArn"]
+        self["events"].put_targets(
+            Rule=self.name("tick"),
+            Targets=[{"Id": "scheduler", "Arn": self.deployment.function_arn("scheduler")}],
+        )
+        self["lambda"].add_permission(
+            FunctionName=self.name("scheduler"),
+            StatementId="rule",
+            Action="lambda:InvokeFunction",
+            Principal="events.amazonaws.com",
+            SourceArn=rule,
+        )
+
+    def alarm(self, name: str, **changes: Any) -> None:
+        self["cloudwatch"].put_metric_alarm(
+            AlarmName=self.name(name),
+            Namespace="AWS/SQS",
+            MetricName="ApproximateNumberOfMessagesVisible",
+            Statistic="Maximum",
+            Period=60,
+            EvaluationPeriods=1,
+            Threshold=0,
+            ComparisonOperator="GreaterThanThreshold",
+            **changes,
+        )

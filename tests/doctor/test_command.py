@@ -1,0 +1,102 @@
+"""`minute8 doctor` as a command: what it says first, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
+from typer.testing import CliRunner
+
+from cli import session
+from cli.doctor import command
+from cli.main import app
+from tests.doctor.stage import Patient
+
+
+@pytest.fixture
+def run(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(command, "connect", lambda stage, clock: patient.deployment)
+    monkeypatch.setattr(session, "SystemClock", lambda: patient.clock)
+    now = "Sat, 21 Nov 2026 03:20:00 GMT"  # moto tells today's
+    answer = {"ResponseMetadata": {"HTTPHeaders": {"date": now}}}
+    patient.alter("sts", get_caller_identity=lambda: answer)
+    return lambda *words: CliRunner().invoke(app, ["doctor", "--stage", "test", *words])
+
+
+def test_it_answers_first_and_ends_well(run: Any) -> None:
+    told = run()
+    assert told.exit_code == 0
+    first, _, *lines = told.stdout.splitlines()
+    assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 31 ok"
+    assert lines[0].split()[:4] == ["not", "checked", "last", "hour"]
+    assert any(line.startswith("ok           mark") and "(in 10 min)" in line for line in lines)
+
+
+def test_what_has_failed_comes_first_with_what_to_do(run: Any, patient: Patient) -> None:
+    patient["events"].disable_rule(Name="minute8-test-tick")
+    told = run()
+    assert told.exit_code == 1
+    first, _, line, remedy, *_ = told.stdout.splitlines()
+    assert first.endswith("1 failed, 1 not checked, 30 ok")
+    assert line.strip().split(maxsplit=2) == [
+        "failed",
+        "rule",
+        "minute8-test-tick is disabled: nothing is planned",
+    ]
+    assert remedy.strip() == "→ aws events enable-rule --name minute8-test-tick"
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 0), (("--strict",), 1)])
+def test_a_warning_fails_only_where_it_is_asked_for(
+    run: Any, patient: Patient, words: tuple[str, ...], code: int
+) -> None:
+    patient["cloudwatch"].delete_alarms(AlarmNames=["minute8-test-no-tick"])
+    assert run(*words).exit_code == code
+
+
+def test_json_holds_all_findings(run: Any, patient: Patient) -> None:
+    patient["events"].disable_rule(Name="minute8-test-tick")
+    told = json.loads(run("--json").stdout)
+    assert (told["stage"], told["region"], told["ok"]) == ("test", "us-east-1", False)
+    assert told["checked_at"] == "2026-11-21T03:20:00Z"
+    (rule,) = [finding for finding in told["findings"] if finding["check"] == "rule"]
+    assert rule == {
+        "check": "rule",
+        "level": "failed",
+        "found": "minute8-test-tick is disabled: nothing is planned",
+        "remedy": "aws events enable-rule --name minute8-test-tick",
+    }
+
+
+def test_a_stage_that_is_not_there_is_one_line(run: Any, patient: Patient) -> None:
+    for function in ("scheduler", "planner", "executor", "outcomes", "api"):
+        patient["lambda"].delete_function(FunctionName=f"minute8-test-{function}")
+    told = run()
+    assert told.exit_code == 1
+    assert told.stdout.count("failed") == 2
+    assert "no Minute8 of stage 'test' in us-east-1 of account 123456789012" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (NoCredentialsError(), 5),
+        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "it is over"}}, "GetCallerIdentity"), 5),
+        (ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": ""}}, "Query"), 3),
+        (ClientError({"Error": {"Code": "InternalError", "Message": ""}}, "Query"), 1),
+        (NoRegionError(), 2),
+        (EndpointConnectionError(endpoint_url="https://nowhere"), 6),
+    ],
+)
+def test_without_aws_it_says_why(
+    run: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
+    def connect(stage: str, clock: object) -> None:
+        raise error
+
+    monkeypatch.setattr(command, "connect", connect)
+    told = run()
+    assert (told.exit_code, told.stdout) == (code, "")
+    assert told.stderr.startswith(f"minute8: {error}")

@@ -1,0 +1,83 @@
+"""`minute8 doctor` on the embedded AWS, by a user who may do what docs/deploying.md says and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.demo.stage import Stage
+from scripts.embedded import Embedded
+
+pytestmark = pytest.mark.embedded
+
+ROOT = Path(__file__).resolve().parents[2]
+PLANNER = "minute8-test-planner"
+
+
+@pytest.fixture
+def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dict[str, str]]]]:
+    """Runs the command as a process; its exit code, and what is no `ok`, by check.
+
+    Not what CloudWatch counted: other tests make functions fail.
+    """
+    iam = aws("iam")
+    (policy,) = re.findall(
+        r"```json\n(\{\s+\"Version\".*?)```", (ROOT / "docs/deploying.md").read_text(), re.DOTALL
+    )
+    iam.create_user(UserName="doctor")
+    iam.put_user_policy(UserName="doctor", PolicyName="doctor", PolicyDocument=policy)
+    key = iam.create_access_key(UserName="doctor")["AccessKey"]
+    environment = os.environ | embedded.env()
+    environment |= {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+
+    def run() -> tuple[int, dict[str, str]]:
+        command = [sys.executable, "-m", "cli", "doctor", "--stage", "test", "--json"]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.stderr == ""
+        findings = json.loads(done.stdout)["findings"]
+        problems = {f["check"]: f["found"] for f in findings if f["level"] != "ok"}
+        problems.pop("last hour", None)
+        return done.returncode, problems
+
+    yield run
+    iam.delete_access_key(UserName="doctor", AccessKeyId=key["AccessKeyId"])
+    iam.delete_user_policy(UserName="doctor", PolicyName="doctor")
+    iam.delete_user(UserName="doctor")
+
+
+def test_a_deployment_is_well_until_something_is_broken(
+    embedded: Embedded, aws: Any, doctor: Callable[[], tuple[int, dict[str, str]]]
+) -> None:
+    Stage(embedded.env(), "test").tick()
+    assert doctor() == (0, {})
+    events, functions, iam = aws("events"), aws("lambda"), aws("iam")
+    role = functions.get_function_configuration(FunctionName=PLANNER)["Role"].rpartition("/")[2]
+    policy = iam.get_role_policy(RoleName=role, PolicyName="planner")["PolicyDocument"]
+    dead = aws("sqs").get_queue_url(QueueName="minute8-test-planning-dead")["QueueUrl"]
+    try:
+        events.disable_rule(Name="minute8-test-tick")
+        functions.put_function_concurrency(
+            FunctionName="minute8-test-outcomes", ReservedConcurrentExecutions=0
+        )
+        iam.delete_role_policy(RoleName=role, PolicyName="planner")
+        aws("sqs").send_message(QueueUrl=dead, MessageBody="given up")
+        code, found = doctor()
+    finally:
+        events.enable_rule(Name="minute8-test-tick")
+        functions.delete_function_concurrency(FunctionName="minute8-test-outcomes")
+        iam.put_role_policy(RoleName=role, PolicyName="planner", PolicyDocument=json.dumps(policy))
+        aws("sqs").purge_queue(QueueUrl=dead)
+    assert (code, found.keys()) == (
+        1,
+        {"rule", "function outcomes", "permissions planner", "dead letters planning"},
+    )
+    assert "its role may not" in found["permissions planner"]
+    assert doctor()[0] == 0
