@@ -22,6 +22,7 @@ from common.errors import InvalidInput, NotFound
 from common.fires import due_at
 from common.instants import rfc3339
 from common.job import Job
+from common.once import Once
 from common.schedule import CronTiming
 
 _NOTE_CHARS = 500
@@ -31,10 +32,14 @@ _FIRES = 5
 
 def create(services: Services, request: Request) -> Reply:
     """POST /v1/jobs"""
-    definition = _object(request.json())
-    job_id = definition.pop("job_id", None) or _new_id()
-    job = services.registry.create(request.tenant, check_id("job_id", job_id, JOB_ID_CHARS), definition)
-    return _job_reply(services, job, request, HTTPStatus.CREATED)
+    body = _object(request.json())
+    definition = {name: value for name, value in body.items() if name != "job_id"}
+    job_id = check_id("job_id", body.get("job_id") or _new_id(), JOB_ID_CHARS)
+    key = request.idempotency_key()
+    once = Once.of(request.tenant, key, body) if key else None
+    job = services.registry.create(request.tenant, job_id, definition, once)
+    # As it was when it was created, also when this is the second time that it is asked for.
+    return _job_reply(services, job, job.effective_at, HTTPStatus.CREATED)
 
 
 def put(services: Services, request: Request) -> Reply:
@@ -46,12 +51,12 @@ def put(services: Services, request: Request) -> Reply:
         raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
     existed = _exists(services, request.tenant, job_id)
     job = services.registry.put(request.tenant, job_id, definition, request.if_match())
-    return _job_reply(services, job, request, HTTPStatus.OK if existed else HTTPStatus.CREATED)
+    return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
 def get(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}"""
-    return _job_reply(services, services.registry.get(request.tenant, existing_id(request)), request)
+    return _job_reply(services, services.registry.get(request.tenant, existing_id(request)), request.now)
 
 
 def delete(services: Services, request: Request) -> Reply:
@@ -64,7 +69,7 @@ def patch(services: Services, request: Request) -> Reply:
     """PATCH /v1/jobs/{job_id}"""
     changes = _object(request.json(also="application/merge-patch+json"))
     job = patching.patch(services.registry, request.tenant, existing_id(request), changes, request.if_match())
-    return _job_reply(services, job, request)
+    return _job_reply(services, job, request.now)
 
 
 def list_page(services: Services, request: Request) -> Reply:
@@ -91,7 +96,7 @@ def pause(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/pause"""
     note = note_of(request.json() if request.body else {})
     job = services.registry.pause(request.tenant, existing_id(request), note, request.if_match())
-    return _job_reply(services, job, request)
+    return _job_reply(services, job, request.now)
 
 
 def resume(services: Services, request: Request) -> Reply:
@@ -99,7 +104,7 @@ def resume(services: Services, request: Request) -> Reply:
     if request.body and _object(request.json()):
         raise InvalidInput("body", "is not used here", accepted="no body")
     job = services.registry.resume(request.tenant, existing_id(request), request.if_match())
-    return _job_reply(services, job, request)
+    return _job_reply(services, job, request.now)
 
 
 def next_fires(services: Services, request: Request) -> Reply:
@@ -147,11 +152,11 @@ def _exists(services: Services, tenant: str, job_id: str) -> bool:
     return True
 
 
-def _job_reply(services: Services, job: Job, request: Request, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HTTPStatus.OK) -> Reply:
     headers = {"ETag": f'"{job.revision}"'}
     if status == HTTPStatus.CREATED:
         headers["Location"] = f"/v1/jobs/{job.job_id}"
-    return Reply(job_view(job, request.now, _excluded(_calendars(services), job)), status, headers)
+    return Reply(job_view(job, now, _excluded(_calendars(services), job)), status, headers)
 
 
 def _object(body: Any) -> dict[str, Any]:
@@ -185,7 +190,7 @@ ROUTES = (
     Route("GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR, *FILTERS)),
     Route(
         "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
-        HTTPStatus.CREATED, takes="NewJob",
+        HTTPStatus.CREATED, takes="NewJob", takes_key=True,
     ),
     Route("GET", "/v1/jobs/{job_id}", "get_job", get, "read", "Get a job", "Job"),
     Route(

@@ -114,6 +114,15 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "schema": {"type": "string", "examples": ['"7"']},
             }
         )
+    if route.takes_key:
+        parameters.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "description": "Sent again with the same key and body within a day, it is answered as the first time.",
+                "schema": {"type": "string", "examples": ['"8e03978e-40d5-43e8-bc93-6894a57f9324"']},
+            }
+        )
     return parameters
 
 
@@ -147,6 +156,8 @@ def _refusals(route: Route) -> set[HTTPStatus]:
         found |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
     if route.if_match:
         found.add(HTTPStatus.PRECONDITION_FAILED)
+    if route.takes_key:
+        found.add(HTTPStatus.UNPROCESSABLE_ENTITY)
     if route.method != "GET":
         found.add(HTTPStatus.CONFLICT)
     return found

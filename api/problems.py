@@ -13,10 +13,12 @@ from common.errors import (
     Conflict,
     Forbidden,
     InvalidInput,
+    KeyReused,
     Minute8Error,
     NotFound,
     QuotaExceeded,
     RateExceeded,
+    RequestUnderWay,
     RevisionMismatch,
     TenantSuspended,
     Unauthenticated,
@@ -82,12 +84,18 @@ KINDS: dict[type[Exception], Kind] = {
     ),
     Conflict: Kind(HTTPStatus.CONFLICT, "conflict", "It is not in a state that allows this"),
     AlreadyExists: Kind(HTTPStatus.CONFLICT, "already-exists", "It exists already"),
+    RequestUnderWay: Kind(
+        HTTPStatus.CONFLICT, "request-under-way", "A request with this key is being done at this moment"
+    ),
     RevisionMismatch: Kind(
         HTTPStatus.PRECONDITION_FAILED, "revision-mismatch", "It has changed in the meantime"
     ),
     TooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", "The body is too large"),
     UnsupportedMediaType: Kind(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body's type is not taken"
+    ),
+    KeyReused: Kind(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "idempotency-key-reused", "The key was sent with another request"
     ),
     RateExceeded: Kind(HTTPStatus.TOO_MANY_REQUESTS, "rate-exceeded", "Too many requests of this tenant"),
     Busy: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Too many changes at once; try again"),
@@ -131,7 +139,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
             }
         case RateExceeded():
             headers["Retry-After"] = str(error.retry_after_s)
-        case Busy():
+        case Busy() | RequestUnderWay():
             headers["Retry-After"] = "1"
     return Problem(kind, body | {"request_id": request_id}, headers)
 

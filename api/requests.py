@@ -15,6 +15,7 @@ from common.errors import InvalidInput, Unauthenticated
 from common.tenants import Credential
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+_KEY = re.compile(r'"([ !#-\[\]-~]{1,255})"|([!#-\[\]-~]{1,255})', re.ASCII)
 _ETAG = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
 
 
@@ -64,6 +65,24 @@ class Request:
         if not match:
             raise InvalidInput("If-Match", "is no revision", value=text, accepted='one ETag, such as "7"')
         return int(match[1] or match[2])
+
+    def idempotency_key(self) -> str | None:
+        """The client's key of this request: a string as RFC 8941 has it, or the same without quotes.
+
+        Raises InvalidInput.
+        """
+        text = self.headers.get("idempotency-key")
+        if text is None:
+            return None
+        match = _KEY.fullmatch(text.strip())
+        if not match:
+            raise InvalidInput(
+                "Idempotency-Key",
+                "is no key",
+                value=text,
+                accepted='1 to 255 printable ASCII characters but " and \\, such as "8e03978e-40d5-43e8-bc93"',
+            )
+        return match[1] or match[2]
 
     def number(self, name: str, default: int, highest: int) -> int:
         """A count from the query, 1 to `highest`. Raises InvalidInput."""

@@ -17,7 +17,7 @@ from benchmarks import workload
 from benchmarks.stub_aws import StubAws
 from common import aws, config, telemetry
 from common.execution import Execution
-from common.tables import to_wire
+from common.wire_format import to_wire
 from executor import handler
 
 _ENVIRONMENT = {

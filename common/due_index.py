@@ -220,9 +220,12 @@ class DueIndex:
         for item in self._table.query(any_revision["pk"], sk_prefix=prefix):
             self._table.delete(keys.key_of(item))
 
-    def confirm(self, pending: Pending) -> None:
-        """Its executions are handed over. Each registration has an entry of its own, so no other's is touched."""
-        self._table.delete(pending.key)
+    def confirm(self, *pending: Pending) -> None:
+        """Their executions are handed over. Each registration has an entry of its own, so no other's is touched."""
+        if len(pending) == 1:
+            self._table.delete(pending[0].key)
+        else:  # what is left of them for throttling does no harm: the next tick confirms it
+            self._table.delete_many([one.key for one in pending])
 
 
 def _mark(item: Item) -> Mark:

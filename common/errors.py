@@ -77,6 +77,23 @@ class Busy(Minute8Error):
     """Too many writers changed the same thing at once; nothing was stored and the call can be repeated."""
 
 
+class KeyReused(Minute8Error):
+    """An idempotency key came again with another request; nothing was stored."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"the key {shown(key)} was sent before, and with another request; "
+            "send what it was sent with, or a new key"
+        )
+
+
+class RequestUnderWay(Minute8Error):
+    """A request with the same idempotency key is being done at this moment; ask again for its answer."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"a request with the key {shown(key)} is under way; repeat this one for its answer")
+
+
 class Unauthenticated(Minute8Error):
     """No credential, or one that is not valid (unknown, malformed, expired, revoked: never told apart)."""
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from common import keys
 from common.audit import AWS
-from common.calendars import Calendars
+from common.calendars import Calendars, RememberedCalendars
 from common.clock import Clock
 from common.due_index import DueIndex, Pending
-from common.errors import Busy, NotFound, RevisionMismatch
+from common.errors import Busy, NotFound, RequestUnderWay, RevisionMismatch
 from common.executions_queue import ExecutionsQueue
 from common.groups import group_key
 from common.job import ACTIVE, DELETED, PAUSED, Job
+from common.once import Once
 from common.planning import DueEntry, plan, plan_registered
 from common.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
 from common.tenant_ledger import TenantLedger
@@ -35,8 +37,9 @@ _NEAR_S = MAX_DELAY_S + 300
 
 # A deleted job is remembered for as long as it can have runs, and some days.
 _FORMER_KEPT_S = 410 * 86_400
-# The job is the first write of its transaction, its tenant's counts are the second.
-_COUNTS = 1
+# A transaction takes 100 writes, and a job that moves from one group to another has seven: itself, its audit, its
+# entries, the counts of their shards, what it leaves to do. Its tenant's counts are one for all.
+MOST_AT_ONCE = 14
 
 _log = logging.getLogger("minute8.job_store")
 
@@ -94,7 +97,7 @@ class JobStore:
 
     def get(self, tenant: str, job_id: str) -> Job:
         """Raises NotFound."""
-        return existing(self._load(tenant, job_id), job_id, None)
+        return existing(self.load_all(tenant, [job_id]).get(job_id), job_id, None)
 
     def list_jobs(self, tenant: str, after_job_id: str = "", limit: int = 100) -> Iterator[Job]:
         """A tenant's jobs in the order of their ids, at most `limit`, from behind `after_job_id`."""
@@ -107,38 +110,83 @@ class JobStore:
         )
         return (Job.from_item(item) for item in items)
 
-    def _load(self, tenant: str, job_id: str) -> Job | None:
-        item = self.jobs.get(keys.job(tenant, job_id))
-        return Job.from_item(item) if item else None
+    def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
+        """Those that there are, tombstones among them, by their ids."""
+        if len(job_ids) == 1:
+            item = self.jobs.get(keys.job(tenant, job_ids[0]))
+            return {job_ids[0]: Job.from_item(item)} if item else {}
+        items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids])
+        return {job.job_id: job for job in map(Job.from_item, items)}
 
-    def change(self, tenant: str, job_id: str, change: Change) -> Job:
-        """Read, decide, write if nobody else did, until it is done."""
+    def change(self, tenant: str, job_id: str, change: Change, once: Once | None = None) -> Job:
+        """Read, decide, write if nobody else did, until it is done; with `once`, not twice for one request.
+
+        Raises Busy, KeyReused, RequestUnderWay, and what `change` and the ledger raise.
+        """
+        return self.change_all(tenant, {job_id: change}, once)[job_id]
+
+    def change_all(
+        self, tenant: str, changes: Mapping[str, Change], once: Once | None = None
+    ) -> dict[str, Job]:
+        """The same for up to MOST_AT_ONCE jobs by their ids, in one transaction: all of it happens or nothing."""
         conflicts = 0
         for attempt in range(_TRIES):
             if attempt:
                 self.clock.sleep(self.rng.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))
-            old = self._load(tenant, job_id)
+            olds = self.load_all(tenant, list(changes))
             now = self.clock.now()
-            new = change(old, now)
-            if new is old:
-                return new
+            # Behind the reading of the jobs: what a request of the same key has created is seen with its key.
+            if once and (created := once.created(self.jobs, now)):
+                return dict.fromkeys(changes, created)
+            news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
+            moved = [(olds.get(job_id), new) for job_id, new in news.items() if new is not olds.get(job_id)]
+            if not moved:
+                return news
             try:
-                return self._commit(old, new, now, conflicts)
+                return news | self._commit(tenant, moved, now, conflicts, once)
             except ConditionFailed as lost:
                 # Somebody changed the job in between, or there was no room and now there may be: decide again.
-                if self.ledger and lost.nth == _COUNTS:
-                    self.ledger.check_room(old, new, now)
-            except TransactionConflict:
+                if self.ledger and lost.key == keys.tenant(tenant):
+                    self.ledger.check_room(tenant, moved, now)
+            except TransactionConflict as lost:
+                if once and once.item_key in lost.keys:
+                    raise RequestUnderWay(once.key) from lost
                 conflicts += 1
-        raise Busy(f"job {job_id!r} or its schedule's shard is being changed by too many writers at once")
+        which = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
+        raise Busy(
+            f"{which}, its schedule's shard or its tenant is being changed by too many writers at once"
+        )
 
-    def _commit(self, old: Job | None, new: Job, now: float, conflicts: int) -> Job:
+    def _commit(
+        self,
+        tenant: str,
+        moved: Sequence[tuple[Job | None, Job]],
+        now: float,
+        conflicts: int,
+        once: Once | None,
+    ) -> dict[str, Job]:
         self.index.ensure_mark(now)
-        new = self._placed(old, new, conflicts)
+        placed = self._placed(moved, conflicts)
         tx = Transaction(self.jobs.client)
+        entries: Counter[tuple[str, int]] = Counter()
+        pending = [self._write(tx, old, new, now, entries) for old, new in placed]
+        if self.ledger:
+            self.ledger.count(tx, tenant, placed, now)
+        for (group, shard), change in entries.items():
+            if change:
+                self.index.count(tx, group, shard, change)
+        if once:
+            once.remember(tx, self.jobs, placed[0][1], now)
+        tx.commit()
+        self._hand_over([one for one in pending if one])
+        return {new.job_id: new for _, new in placed}
+
+    def _write(
+        self, tx: Transaction, old: Job | None, new: Job, now: float, entries: Counter[tuple[str, int]]
+    ) -> Pending | None:
+        """Have `tx` change one job, and count in `entries` by how many those of each shard become more or fewer."""
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
         if self.ledger:
-            self.ledger.count(tx, old, new, now)
             self.ledger.audit(tx, self.by, old, new, now)
         if new.state == DELETED:
             kept_until = math.floor(now) + _FORMER_KEPT_S
@@ -146,44 +194,59 @@ class JobStore:
         moved = old is None or (old.group, old.shard) != (new.group, new.shard)
         if old and old.group and moved:
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
-            self.index.count(tx, old.group, old.shard, -1)
+            entries[old.group, old.shard] -= 1
         if not new.group:
-            tx.commit()
-            return new
+            return None
         entry = DueEntry.of(new)
         self.index.put_entry(tx, entry, new.group, new.shard)
         if moved:
-            self.index.count(tx, new.group, new.shard, +1)
+            entries[new.group, new.shard] += 1
         if not _starts_anew(old, new) or not _fires_soon(entry, now):
-            tx.commit()
-            return new
-        pending = self.index.put_pending(tx, entry, new.revision)
-        tx.commit()
-        self._hand_over(pending)
-        return new
+            return None
+        return self.index.put_pending(tx, entry, new.revision)
 
-    def _placed(self, old: Job | None, new: Job, conflicts: int) -> Job:
-        if not new.group:
-            return new
-        if old and old.group == new.group:
-            return replace(new, shard=old.shard)
-        return replace(new, shard=self.index.pick_shard(new.group, self.rng, conflicts))
+    def _placed(
+        self, moved: Sequence[tuple[Job | None, Job]], conflicts: int
+    ) -> list[tuple[Job | None, Job]]:
+        """The jobs with their shards: those of one group come into the same one."""
+        shards: dict[str, int] = {}
+        placed: list[tuple[Job | None, Job]] = []
+        for old, new in moved:
+            if new.group and old and old.group == new.group:
+                new = replace(new, shard=old.shard)
+            elif new.group:
+                if new.group not in shards:
+                    shards[new.group] = self.index.pick_shard(new.group, self.rng, conflicts)
+                new = replace(new, shard=shards[new.group])
+            placed.append((old, new))
+        return placed
 
-    def _hand_over(self, pending: Pending) -> None:
-        """Enqueue what a registration made due before the end of what may be planned already.
+    def _hand_over(self, pending: Sequence[Pending]) -> None:
+        """Enqueue what registrations made due before the end of what may be planned already.
 
-        Once committed the registration stands. If this fails, the pending entry stays, and the next tick does it.
+        Once committed the registrations stand. If this fails, the pending entries stay, and the next tick does it.
         """
+        if not pending:
+            return
         try:
             mark = self.index.ensure_mark(self.clock.now())
-            entry = pending.entry
-            excluded = Calendars(self.jobs).excluded(entry.tenant, entry.schedule.calendars)
-            _, refused = self.queue.send(plan_registered(entry, mark.planning_until, excluded))
+            calendars = RememberedCalendars(Calendars(self.jobs))
+            executions = [
+                execution
+                for one in pending
+                for execution in plan_registered(
+                    one.entry,
+                    mark.planning_until,
+                    calendars.excluded(one.entry.tenant, one.entry.schedule.calendars),
+                )
+            ]
+            _, refused = self.queue.send(executions)
             if not refused:  # else the next tick records why
-                self.index.confirm(pending)
-        except Exception:  # noqa: BLE001  the pending entry holds what is left to do
+                self.index.confirm(*pending)
+        except Exception:  # noqa: BLE001  the pending entries hold what is left to do
+            entry = pending[0].entry
             _log.exception(
-                "hand-over left to the next tick: %s/%s", pending.entry.tenant, pending.entry.job_id
+                "hand-over of %d left to the next tick: %s/%s", len(pending), entry.tenant, entry.job_id
             )
 
 

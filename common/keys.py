@@ -23,6 +23,7 @@
 | tenants | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
 | tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
 | tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
+| jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
 """
 
@@ -67,6 +68,10 @@ FORMER_PREFIX = "FORMER#"
 
 def former_job(tenant: str, job_id: str) -> Key:
     return {"pk": tenant, "sk": f"{FORMER_PREFIX}{job_id}"}
+
+
+def once(tenant: str, key_hash: str) -> Key:
+    return {"pk": tenant, "sk": f"ONCE#{key_hash}"}
 
 
 MARK: Key = {"pk": "MARK", "sk": "MARK"}

@@ -13,6 +13,7 @@ from common.errors import AlreadyExists, InvalidInput
 from common.groups import group_key
 from common.job import ACTIVE, DELETED, Job, Retry, job_key
 from common.job_store import JobStore, check_revision, exists, next_second
+from common.once import Once
 from common.schedule import Schedule, parse_schedule
 from common.tenant_rules import TenantRules, patterns_shown
 
@@ -27,16 +28,20 @@ class Registry(JobStore):
     limits: Limits
     stage: str = field(default="", kw_only=True)
 
-    def create(self, tenant: str, job_id: str, raw: object) -> Job:
-        """Register a new job. Raises InvalidInput, AlreadyExists, Busy."""
-        definition, limits = self.checked(tenant, job_id, raw)
+    def create(self, tenant: str, job_id: str, raw: object, once: Once | None = None) -> Job:
+        """Register a new job; with `once`, return what the same request has created before, as it was then.
+
+        Raises InvalidInput, AlreadyExists, Busy, KeyReused, RequestUnderWay.
+        """
+        check_id("job_id", job_id, JOB_ID_CHARS)
 
         def change(old: Job | None, now: float) -> Job:
+            definition, limits = self.checked(tenant, job_id, raw)
             if exists(old):
                 raise AlreadyExists("job", job_id)
             return defined(tenant, job_id, definition, old, now, limits)
 
-        return self.change(tenant, job_id, change)
+        return self.change(tenant, job_id, change, once)
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
         """Create the job or replace the whole of it. A paused job stays paused.

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from common import keys
-from common.tables import Item, Table, from_wire, to_wire
+from common.tables import Item, Table
+from common.wire_format import from_wire, to_wire
 
 FAILURES_INDEX: Final = "failures"
 # How many records one call looks at.

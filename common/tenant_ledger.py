@@ -9,6 +9,7 @@ does not touch the item.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,6 +23,9 @@ from common.known_tenants import KnownTenants
 from common.schedule import AtTiming, EveryTiming, Schedule
 from common.tables import Condition, Item, Table, Transaction
 from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED, TenantRules
+
+# Changes of jobs of one tenant: what each was, and what it becomes.
+Moved = Sequence[tuple[Job | None, Job]]
 
 _COUNTED: Final = ("jobs", "executions_per_day")
 # Of a job's item, what is bookkeeping and no news to its tenant.
@@ -51,13 +55,9 @@ class TenantLedger:
         """As they are now, so that what the platform has just allowed is allowed. Raises NotFound, TenantSuspended."""
         return admitted(self.known.read(tenant, now), tenant)
 
-    def counts(self, old: Job | None, new: Job) -> bool:
-        """Whether this change moves a count."""
-        return any(_deltas(old, new).values())
-
-    def count(self, tx: Transaction, old: Job | None, new: Job, now: float) -> None:
-        """Count the change, if it moves a count. Raises QuotaExceeded where it could never fit."""
-        deltas = {name: delta for name, delta in _deltas(old, new).items() if delta}
+    def count(self, tx: Transaction, tenant: str, moved: Moved, now: float) -> None:
+        """Count the changes, if they move a count. Raises QuotaExceeded where they could never fit."""
+        deltas = {name: delta for name, delta in deltas_of(moved).items() if delta}
         if not deltas:
             return
         words = ["attribute_exists(pk)"]
@@ -65,27 +65,27 @@ class TenantLedger:
         if any(delta > 0 for delta in deltas.values()):
             words.append("(attribute_not_exists(#state) OR #state = :active)")
             values[":active"] = ACTIVE
-        quotas = admitted(self.known.rules(new.tenant, now), new.tenant).quotas if values else None
+        quotas = admitted(self.known.rules(tenant, now), tenant).quotas if values else None
         for name, delta in deltas.items():
             if delta > 0 and quotas is not None:
                 room = getattr(quotas, name) - delta
                 if room < 0:
-                    raise self._exceeded(new.tenant, name, delta)
+                    raise self._exceeded(tenant, name, delta)
                 words.append(f"(attribute_not_exists(#{name}) OR #{name} <= :{name}_room)")
                 values[f":{name}_room"] = room
         change = Condition(
             "ADD " + ", ".join(f"#{name} :{name}" for name in deltas),
             {f":{name}": delta for name, delta in deltas.items()},
         )
-        tx.update(self.table, keys.tenant(new.tenant), change, Condition(" AND ".join(words), values))
+        tx.update(self.table, keys.tenant(tenant), change, Condition(" AND ".join(words), values))
 
-    def check_room(self, old: Job | None, new: Job, now: float) -> None:
-        """Why a change was not counted; returns if there is room now. Raises what `count` raises, and NotFound."""
-        quotas = self.rules(new.tenant, now).quotas
-        item = self.table.get(keys.tenant(new.tenant)) or {}
-        for name, delta in _deltas(old, new).items():
+    def check_room(self, tenant: str, moved: Moved, now: float) -> None:
+        """Why changes were not counted; returns if there is room now. Raises what `count` raises, and NotFound."""
+        quotas = self.rules(tenant, now).quotas
+        item = self.table.get(keys.tenant(tenant)) or {}
+        for name, delta in deltas_of(moved).items():
             if delta > 0 and item.get(name, 0) + delta > getattr(quotas, name):
-                raise self._exceeded(new.tenant, name, delta)
+                raise self._exceeded(tenant, name, delta)
 
     def _exceeded(self, tenant: str, quota: str, delta: int) -> QuotaExceeded:
         item = self.table.get(keys.tenant(tenant)) or {}
@@ -123,9 +123,10 @@ def most_per_day(schedule: Schedule) -> int:
     return len(cron.seconds) * cron.minutes.bit_count() * cron.hours.bit_count()
 
 
-def _deltas(old: Job | None, new: Job) -> dict[str, int]:
-    before, after = _counted(old), _counted(new)
-    return {name: after[name] - before[name] for name in _COUNTED}
+def deltas_of(moved: Moved) -> dict[str, int]:
+    """By how much changes move the counts. Pure."""
+    counted = [(_counted(old), _counted(new)) for old, new in moved]
+    return {name: sum(after[name] - before[name] for before, after in counted) for name in _COUNTED}
 
 
 def _counted(job: Job | None) -> dict[str, int]:

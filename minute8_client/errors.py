@@ -68,6 +68,7 @@ _BY_STATUS = {
     412: RevisionMismatch,
     413: InvalidInput,
     415: InvalidInput,
+    422: InvalidInput,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -13,9 +14,12 @@ class JobCalls(Transport):
     """Register jobs and look at them."""
 
     def create_job(self, definition: Json, job_id: str | None = None) -> Job:
-        """A new job, under an id of yours or a generated one. Raises AlreadyExists, InvalidInput."""
+        """A new job, under an id of yours or a generated one. Raises AlreadyExists, InvalidInput.
+
+        It carries an idempotency key, so that it is repeated after an answer that was lost, and creates one job.
+        """
         body = {**definition, **({"job_id": job_id} if job_id else {})}
-        return cast(Job, self.call("POST", "/v1/jobs", body, repeatable=False))
+        return cast(Job, self.call("POST", "/v1/jobs", body, key=str(uuid.uuid4())))
 
     def put_job(self, job_id: str, definition: Json, revision: int | None = None) -> Job:
         """Create the job or replace all of it; with `revision` only if that is still the current one."""

@@ -60,14 +60,21 @@ class Transport:
         query: Mapping[str, Any] | None = None,
         *,
         repeatable: bool | None = None,
+        key: str | None = None,
     ) -> Any:
-        """The answer's JSON. Raises Minute8Problem for what is refused, Unreachable."""
+        """The answer's JSON. Raises Minute8Problem for what is refused, Unreachable.
+
+        With an idempotency `key` it takes effect once, however often it is sent.
+        """
+        headers = {"If-Match": f'"{revision}"'} if revision is not None else {}
+        if key is not None:
+            headers["Idempotency-Key"] = f'"{key}"'
         request = self._http.build_request(
             method,
             path,
             json=body,
             params={name: value for name, value in (query or {}).items() if value is not None},
-            headers={"If-Match": f'"{revision}"'} if revision is not None else {},
+            headers=headers,
         )
         if repeatable is None:
             # Repeated after an answer that was lost, a change of one revision would meet its own work.
@@ -92,8 +99,7 @@ class Transport:
                         f"no answer from {request.url.copy_with(query=None)}: {error}"
                     ) from error
             else:
-                busy = response.status_code == 429 or (response.status_code >= 500 and repeatable)
-                if not busy or not tries_left:
+                if not tries_left or not _is_to_be_repeated(response, repeatable):
                     return response, _TRIES - tries_left
                 wait_s = max(wait_s, _asked_to_wait_s(response))
             self._sleep(wait_s)
@@ -103,6 +109,12 @@ class Transport:
 def path_of(*parts: str) -> str:
     """`/v1/` and the parts, each quoted."""
     return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
+
+
+def _is_to_be_repeated(response: httpx.Response, repeatable: bool) -> bool:
+    if response.status_code == 409:  # the one before is still under way, and will have an answer
+        return response.headers.get("Retry-After") is not None
+    return response.status_code == 429 or (response.status_code >= 500 and repeatable)
 
 
 def _wait_s(attempt: int) -> float:

@@ -23,8 +23,9 @@ from common.execution import Execution
 from common.executions_queue import ExecutionsQueue
 from common.job import Job
 from common.registry import Registry
-from common.tables import Item, Table, from_wire, to_wire
+from common.tables import Item, Table
 from common.tenants import Tenants
+from common.wire_format import from_wire, to_wire
 from scripts.demo.workload import Registration
 
 _TARGET = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"

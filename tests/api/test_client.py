@@ -96,15 +96,16 @@ def test_what_a_lost_try_has_deleted_is_deleted(office: Office) -> None:
 
 
 def test_what_cannot_be_repeated_is_not(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     minute8, transport, _ = client(office.alice.key, 502)
     with pytest.raises(Unavailable):
-        minute8.create_job(job(cron="0 3 * * *"))
+        minute8.pause_job("report", revision=1)
     minute8, transport, _ = client(office.alice.key, httpx.ReadTimeout("slow"))
     with pytest.raises(Unreachable):
-        minute8.create_job(job(cron="0 3 * * *"))
+        minute8.pause_job("report", revision=1)
     assert len(transport.requests) == 1
     minute8, transport, _ = client(office.alice.key, httpx.ConnectError("refused"), 429)
-    assert minute8.create_job(job(cron="0 3 * * *"))["revision"] == 1
+    assert minute8.pause_job("report", revision=1)["revision"] == 2
 
 
 def test_it_gives_up(office: Office) -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from common import aws
 from common.due_index import DueIndex, Shard
-from common.tables import Table, from_wire, to_wire
+from common.tables import Table
+from common.wire_format import from_wire, to_wire
 from tests.worlds import World, job
 
 numbers = st.integers(-(10**37), 10**37) | st.decimals(-1000, 1000, places=3).map(float)

@@ -8,6 +8,7 @@ from typing import Any
 from common.calendars import Calendars
 from common.due_index import DueIndex
 from common.known_tenants import KnownTenants
+from common.once import Once
 from common.registry import Registry
 from common.request_rate import RequestRate
 from common.tenant_deletion import Deletions
@@ -19,7 +20,7 @@ from tests.worlds import TABLES, World, at, job
 TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]
 # The kinds of items that the furnished tenants have, by table and the first part of their keys.
 KINDS_OF_ITEMS = {
-    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED"},
+    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE"},
     "tenants": {"TENANT", "KEYREF", "AUDIT", "WEBHOOK", "RATE"},
 }
 
@@ -56,7 +57,8 @@ def furnish(w: World) -> str:
 
 def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
     Calendars(w.table("jobs")).put(tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now())
-    registry.create(tenant, "minutely", job(cron="* * * * *", overlap="skip"))
+    minutely = job(cron="* * * * *", overlap="skip")
+    registry.create(tenant, "minutely", minutely, Once.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))
     registry.create(tenant, "paused", job(every=600))
     registry.pause(tenant, "paused")

@@ -1,0 +1,64 @@
+"""Items as plain dicts, and as DynamoDB has them on the wire."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+Item = dict[str, Any]
+
+
+def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A plain dict as DynamoDB's attribute values. None is left out, floats are rounded to 3 places.
+
+    By hand, like `from_wire`: boto3's own takes four times as long, on every read and write, and 50 ms to import.
+    """
+    return {name: _wire_value(value) for name, value in item.items() if value is not None}
+
+
+def from_wire(wire: Mapping[str, Any]) -> Item:
+    """The inverse: whole numbers become int, others float."""
+    return {name: value["S"] if "S" in value else _plain_value(value) for name, value in wire.items()}
+
+
+def _wire_value(value: Any) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"S": value}
+    if isinstance(value, bool):
+        return {"BOOL": value}
+    if isinstance(value, int):
+        return {"N": str(value)}
+    if isinstance(value, float) and math.isfinite(value):
+        return {"N": str(Decimal(str(round(value, 3))))}
+    if isinstance(value, Mapping):
+        return {"M": {name: _wire_value(inner) for name, inner in value.items() if inner is not None}}
+    if isinstance(value, list | tuple):
+        return {"L": [{"NULL": True} if inner is None else _wire_value(inner) for inner in value]}
+    raise TypeError(f"DynamoDB holds no {type(value).__name__}: {value!r}")
+
+
+def _plain_value(wire: Mapping[str, Any]) -> Any:
+    # in the order of how often they come, since a tick reads tens of thousands
+    if "S" in wire:
+        return wire["S"]
+    if "N" in wire:
+        return _plain_number(wire["N"])
+    if "M" in wire:
+        return {name: _plain_value(inner) for name, inner in wire["M"].items()}
+    if "L" in wire:
+        return [_plain_value(inner) for inner in wire["L"]]
+    if "BOOL" in wire:
+        return wire["BOOL"]
+    if "NULL" in wire:
+        return None
+    raise TypeError(f"no item here holds such an attribute: {wire!r}")
+
+
+def _plain_number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        number = Decimal(text)
+        return int(number) if number == number.to_integral_value() else float(number)

@@ -1,0 +1,79 @@
+"""A creation that carries an idempotency key meets every fault, and itself: sent again, there is one job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+
+import pytest
+
+from common.job import Job
+from common.once import Once
+from tests.faults.interleaving import every_order, play
+from tests.faults.stage import Stage, staged
+from tests.faults.truth import index_is_right
+from tests.faults.wire import Fault
+from tests.worlds import World, job
+
+DEFINITION = job(cron="*/8 * * * *", invocation="Event")
+ONCE = Once.of("alice", "8e03978e", DEFINITION)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with staged("2026-11-21T03:12:00Z") as made:
+        made.w.index.ensure_mark(made.w.clock.now())
+        made.save()
+        yield made
+
+
+def jobs(w: World) -> list[Job]:
+    return list(w.registry.list_jobs("alice"))
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("given", [True, False])
+def test_a_creation_is_repeated_after_a_fault_at_each_of_its_calls(
+    stage: Stage, fault: Fault, given: bool
+) -> None:
+    numbers = count()
+
+    def create(w: World) -> Job:
+        job_id = "report" if given else f"job-{next(numbers)}"
+        return w.registry.create("alice", job_id, DEFINITION, ONCE)
+
+    def repeats(w: World, died: BaseException | None) -> None:
+        w.clock.sleep(2)
+        again = create(w)
+        assert jobs(w) == [again]
+        w.registry.put("alice", again.job_id, job(cron="0 3 * * *"))
+        assert create(w) == again
+        assert len(jobs(w)) == 1
+        w.run_until("2026-11-21T03:20:00Z", ticks=True)
+        index_is_right(w)
+
+    assert stage.each_call(create, fault, repeats) >= 4
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_the_same_creation_twice_at_once_in_every_order(stage: Stage, given: bool) -> None:
+    played = 0
+    for choose in every_order():
+        w, played = stage.restore(), played + 1
+        made: dict[str, Job] = {}
+
+        def create(name: str, w: World = w, made: dict[str, Job] = made) -> None:
+            job_id = "report" if given else f"job-{name}"
+            made[name] = w.registry.create("alice", job_id, DEFINITION, ONCE)
+
+        died = play(
+            stage.wire,
+            {name: partial(create, name) for name in ("one", "two")},
+            choose,
+            lambda call: call.startswith(("get_item alice", "transact_write_items")),
+        )
+        assert died == {"one": None, "two": None}
+        assert [made["one"]] == [made["two"]] == jobs(w)
+        index_is_right(w)
+    assert played >= 10
