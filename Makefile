@@ -72,7 +72,7 @@ remove: install ## Remove STAGE=… from your AWS account
 	@node_modules/.bin/osls remove --stage $(STAGE) $(ARGS)
 
 # --- what is installed, once ----------------------------------------------------------------------
-$(VENV_READY): requirements.txt requirements-dev.txt
+$(VENV_READY): requirements.txt requirements-jwt.txt requirements-dev.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed, and $(PYTHON) is not here" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
 	@echo "install: Python packages into $(VENV) …"

@@ -87,7 +87,7 @@ def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path
     now = services.clock.now()
     credential = _NOBODY
     if route.role is not None:
-        credential = services.tenants.authenticate(bearer(headers), now)
+        credential = services.authenticate(bearer(headers), now)
         _check_tenant(services, credential, route, route.role, now)
     query = event.raw_event.get("queryStringParameters") or {}
     known = [parameter.name for parameter in route.query]
@@ -113,9 +113,7 @@ def _check_tenant(services: Services, credential: Credential, route: Route, need
     if credential.role != OPERATOR:
         rules = services.known_tenants.rules(credential.tenant, now)
         if rules is None or rules.state not in (ACTIVE, SUSPENDED):
-            raise Unauthenticated(
-                "the API key is not valid"
-            )  # its tenant is gone, and the key is about to be
+            raise Unauthenticated  # its tenant is gone, or never was one
         services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now)
         if credential.may(needed) and not (needed == "read" or route.while_suspended):
             admitted(rules, credential.tenant)

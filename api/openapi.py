@@ -31,7 +31,12 @@ Instants are RFC 3339 in UTC and their names end in `_at`; durations are seconds
 fields and parameters are refused. Refusals are problem documents (RFC 9457) with a stable
 `type`, the field, its value, and what would be accepted."""
 _SECURITY = {
-    "key": {"type": "http", "scheme": "bearer", "bearerFormat": "m8_…", "description": "A key of a tenant."},
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "m8_…",
+        "description": "A key of a tenant, or a token (JWT).",
+    },
     "operator_key": {
         "type": "http",
         "scheme": "bearer",
@@ -149,9 +154,8 @@ def _refusals(route: Route) -> set[HTTPStatus]:
     """The statuses with which a route can refuse."""
     found = {HTTPStatus.BAD_REQUEST}
     if route.role is not None:
-        found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND}
-    if route.role not in (None, "read"):
-        found |= {HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE}
+        found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+        found |= {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
     if route.takes:
         found |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
     if route.if_match:

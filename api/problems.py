@@ -44,6 +44,14 @@ class UnsupportedMediaType(Minute8Error):
     """The body is of a kind that this route does not take."""
 
 
+class IssuerUnreachable(Minute8Error):
+    """The issuer of tokens does not answer, so that nobody's token can be checked; keys go on working."""
+
+    def __init__(self, retry_after_s: int) -> None:
+        self.retry_after_s = retry_after_s
+        super().__init__("the issuer of tokens does not tell its keys; try again later, or with an API key")
+
+
 class NoSuchRoute(Minute8Error):
     """There is nothing at this path."""
 
@@ -73,8 +81,8 @@ class Kind:
 KINDS: dict[type[Exception], Kind] = {
     InvalidInput: Kind(HTTPStatus.BAD_REQUEST, "invalid-input", "The input is not valid"),
     Malformed: Kind(HTTPStatus.BAD_REQUEST, "malformed-json", "The body is not readable JSON"),
-    Unauthenticated: Kind(HTTPStatus.UNAUTHORIZED, "unauthenticated", "A valid API key is needed"),
-    Forbidden: Kind(HTTPStatus.FORBIDDEN, "forbidden", "The key's role does not allow this"),
+    Unauthenticated: Kind(HTTPStatus.UNAUTHORIZED, "unauthenticated", "A valid API key or token is needed"),
+    Forbidden: Kind(HTTPStatus.FORBIDDEN, "forbidden", "The role does not allow this"),
     TenantSuspended: Kind(HTTPStatus.FORBIDDEN, "tenant-suspended", "The platform has suspended the tenant"),
     QuotaExceeded: Kind(HTTPStatus.FORBIDDEN, "quota-exceeded", "The tenant's quota does not allow this"),
     NotFound: Kind(HTTPStatus.NOT_FOUND, "not-found", "It does not exist"),
@@ -99,6 +107,9 @@ KINDS: dict[type[Exception], Kind] = {
     ),
     RateExceeded: Kind(HTTPStatus.TOO_MANY_REQUESTS, "rate-exceeded", "Too many requests of this tenant"),
     Busy: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Too many changes at once; try again"),
+    IssuerUnreachable: Kind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "issuer-unreachable", "The issuer of tokens does not answer"
+    ),
 }
 _INTERNAL = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Minute8 failed; this is not your fault")
 
@@ -137,7 +148,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
                 "used": error.used,
                 "wanted": error.wanted,
             }
-        case RateExceeded():
+        case RateExceeded() | IssuerUnreachable():
             headers["Retry-After"] = str(error.retry_after_s)
         case Busy() | RequestUnderWay():
             headers["Retry-After"] = "1"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
+from api.token_settings import TokenSettings
+from api.tokens import Tokens, is_token
 from common import aws
 from common.by_hand import ByHand
 from common.clock import Clock, SystemClock
@@ -37,6 +39,8 @@ class Services:
     request_rate: RequestRate
     webhook_secrets: WebhookSecrets
     clock: Clock
+    # None where the deployment takes no tokens.
+    tokens: Tokens | None = None
 
     @classmethod
     def of(cls, settings: Config) -> Services:
@@ -67,7 +71,14 @@ class Services:
             request_rate=RequestRate(tenants_table),
             webhook_secrets=WebhookSecrets(tenants_table),
             clock=clock,
+            tokens=Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None,
         )
+
+    def authenticate(self, credential: str, now: float) -> Credential:
+        """Whose API key or token it is. Raises Unauthenticated, IssuerUnreachable."""
+        if self.tokens is not None and is_token(credential):
+            return self.tokens.authenticate(credential, now)
+        return self.tenants.authenticate(credential, now)
 
     def acting_for(self, credential: Credential) -> Services:
         """The same, with every change written down as made by `credential`."""

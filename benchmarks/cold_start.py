@@ -14,6 +14,7 @@ from typing import Any
 
 from benchmarks.measure import ratio, take_turns
 from benchmarks.result import Goal, Result, Table
+from scripts import build_layer
 
 ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("common", "scheduler", "executor", "api")
@@ -109,12 +110,14 @@ def _fresh(statements: str) -> str:
 
 
 def _sizes() -> Table:
-    """What each cold start loads: one package for all functions, and one layer."""
+    """What each cold start loads: one package for all functions, and one layer; the API of an issuer's tokens two."""
     code = [path for name in _SOURCES for path in (ROOT / name).rglob("*.py")]
     rows = [["code of all functions", *_packed(code)]]
-    for layer in sorted((ROOT / "build").glob("layer-*[!0-9]")):
-        files = [path for path in layer.rglob("*") if path.is_file()]
-        rows.append([f"{layer.name}: what requirements.txt lists", *_packed(files)])
+    for name, requirements in build_layer.LAYERS.items():
+        layer = ROOT / "build" / f"{name}-local"
+        if layer.exists():
+            files = [path for path in layer.rglob("*") if path.is_file()]
+            rows.append([f"{layer.name}: what {requirements.name} lists", *_packed(files)])
     return Table("Package size", ["part", "unpacked, MB", "packed, MB"], rows)
 
 

@@ -219,11 +219,11 @@ class ApiKeys:
     def authenticate(self, raw_key: str, now: float) -> Credential:
         """Whose key it is. Raises Unauthenticated, which never tells why."""
         if not is_well_formed(raw_key):
-            raise Unauthenticated("the API key is not valid")
+            raise Unauthenticated
         key_hash = hash_of(raw_key)
         key = self._known(key_hash, now)
         if key is None or not hmac.compare_digest(key.key_hash, key_hash) or key.state(now) != "active":
-            raise Unauthenticated("the API key is not valid")
+            raise Unauthenticated
         return Credential(key.tenant, key.role, key.key_id)
 
     def _known(self, key_hash: str, now: float) -> ApiKey | None:

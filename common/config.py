@@ -23,6 +23,15 @@ class Config:
     plain_http_targets: bool = False
     planning_queue_url: str = ""
     planner_share_entries: int = 20_000
+    # Signed tokens in place of API keys; api/token_settings.py says what is possible. Without an issuer: none.
+    jwt_issuer: str = ""
+    jwt_audience: str = ""
+    jwt_tenant_claim: str = "tenant"
+    jwt_role_claim: str = ""
+    jwt_roles: str = ""
+    jwt_default_role: str = "read"
+    jwt_algorithms: str = "RS256"
+    jwks_url: str = ""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Config:
@@ -38,6 +47,14 @@ class Config:
             plain_http_targets=env.get("PLAIN_HTTP_TARGETS", "") == "true",
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
+            jwt_issuer=env.get("JWT_ISSUER", ""),
+            jwt_audience=env.get("JWT_AUDIENCE", ""),
+            jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),
+            jwt_role_claim=env.get("JWT_ROLE_CLAIM", ""),
+            jwt_roles=env.get("JWT_ROLES", ""),
+            jwt_default_role=env.get("JWT_DEFAULT_ROLE", "read"),
+            jwt_algorithms=env.get("JWT_ALGORITHMS", "RS256"),
+            jwks_url=env.get("JWKS_URL", ""),
         )
 
 

@@ -97,6 +97,9 @@ class RequestUnderWay(Minute8Error):
 class Unauthenticated(Minute8Error):
     """No credential, or one that is not valid (unknown, malformed, expired, revoked: never told apart)."""
 
+    def __init__(self, message: str = "the API key or token is not valid") -> None:
+        super().__init__(message)
+
 
 class Forbidden(Minute8Error):
     """The credential is valid, and its role does not allow this."""
@@ -104,7 +107,7 @@ class Forbidden(Minute8Error):
     def __init__(self, role: str, needed: str) -> None:
         self.role = role
         self.needed = needed
-        super().__init__(f"a key of role {role!r} may not do this; it needs the role {needed!r}")
+        super().__init__(f"the role {role!r} may not do this; it needs the role {needed!r}")
 
 
 class TenantSuspended(Minute8Error):

@@ -1,9 +1,9 @@
-"""Build the Lambda layer that holds what requirements.txt lists.
+"""Build the Lambda layers: what requirements.txt lists, and what requirements-jwt.txt lists.
 
     python -m scripts.build_layer local    # for the embedded AWS: this machine's interpreter
     python -m scripts.build_layer arm64    # for AWS: Lambda's platform, whatever machine this is
 
-boto3 is not in it: Lambda's runtime brings its own, and the embedded AWS takes the virtual environment's.
+boto3 is in none: Lambda's runtime brings its own, and the embedded AWS takes the virtual environment's.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "requirements.txt"
+# A layer's directory, without its platform, and what it holds.
+LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-jwt.txt"}
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
 _PLATFORM_ARGUMENTS = {
@@ -27,20 +28,25 @@ _PLATFORM_ARGUMENTS = {
 }
 
 
-def build(platform: str, root: Path = ROOT) -> tuple[Path, bool]:
-    """Build build/layer-<platform> below `root` if requirements.txt changed since it was built.
+def build_all(platform: str) -> list[Path]:
+    """Build all layers; return their paths. Raises RuntimeError with pip's output if pip fails."""
+    return [build(platform, name)[0] for name in LAYERS]
+
+
+def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
+    """Build build/<name>-<platform> below `root` if its requirements changed since it was built.
 
     Returns its path and whether it was built now. Raises RuntimeError with pip's output if pip fails.
     """
-    layer = root / "build" / f"layer-{platform}"
+    layer, requirements = root / "build" / f"{name}-{platform}", LAYERS[name]
     stamp = layer / ".requirements"
-    fingerprint = _fingerprint(platform)
+    fingerprint = _fingerprint(platform, requirements)
     if stamp.exists() and stamp.read_text() == fingerprint:
         return layer, False
     # Built aside and renamed, so that a Ctrl-C never leaves half a layer that looks whole.
     fresh = layer.with_name(f"{layer.name}.{os.getpid()}")
     shutil.rmtree(fresh, ignore_errors=True)
-    _pip_install(platform, fresh / "python")
+    _pip_install(platform, requirements, fresh / "python")
     _strip(fresh / "python")
     _compile(platform, fresh / "python")
     (fresh / ".requirements").write_text(fingerprint)
@@ -49,26 +55,26 @@ def build(platform: str, root: Path = ROOT) -> tuple[Path, bool]:
     return layer, True
 
 
-def _fingerprint(platform: str) -> str:
-    """Return what the layer's content depends on: the requirements and, locally, this interpreter."""
+def _fingerprint(platform: str, requirements: Path) -> str:
+    """Return what a layer's content depends on: its requirements and, locally, this interpreter."""
     interpreter = f"{sys.implementation.cache_tag} {sys.platform}" if platform == "local" else "cp313"
-    return f"{platform} {interpreter} {hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()}"
+    return f"{platform} {interpreter} {hashlib.sha256(requirements.read_bytes()).hexdigest()}"
 
 
-def _pip_install(platform: str, target: Path) -> None:
+def _pip_install(platform: str, requirements: Path, target: Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += [
         "--no-compile",
         "--target",
         str(target),
         "-r",
-        str(REQUIREMENTS),
+        str(requirements),
         *_PLATFORM_ARGUMENTS[platform],
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(
-            f"pip could not install {REQUIREMENTS.name} for {platform}:\n{done.stderr.strip()}"
+            f"pip could not install {requirements.name} for {platform}:\n{done.stderr.strip()}"
         )
 
 
@@ -106,15 +112,18 @@ def size_bytes(directory: Path) -> int:
 
 
 def main() -> int:
-    """Build the layer named on the command line and print where it is."""
-    parser = argparse.ArgumentParser(description="Build the Lambda layer of requirements.txt")
+    """Build the layers for the platform named on the command line and print where they are."""
+    parser = argparse.ArgumentParser(description="Build the Lambda layers")
     parser.add_argument("platform", choices=sorted(_PLATFORM_ARGUMENTS))
-    try:
-        layer, built = build(parser.parse_args().platform)
-    except RuntimeError as error:
-        print(f"build_layer: {error}", file=sys.stderr)
-        return 1
-    print(f"{layer.relative_to(ROOT)}: {size_bytes(layer) / 1e6:.1f} MB{'' if built else ' (unchanged)'}")
+    platform = parser.parse_args().platform
+    for name in LAYERS:
+        try:
+            layer, built = build(platform, name)
+        except RuntimeError as error:
+            print(f"build_layer: {error}", file=sys.stderr)
+            return 1
+        unchanged = "" if built else " (unchanged)"
+        print(f"{layer.relative_to(ROOT)}: {size_bytes(layer) / 1e6:.1f} MB{unchanged}")
     return 0
 
 

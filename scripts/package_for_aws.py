@@ -34,8 +34,7 @@ def main() -> int:
 
 def package(stage: str, service: Path) -> Path:
     """Package `stage` in the directory `service`; return the directory of the archives and templates."""
-    layer, _ = build_layer.build("arm64")
-    stage_service(service, layer)
+    stage_service(service, build_layer.build_all("arm64"))
     with tempfile.TemporaryDirectory(prefix="minute8-package-") as directory:
         try:
             run_osls(["package", "--stage", stage], service, start(Path(directory), 0, tied=True))

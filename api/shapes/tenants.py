@@ -63,9 +63,9 @@ class Suspension(BaseModel):
 
 
 class KeyInUse(Answer):
-    """The key that asks."""
+    """The key that asks, or the token."""
 
-    key_id: str
+    key_id: str = Field(description="A key's id; of a signed token `jwt:` and its subject.")
     role: Literal["read", "write", "admin"]
 
 

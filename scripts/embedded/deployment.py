@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,10 @@ def deploy(
     `report` is told in words what takes time.
     Raises EmbeddedError with the tool's output if the deployment fails or does not read back as written.
     """
-    layer, _ = build_layer.build("local")
-    service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layer)
+    layers = build_layer.build_all("local")
+    service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layers)
     arguments = [f"--param={key}={value}" for key, value in sorted((params or {}).items())]
-    fingerprint = _fingerprint(service, layer, [embedded.endpoint_url, *arguments])
+    fingerprint = _fingerprint(service, layers, [embedded.endpoint_url, *arguments])
     deployed = replace(embedded, api_url=api_url(embedded, stage))
     stamp = service / ".deployed"
     if not force and stamp.exists() and stamp.read_text() == fingerprint and _is_deployed(embedded, stage):
@@ -70,7 +70,7 @@ def api_url(embedded: Embedded, stage: str) -> str:
     return f"{embedded.endpoint_url}/_aws/execute-api/{tags['ms-custom-id']}"
 
 
-def stage_service(directory: Path, layer: Path) -> Path:
+def stage_service(directory: Path, layers: Sequence[Path]) -> Path:
     """Copy what is deployed into `directory` and return it.
 
     osls keeps its working files beside serverless.yml, so each deployment needs a place of its own; and it
@@ -81,10 +81,11 @@ def stage_service(directory: Path, layer: Path) -> Path:
         shutil.rmtree(directory / name, ignore_errors=True)
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "serverless.yml", directory)
-    # A link to the layer alone: one to all of build/ would lead back here, and osls follows links.
+    # Links to the layers alone: one to all of build/ would lead back here, and osls follows links.
     shutil.rmtree(directory / "build", ignore_errors=True)
     (directory / "build").mkdir()
-    (directory / "build" / layer.name).symlink_to(layer)
+    for layer in layers:
+        (directory / "build" / layer.name).symlink_to(layer)
     return directory
 
 
@@ -157,10 +158,11 @@ def _is_deployed(embedded: Embedded, stage: str) -> bool:
     return bool(stacks) and stacks[0]["StackStatus"] in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
 
 
-def _fingerprint(service: Path, layer: Path, inputs: list[str]) -> str:
+def _fingerprint(service: Path, layers: Sequence[Path], inputs: list[str]) -> str:
     """Return a hash of everything a deployment depends on."""
     digest = hashlib.sha256("\n".join(inputs).encode())
-    digest.update((layer / ".requirements").read_bytes())
+    for layer in layers:
+        digest.update((layer / ".requirements").read_bytes())
     files = [
         service / "serverless.yml",
         *(path for name in SOURCES for path in (service / name).rglob("*.py")),

@@ -106,7 +106,7 @@ class Caller:
 
 @dataclass
 class Office:
-    """A world with its API: keys of every role, and keys that are worth nothing."""
+    """A world with its API: keys and tokens of every role, and those that are worth nothing."""
 
     world: World
     alice: Caller
@@ -115,6 +115,8 @@ class Office:
     bob: Caller
     operator: Caller
     nobody: Mapping[str, Caller]
+    alice_tokens: Mapping[str, Caller]
+    bob_token: Caller
     new_key: Callable[..., str]
 
     @property
@@ -126,6 +128,8 @@ class Office:
             "alice's admin key": self.alice_admin,
             "bob's admin key": self.bob,
             "an operator key": self.operator,
+            **{f"alice's {role} token": caller for role, caller in self.alice_tokens.items()},
+            "bob's admin token": self.bob_token,
             **self.nobody,
         }
 

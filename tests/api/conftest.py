@@ -11,16 +11,21 @@ import pytest
 from api import handler
 from api.app import build
 from api.services import Services
+from api.tokens import Tokens
 from common import keys
 from common.known_tenants import KnownTenants
 from common.request_rate import RequestRate
 from common.run_lists import RunLists
 from common.tenant_ledger import TenantLedger
-from common.tenants import Tenants, new_key
+from common.tenants import ROLES, Tenants, new_key
 from common.webhook_secrets import WebhookSecrets
+from tests.api import issuer
 from tests.api.calls import Caller, Office
+from tests.api.issuer import token
 from tests.api.walk import SPARE_KEY, SPARE_OPERATOR_KEY
 from tests.worlds import World, job, world
+
+TOKENS = issuer.tokens()
 
 
 @pytest.fixture
@@ -38,7 +43,7 @@ def settled() -> Iterator[Office]:
         yield office
 
 
-def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
+def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
     table = w.table("tenants")
     tenants, known_tenants = Tenants(table), KnownTenants(table)
     app = build(
@@ -52,6 +57,7 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
             request_rate=RequestRate(table),
             webhook_secrets=WebhookSecrets(table),
             clock=w.clock,
+            tokens=takes,
         )
     )
     monkeypatch.setattr(handler, "_app", lambda: app)
@@ -95,6 +101,15 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
             "the stored hash": Caller(revoked.key_hash),
             "an expired operator key": Caller(operator_expired),
             "a revoked operator key": Caller(operator_raw_revoked),
+            "an unsigned token": Caller(token().rpartition(".")[0] + "."),
+            "a token signed by somebody else": Caller(token("rsa-other", {"kid": "rsa"})),
+            "another issuer's token": Caller(token(iss="https://login.example.org/")),
+            "a token for something else": Caller(token(aud="billing")),
+            "an expired token": Caller(token(exp=int(now) - 60)),
+            "a token of no tenant": Caller(token(tenant=None)),
+            "a token of a tenant that is not there": Caller(token(tenant="carol")),
         },
+        alice_tokens={role: Caller(token("ec", role=role)) for role in ROLES},
+        bob_token=Caller(token("ed", tenant="bob", role="admin")),
         new_key=key,
     )

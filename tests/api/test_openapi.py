@@ -47,8 +47,9 @@ def test_operations_have_names_and_declared_parameters() -> None:
         assert operation["summary"]
 
 
+@pytest.mark.parametrize("with_a", ["key", "token"])
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.gives in GIVEN], ids=lambda r: r.name)
-def test_answers_have_the_shape_that_is_promised(office: Office, route: Route) -> None:
+def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, with_a: str) -> None:
     office.alice("PUT", "/v1/jobs/report", {"schedule": {"every": 10}, "target": _TARGET})
     office.alice("PUT", "/v1/jobs/fails", {"schedule": {"at": "2026-11-21T03:12:30Z"}, "target": _TARGET})
     office.world.target.answer = lambda event: Outcome(
@@ -59,7 +60,8 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route) -
     office.alice("POST", "/v1/jobs/report/backfills", past)
     office.world.run_until("2026-11-21T03:13:00Z")
     call = next(c for c in calls_of_document() if (c.method, c.path) == (route.method, route.path))
-    caller = office.operator if call.role == "operator" else office.alice_admin
+    admin = office.alice_admin if with_a == "key" else office.alice_tokens["admin"]
+    caller = office.operator if call.role == "operator" else admin
     answer = caller(call.method, call.url, call.body)
     assert answer.status in (route.status, route.also)
     shape = GIVEN[route.gives]

@@ -97,13 +97,17 @@ def _body(operation: dict[str, Any]) -> Any:
     return BODIES[content["schema"]["$ref"].rpartition("/")[2]]
 
 
-# Everybody there is in an Office, by the role of their key; a key that is worth nothing has none.
+# Everybody there is in an Office, by the role of their key or token; one that is worth nothing has none.
 ROLE_OF: dict[str, Role | None] = {
     "alice's read key": "read",
     "alice's write key": "write",
     "alice's admin key": "admin",
     "bob's admin key": "admin",
     "an operator key": "operator",
+    "alice's read token": "read",
+    "alice's write token": "write",
+    "alice's admin token": "admin",
+    "bob's admin token": "admin",
     "no key": None,
     "a forged key": None,
     "a key with a wrong checksum": None,
@@ -113,6 +117,13 @@ ROLE_OF: dict[str, Role | None] = {
     "a revoked key": None,
     "an expired operator key": None,
     "a revoked operator key": None,
+    "an unsigned token": None,
+    "a token signed by somebody else": None,
+    "another issuer's token": None,
+    "a token for something else": None,
+    "an expired token": None,
+    "a token of no tenant": None,
+    "a token of a tenant that is not there": None,
 }
 
 

@@ -32,6 +32,8 @@ ENVIRONMENT = {
     "Api": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "PLAIN_HTTP_TARGETS"),
+        *("JWT_ISSUER", "JWT_AUDIENCE", "JWT_TENANT_CLAIM", "JWT_ROLE_CLAIM"),
+        *("JWT_ROLES", "JWT_DEFAULT_ROLE", "JWT_ALGORITHMS", "JWKS_URL"),
     },
 }
 
@@ -113,6 +115,17 @@ def test_the_doctor_knows_which_stages_are_no_production() -> None:
     )
 
 
+def test_only_the_api_of_a_deployment_with_an_issuer_has_the_layer_for_tokens(
+    template: dict[str, Any], deployed: Embedded
+) -> None:
+    for name, resource in template["Resources"].items():
+        if resource["Type"] == "AWS::Lambda::Function" and name != "ApiLambdaFunction":
+            assert resource["Properties"]["Layers"] == [{"Ref": "DepsLambdaLayer"}]
+    functions = client(deployed, "lambda").list_functions()["Functions"]
+    [api] = [found for found in functions if found["FunctionName"] == "minute8-test-api"]
+    assert [layer["Arn"].split(":")[-2] for layer in api["Layers"]] == ["minute8-test-deps"]
+
+
 def test_no_job_can_call_minute8_itself(template: dict[str, Any]) -> None:
     [policy] = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
     denied = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Deny"]
@@ -151,6 +164,7 @@ def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
     # Lambda's limits are 50 MB packed and 250 MB unpacked; a cold start feels it long before.
     assert (archives / "minute8.zip").stat().st_size < 500_000
     assert (archives / "deps.zip").stat().st_size < 10_000_000
+    assert (archives / "jwt.zip").stat().st_size < 10_000_000
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -104,7 +104,7 @@ def _certificate() -> tuple[bytes, bytes]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
     now = datetime.datetime.now(datetime.UTC)
-    names = [x509.DNSName(NAME), x509.IPAddress(ipaddress.ip_address("127.0.0.9"))]
+    names = [x509.DNSName(NAME), x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.9"))]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)

@@ -1,0 +1,115 @@
+"""An issuer of signed tokens: its keys, what it signs, and what it tells of its keys."""
+
+from __future__ import annotations
+
+import base64
+import json
+from functools import cache
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+from api.issuer_keys import IssuerKeys
+from api.token_settings import TokenSettings
+from api.tokens import Tokens
+from common.config import Config
+
+ISSUER = "https://login.example.com/"
+AUDIENCE = "minute8"
+ALGORITHMS = {"rsa": "RS256", "ec": "ES256", "ed": "EdDSA"}
+NOW = 1_795_230_720  # 2026-11-21T03:12:00Z, where worlds begin
+
+
+@cache
+def private_key(name: str) -> Any:
+    """One of the issuer's keys (rsa, ec, ed), or somebody else's of the same kind (rsa-other, …)."""
+    match name.partition("-")[0]:
+        case "rsa":
+            return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        case "weak":
+            return rsa.generate_private_key(public_exponent=65537, key_size=1024)
+        case "ec":
+            return ec.generate_private_key(ec.SECP256R1())
+        case "p384":
+            return ec.generate_private_key(ec.SECP384R1())
+        case _:
+            return ed25519.Ed25519PrivateKey.generate()
+
+
+def jwk(name: str, **more: Any) -> dict[str, Any]:
+    """The public half, as a JSON Web Key whose kid is its name."""
+    kind = {"rsa": RSAAlgorithm, "weak": RSAAlgorithm, "ec": ECAlgorithm, "p384": ECAlgorithm}
+    made = kind.get(name.partition("-")[0], OKPAlgorithm).to_jwk(private_key(name).public_key(), as_dict=True)
+    return {**made, "kid": name, "use": "sig", **more}
+
+
+def key_set(*names: str) -> bytes:
+    return json.dumps({"keys": [jwk(name) for name in names]}).encode()
+
+
+def claims(now: float = NOW, **changes: Any) -> dict[str, Any]:
+    """What the issuer says of ann, who works for alice. A change to None leaves a claim out."""
+    said = {
+        "iss": ISSUER,
+        "aud": AUDIENCE,
+        "sub": "ann@example.com",
+        "iat": int(now),
+        "exp": int(now) + 3600,
+        "tenant": "alice",
+        **changes,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def token(key: str = "rsa", header: dict[str, Any] | None = None, **changes: Any) -> str:
+    """Signed with that key of the issuer; `header` adds to what is in one, and None takes away."""
+    return signed(claims(**changes), key, header)
+
+
+def signed(payload: Any, key: str = "rsa", header: dict[str, Any] | None = None) -> str:
+    """`payload` as JSON, bytes as they are. The library signs; the parts are ours, so that they can be odd."""
+    algorithm = ALGORITHMS.get(key.partition("-")[0], "RS256")
+    head = {"alg": algorithm, "typ": "JWT", "kid": key, **(header or {})}
+    return signed_parts(
+        json.dumps({name: value for name, value in head.items() if value is not None}).encode(),
+        payload if isinstance(payload, bytes) else json.dumps(payload).encode(),
+        key,
+        algorithm,
+    )
+
+
+def signed_parts(header: bytes, payload: bytes, key: str, algorithm: str) -> str:
+    """A token whose signature is right, whatever it says of itself."""
+    text = f"{encoded(header)}.{encoded(payload)}"
+    how = jwt.get_algorithm_by_name(algorithm)
+    return f"{text}.{encoded(how.sign(text.encode(), private_key(key)))}"
+
+
+def encoded(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+
+
+def configuration(**changes: str) -> Config:
+    """A deployment that takes the issuer's tokens."""
+    given = {
+        "JWT_ISSUER": ISSUER,
+        "JWT_AUDIENCE": AUDIENCE,
+        "JWT_ROLE_CLAIM": "role",
+        "JWT_ALGORITHMS": "RS256,ES256,EdDSA",
+        "JWKS_URL": "https://login.example.com/keys",
+    }
+    return Config.from_env({**given, **changes})
+
+
+def settings(**changes: str) -> TokenSettings:
+    made = TokenSettings.of(configuration(**changes))
+    assert made is not None
+    return made
+
+
+def tokens(answer: bytes | None = None, **changes: str) -> Tokens:
+    """What takes the issuer's tokens, without a network."""
+    told = answer or key_set("rsa", "ec", "ed")
+    return Tokens(settings(**changes), lambda ours: IssuerKeys(ours, lambda url: told))
