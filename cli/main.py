@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import by_hand, calendars, jobs, platform, runs
+from cli import by_hand, calendars, jobs, keys, quotas, runs, tenants
 from cli.aws_refusals import aws_refusal
 from cli.doctor.command import doctor
 from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
@@ -18,7 +18,7 @@ from cli.redrive import redrive
 from cli.session import Session
 from cli.transfer import export_jobs, import_jobs
 from cli.webhooks import webhook_secret
-from common.errors import AlreadyExists, InvalidInput, Minute8Error, NotFound
+from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
 
 _BY_STATUS = {
@@ -50,7 +50,13 @@ class _Guarded(TyperGroup):
             raise typer.Exit(UNREACHABLE) from None
         except Minute8Error as error:
             typer.echo(f"minute8: {error}", err=True)
-            codes = {InvalidInput: INVALID, NotFound: NOT_FOUND, AlreadyExists: CONFLICT}
+            codes = {
+                InvalidInput: INVALID,
+                NotFound: NOT_FOUND,
+                AlreadyExists: CONFLICT,
+                Conflict: CONFLICT,
+                Busy: UNREACHABLE,
+            }
             raise typer.Exit(codes.get(type(error), FAILED)) from None
         except Exception as error:
             if (refusal := aws_refusal(error)) is None:
@@ -81,8 +87,10 @@ app = typer.Typer(
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(runs.app, name="runs")
 app.add_typer(calendars.app, name="calendars")
-app.add_typer(platform.tenants_app, name="tenants")
-app.add_typer(platform.keys_app, name="keys")
+app.add_typer(tenants.app, name="tenants")
+app.add_typer(keys.app, name="keys")
+app.add_typer(keys.operator_app, name="operator-keys")
+app.add_typer(quotas.app, name="quotas")
 jobs.app.command("run")(by_hand.run_now)
 runs.app.command("retry")(by_hand.retry)
 runs.app.command("cancel")(by_hand.cancel)

@@ -22,6 +22,8 @@ _STYLES = {
     "running": "cyan",
     "retrying": "yellow",
     "paused": "yellow",
+    "suspended": "yellow",
+    "deleting": "red",
     "skipped": "yellow",
     "expired": "yellow",
     "failed": "bold red",
@@ -50,6 +52,14 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
 
 def state(word: str) -> Text:
     return Text(word, style=_STYLES.get(word, ""))
+
+
+def used(count: int, of: int) -> Text:
+    """How much of a quota that is, in percent, never rounded up to all of it; loud where little is left."""
+    if not of:
+        return Text("-")
+    percent = count * 100 // of
+    return Text(f"{percent} %", style="red" if percent >= 100 else "yellow" if percent >= 80 else "")
 
 
 def seconds(value: float | None) -> str:

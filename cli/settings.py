@@ -41,6 +41,23 @@ def read_settings(
     return Settings(url, key)
 
 
+def operator_settings(
+    url: str | None, profile: str | None, env: Mapping[str, str] = os.environ
+) -> Settings | None:
+    """The same for the platform's commands; None if there is no operator key. Raises typer.BadParameter."""
+    named = profile or env.get("MINUTE8_PROFILE")
+    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
+    key = (env.get("MINUTE8_OPERATOR_KEY") if not profile else None) or found.get("operator_key")
+    if not key:
+        return None
+    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    if not url:
+        raise typer.BadParameter(
+            "there is an operator key, and the API's address is not known: set MINUTE8_URL, or --stage to use AWS"
+        )
+    return Settings(url, key)
+
+
 def _profile(name: str, path: Path, *, must_exist: bool) -> dict[str, str]:
     try:
         profiles = tomllib.loads(path.read_text("utf-8")).get("profiles", {})

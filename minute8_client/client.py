@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from minute8_client.jobs import JobCalls
+from minute8_client.keys import KeyCalls
 from minute8_client.runs import RunCalls
 from minute8_client.tenant import TenantCalls
 
 
-class Client(JobCalls, RunCalls, TenantCalls):
+class Client(JobCalls, RunCalls, TenantCalls, KeyCalls):
     """The API as one tenant sees it.
 
     Calls that may be repeated are, when the API is throttling, failing or cannot be reached. Everything that the API

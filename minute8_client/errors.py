@@ -35,16 +35,33 @@ class Forbidden(Minute8Problem):
     """The key's role does not allow this."""
 
 
+class TenantSuspended(Forbidden):
+    """The platform has suspended the tenant: it can look, and change nothing."""
+
+
+class QuotaExceeded(Forbidden):
+    """The tenant's quota does not allow this; waiting does not help."""
+
+    @property
+    def quota(self) -> dict[str, Any]:
+        """Its `name`, `most`, how much is `used`, and how much more was `wanted`."""
+        return dict(self.document["quota"])
+
+
 class NotFound(Minute8Problem):
     """It does not exist."""
 
 
-class AlreadyExists(Minute8Problem):
+class Conflict(Minute8Problem):
+    """It is not in a state that allows this."""
+
+
+class AlreadyExists(Conflict):
     """It exists already."""
 
 
 class RevisionMismatch(Minute8Problem):
-    """The job has changed since it was read."""
+    """It has changed since it was read."""
 
     @property
     def current_revision(self) -> int:
@@ -64,11 +81,16 @@ _BY_STATUS = {
     401: Unauthenticated,
     403: Forbidden,
     404: NotFound,
-    409: AlreadyExists,
+    409: Conflict,
     412: RevisionMismatch,
     413: InvalidInput,
     415: InvalidInput,
     422: InvalidInput,
+}
+_BY_NAME = {
+    "already-exists": AlreadyExists,
+    "tenant-suspended": TenantSuspended,
+    "quota-exceeded": QuotaExceeded,
 }
 
 
@@ -81,7 +103,8 @@ def problem_of(response: httpx.Response) -> Minute8Problem:
     if not isinstance(document, dict):
         document = {"title": response.reason_phrase, "detail": response.text[:500]}
     document.setdefault("detail", str(document.get("message", "")))
-    kind = _BY_STATUS.get(response.status_code, Minute8Problem)
+    name = str(document.get("type", "")).removeprefix(_TYPE)
+    kind = _BY_NAME.get(name) or _BY_STATUS.get(response.status_code, Minute8Problem)
     if response.status_code == 429 or response.status_code >= 500:
         kind = Unavailable
     return kind(response.status_code, document)

@@ -98,13 +98,49 @@ class RunPage(TypedDict):
     next_cursor: str | None
 
 
-class Tenant(TypedDict):
-    """Whose key it is."""
+class TenantSummary(TypedDict):
+    """A tenant in a list."""
 
     tenant_id: str
     name: str
     created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+
+
+class TenantView(TenantSummary):
+    """A tenant: what the platform allows, and how much of it is used."""
+
+    usage: dict[str, int]
+    quotas: dict[str, int]
+    allowed_targets: list[str]
+    retention_days: int
+
+
+class Tenant(TenantView):
+    """Whose key it is."""
+
     key: dict[str, str]
+
+
+class Key(TypedDict):
+    """What is known of a key: all but the key."""
+
+    key_id: str
+    name: str
+    role: Literal["read", "write", "admin", "operator"]
+    prefix: str
+    state: Literal["active", "expired", "revoked"]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class MadeKey(Key):
+    """A new key, with what is shown this once."""
+
+    key: str
 
 
 # What the API adds to a definition; everything else of a job can be sent back.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from minute8_client.shapes import Tenant
-from minute8_client.transport import Json, Transport, path_of
+from minute8_client.transport import Json, Transport, pages, path_of
 
 
 class TenantCalls(Transport):
@@ -25,13 +25,7 @@ class TenantCalls(Transport):
 
     def calendars(self) -> Iterator[dict[str, Any]]:
         """All calendars, read page by page."""
-        cursor: str | None = None
-        while True:
-            page = self.call("GET", "/v1/calendars", query={"cursor": cursor})
-            yield from page["calendars"]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                return
+        return pages(self, "/v1/calendars", "calendars")
 
     def webhook_secret(self) -> str:
         """What signs calls of HTTP targets; made when first asked for. Needs an admin key."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote
@@ -104,6 +104,16 @@ class Transport:
                 wait_s = max(wait_s, _asked_to_wait_s(response))
             self._sleep(wait_s)
         raise AssertionError("unreachable: the last try returns or raises")
+
+
+def pages(client: Transport, path: str, of: str) -> Iterator[Any]:
+    """All entries of the list `of`, page by page as they are consumed."""
+    cursor: str | None = None
+    while True:
+        page = client.call("GET", path, query={"limit": 200, "cursor": cursor})
+        yield from page[of]
+        if not (cursor := page["next_cursor"]):
+            return
 
 
 def path_of(*parts: str) -> str:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cli import session
+from cli import platform, session
 from cli.main import app
 from common import aws
-from minute8_client import Client
+from minute8_client import Client, Operator
 from tests.api.calls import HandlerTransport, Office
 from tests.api.conftest import open_office
 from tests.worlds import World
@@ -56,6 +56,11 @@ def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
         return Client(url, key, transport=transport, sleep=lambda _: None)
 
     monkeypatch.setattr(session, "Client", over_the_handler)
+
+    def operator_over_the_handler(url: str, key: str) -> Operator:
+        return Operator(url, key, transport=transport, sleep=lambda _: None)
+
+    monkeypatch.setattr(platform, "Operator", operator_over_the_handler)
     monkeypatch.setattr(session, "SystemClock", lambda: w.clock)
     monkeypatch.setattr(aws, "dynamodb", lambda: w.dynamodb)
     environment = {

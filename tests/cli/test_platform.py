@@ -1,46 +1,72 @@
-"""`minute8 tenants` and `minute8 keys`."""
+"""`minute8 tenants`, `keys`, `operator-keys` and `quotas`: the same over the API and on the tables."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.api.calls import Caller
 from tests.cli.conftest import Desk
+from tests.worlds import ARN
 
 
-def test_from_a_tenant_to_its_first_call_and_the_end_of_its_key(desk: Desk) -> None:
-    assert "carol created" in desk("tenants", "create", "carol", "--name", "Carol & Co").out
-    made = desk("keys", "create", "carol", "--role", "read", "--name", "dashboard", "--expires", "90d")
+@pytest.fixture(params=["over the API", "on the tables"])
+def either(desk: Desk, request: pytest.FixtureRequest) -> Desk:
+    """The platform's desk: with an operator key, or with AWS credentials."""
+    del desk.environment["MINUTE8_KEY"]
+    if request.param == "over the API":
+        desk.environment["MINUTE8_OPERATOR_KEY"] = cast(str, desk.office.operator.key)
+        del desk.environment["TENANTS_TABLE"]
+    return desk
+
+
+@pytest.fixture
+def admin(desk: Desk) -> Desk:
+    """alice's admin, who has no table."""
+    desk.environment["MINUTE8_KEY"] = cast(str, desk.office.alice_admin.key)
+    desk.environment["TENANTS_TABLE"] = "test-nothing"
+    return desk
+
+
+def test_from_a_tenant_to_its_first_call_and_the_end_of_its_key(either: Desk) -> None:
+    assert "carol created" in either("tenants", "create", "carol", "--name", "Carol & Co").out
+    made = either("keys", "create", "carol", "--role", "read", "--name", "dashboard", "--expires", "90d")
     key = made.out.strip()
     assert re.fullmatch(r"m8_[0-9A-Za-z]{49}", key)
     assert "read for carol, until 2027-02-19T03:12:00Z (in 90 d)" in made.err
     caller = Caller(key)
     assert caller("GET", "/v1/tenant").json["name"] == "Carol & Co"
-    listed = desk("keys", "list", "carol").out
+    listed = either("keys", "list", "carol").out
     key_id = listed.splitlines()[1].split()[0]
     assert "active" in listed and "dashboard" in listed and key not in listed
-    shown = desk("tenants", "show", "carol").out
+    shown = either("tenants", "show", "carol").out
     assert shown.startswith("carol (Carol & Co)") and key_id in shown
-    assert "revoked" in desk("keys", "revoke", "carol", key_id).out
-    desk.office.world.clock.sleep(31)
+    assert "revoked" in either("keys", "revoke", "carol", key_id).out
+    either.office.world.clock.sleep(31)
     assert caller("GET", "/v1/tenant").status == 401
-    assert "revoked" in desk("keys", "list", "carol").out
+    assert "revoked" in either("keys", "list", "carol").out
 
 
-def test_no_key_is_stored_or_shown_again(desk: Desk) -> None:
-    made = desk("keys", "create", "alice", "--json").json
+def test_no_key_is_stored_or_shown_again(either: Desk) -> None:
+    made = either("keys", "create", "alice", "--json").json
     assert made["role"] == "write" and made["state"] == "active" and made["expires_at"] is None
-    stored = str(desk.office.stored())
+    stored = str(either.office.stored())
     assert made["key"] not in stored and made["key"][8:] not in stored
-    for told in (desk("keys", "list", "alice", "--json"), desk("tenants", "show", "alice", "--json")):
+    for told in (either("keys", "list", "alice", "--json"), either("tenants", "show", "alice", "--json")):
         assert made["key"] not in told.out and made["key_id"] in told.out
 
 
-def test_the_list_of_tenants(desk: Desk) -> None:
-    assert [tenant["tenant_id"] for tenant in desk("tenants", "list", "--json").json] == ["alice", "bob"]
-    assert desk("tenants", "list").out.splitlines()[1].split() == ["alice", "now", "Alice"]
+def test_the_list_of_tenants(either: Desk) -> None:
+    assert [tenant["tenant_id"] for tenant in either("tenants", "list", "--json").json] == ["alice", "bob"]
+    either("tenants", "suspend", "alice", "--note", "not paid")
+    rows = [line.split() for line in either("tenants", "list").out.splitlines()]
+    assert rows[1:] == [
+        ["alice", "suspended", "now", "Alice", "not", "paid"],
+        ["bob", "active", "now", "Bob"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,16 +85,145 @@ def test_the_list_of_tenants(desk: Desk) -> None:
         (("keys", "create", "alice", "--expires", "2020-01-01T00:00:00Z"), 2, "past"),
         (("keys", "list", "nobody"), 3, "nobody"),
         (("keys", "revoke", "alice", "nothing"), 3, "nothing"),
+        (("keys", "revoke", "nobody", "nothing"), 3, "nobody"),
+        (("keys", "revoke", "alice", "nothing", "else"), 2, "key's id"),
+        (("tenants", "edit", "alice"), 2, "nothing to change"),
+        (("tenants", "edit", "nobody", "--name", "x"), 3, "nobody"),
+        (("tenants", "edit", "alice", "--allow-target", "https://x/"), 2, "allowed_targets.0"),
+        (("tenants", "edit", "alice", "--allow-target", "*", "--allow-nothing"), 2, "exclude"),
+        (("tenants", "suspend", "nobody"), 3, "nobody"),
+        (("tenants", "resume", "nobody"), 3, "nobody"),
+        (("quotas", "show", "nobody"), 3, "nobody"),
+        (("quotas", "set", "alice", "jobs"), 2, "jobs=100"),
+        (("quotas", "set", "alice", "jobs=many"), 2, "many"),
+        (("quotas", "set", "alice", "moons=1"), 2, "moons"),
+        (("operator-keys", "create", "--expires", "2020-01-01T00:00:00Z"), 2, "past"),
+        (("operator-keys", "revoke", "nothing"), 3, "nothing"),
     ],
 )
-def test_refusals_store_nothing(desk: Desk, words: tuple[str, ...], code: int, told: str) -> None:
-    before = desk.office.stored()
-    refused = desk(*words)
+def test_refusals_store_nothing(either: Desk, words: tuple[str, ...], code: int, told: str) -> None:
+    before = either.office.stored()
+    refused = either(*words)
     assert (refused.code, told in refused.err, refused.out) == (code, True, ""), refused
-    assert desk.office.stored() == before
+    assert either.office.stored() == before
 
 
-def test_another_tenants_key_cannot_be_revoked(desk: Desk) -> None:
-    key_id = desk("keys", "list", "bob", "--json").json[0]["key_id"]
-    assert desk("keys", "revoke", "alice", key_id).code == 3
-    assert desk("keys", "list", "bob", "--json").json[0]["state"] == "active"
+def test_another_tenants_key_cannot_be_revoked(either: Desk) -> None:
+    key_id = either("keys", "list", "bob", "--json").json[0]["key_id"]
+    assert either("keys", "revoke", "alice", key_id).code == 3
+    assert either("keys", "list", "bob", "--json").json[0]["state"] == "active"
+
+
+def test_a_tenant_is_changed_by_what_the_options_name(either: Desk) -> None:
+    words = ("tenants", "edit", "alice", "--quota", "jobs=7", "--quota", "payload_bytes=9")
+    assert "alice is changed" in either(*words, "--retention-days", "90").out
+    changed = either("tenants", "edit", "alice", "--allow-target", "*.alice.example", "--json").json
+    assert (changed["quotas"]["jobs"], changed["quotas"]["payload_bytes"]) == (7, 9)
+    assert (changed["retention_days"], changed["allowed_targets"]) == (90, ["*.alice.example"])
+    assert changed["name"] == "Alice" and changed["revision"] == 3
+    assert either("tenants", "edit", "alice", "--allow-nothing", "--json").json["allowed_targets"] == []
+    shown = either("tenants", "show", "alice").out
+    assert "may call nothing" in shown and "kept for 90 days" in shown
+
+
+def test_a_tenant_is_suspended_and_resumed(either: Desk) -> None:
+    suspended = either("tenants", "suspend", "alice", "--note", "unpaid", "--json").json
+    assert (suspended["state"], suspended["note"]) == ("suspended", "unpaid")
+    assert "suspended: unpaid" in either("tenants", "show", "alice").out
+    assert "alice is resumed" in either("tenants", "resume", "alice").out
+    assert "Alice), active, created" in either("tenants", "show", "alice").out
+
+
+def test_quotas_next_to_what_is_used(either: Desk) -> None:
+    either.office.alice("PUT", "/v1/jobs/report", {**_JOB, "schedule": {"every": 3600}})
+    told = either("quotas", "set", "alice", "jobs=3", "executions_per_day=24").out
+    rows = [line.split() for line in told.splitlines()]
+    assert rows[1:3] == [["jobs", "3", "1", "33", "%"], ["executions_per_day", "24", "24", "100", "%"]]
+    assert either("quotas", "show", "alice").out == told
+    shown = either("quotas", "show", "alice", "--json").json
+    assert (shown["quotas"]["jobs"], shown["usage"]["jobs"]) == (3, 1)
+    assert either("quotas", "set", "alice", "jobs=default", "--json").json["quotas"]["jobs"] == 10_000
+
+
+def test_the_platforms_own_keys(either: Desk) -> None:
+    made = either("operator-keys", "create", "--name", "deployer", "--expires", "90d")
+    assert "operator, over all tenants, until 2027-02-19" in made.err
+    key = Caller(made.out.strip())
+    assert key("GET", "/v1/tenants").status == 200
+    (row,) = [line for line in either("operator-keys", "list").out.splitlines() if "deployer" in line]
+    assert "revoked" in either("operator-keys", "revoke", row.split()[0]).out
+    either.office.world.clock.sleep(31)
+    assert key("GET", "/v1/tenants").status == 401
+
+
+def test_both_answer_the_same(desk: Desk) -> None:
+    words = [
+        ("tenants", "list", "--json"),
+        ("tenants", "show", "alice", "--json"),
+        ("tenants", "show", "alice"),
+        ("keys", "list", "alice", "--json"),
+        ("quotas", "show", "alice"),
+        ("operator-keys", "list", "--json"),
+    ]
+    on_tables = [desk(*command) for command in words]
+    asked = len(desk.transport.requests)
+    desk.environment["MINUTE8_OPERATOR_KEY"] = cast(str, desk.office.operator.key)
+    assert [desk(*command) for command in words] == on_tables
+    assert len(desk.transport.requests) >= asked + len(words)
+
+
+def test_a_stage_is_of_the_tables_also_with_an_operator_key(desk: Desk) -> None:
+    desk.environment["MINUTE8_OPERATOR_KEY"] = cast(str, desk.office.operator.key)
+    assert desk("tenants", "list", "--stage", "test").code == 0
+    assert desk.transport.requests == []
+
+
+def test_the_operator_key_of_a_profile(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "minute8").mkdir()
+    lines = [
+        "[profiles.default]",
+        'url = "https://api.test"',
+        f'operator_key = "{desk.office.operator.key}"',
+        "[profiles.nowhere]",
+        f'operator_key = "{desk.office.operator.key}"',
+    ]
+    (tmp_path / "minute8" / "config.toml").write_text("\n".join(lines))
+    assert desk("tenants", "list").code == 0
+    assert len(desk.transport.requests) == 1
+    refused = desk("--profile", "nowhere", "tenants", "list")
+    assert (refused.code, "MINUTE8_URL" in refused.err) == (2, True)
+
+
+def test_a_tenants_key_does_not_do_for_the_platform(desk: Desk) -> None:
+    desk.environment["MINUTE8_OPERATOR_KEY"] = cast(str, desk.office.alice_admin.key)
+    refused = desk("tenants", "list")
+    assert (refused.code, "'operator'" in refused.err) == (5, True)
+
+
+def test_an_admin_sees_to_its_own_keys(admin: Desk) -> None:
+    made = admin("keys", "create", "--role", "admin", "--name", "next")
+    assert "admin for your tenant" in made.err
+    new = Caller(made.out.strip())
+    assert new("GET", "/v1/tenant").json["tenant_id"] == "alice"
+    (row,) = [line for line in admin("keys", "list").out.splitlines() if "next" in line]
+    assert "revoked" in admin("keys", "revoke", row.split()[0]).out
+    assert new("GET", "/v1/tenant").status == 401
+    states = [key["state"] for key in admin("keys", "list", "--json").json if key["name"] == "next"]
+    assert states == ["revoked"]
+
+
+def test_who_is_no_admin_makes_no_key(desk: Desk) -> None:
+    refused = desk("keys", "create", "--role", "read")
+    assert (refused.code, "'admin'" in refused.err) == (5, True)
+
+
+def test_a_tenant_looks_at_its_own_quotas(desk: Desk) -> None:
+    desk.office.alice("PUT", "/v1/jobs/report", {**_JOB, "schedule": {"every": 60}})
+    told = desk("quotas").out
+    assert [line.split()[0] for line in told.splitlines()[1:3]] == ["jobs", "executions_per_day"]
+    assert "1,440" in told and "0 %" in told
+    assert desk("quotas", "show").out == told
+    assert desk("quotas", "--json").json["usage"] == {"jobs": 1, "executions_per_day": 1440}
+
+
+_JOB = {"target": {"kind": "lambda", "arn": ARN}}

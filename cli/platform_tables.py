@@ -1,0 +1,87 @@
+"""The platform's side with AWS credentials alone: on the deployment's table, and no API between."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+from common import aws, keys
+from common.clock import Clock
+from common.duration import parse_instant
+from common.tables import Table
+from common.tenant_views import key_view, tenant_summary, tenant_view
+from common.tenants import ApiKey, Tenant, Tenants
+from minute8_client.shapes import Key, MadeKey, TenantSummary, TenantView
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPlatform:
+    """`cli.platform.Platform` on the tables. The audit names who did it `aws`."""
+
+    store: Tenants
+    clock: Clock
+
+    @classmethod
+    def of(cls, stage: str, clock: Clock) -> TablesPlatform:
+        """On the table of a stage, or the one that TENANTS_TABLE names."""
+        table = os.environ.get("TENANTS_TABLE") or f"minute8-{stage}-tenants"
+        return cls(Tenants(Table(aws.dynamodb(), table)), clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None: ...
+
+    def create_tenant(self, tenant_id: str, settings: Mapping[str, Any]) -> TenantView:
+        rules = {field: value for field, value in settings.items() if field != "name"}
+        return _tenant(self.store.create(tenant_id, settings.get("name", ""), self.clock.now(), rules))
+
+    def tenants(self) -> Iterator[TenantSummary]:
+        return (cast(TenantSummary, tenant_summary(tenant)) for tenant in self.store.list_tenants())
+
+    def get_tenant(self, tenant_id: str) -> TenantView:
+        return _tenant(self.store.get(tenant_id))
+
+    def patch_tenant(self, tenant_id: str, changes: Mapping[str, Any]) -> TenantView:
+        return _tenant(self.store.edit(tenant_id, changes, self.clock.now()))
+
+    def suspend_tenant(self, tenant_id: str, note: str) -> TenantView:
+        return _tenant(self.store.suspend(tenant_id, note, self.clock.now()))
+
+    def resume_tenant(self, tenant_id: str) -> TenantView:
+        return _tenant(self.store.resume(tenant_id, self.clock.now()))
+
+    def keys_of(self, tenant_id: str) -> Iterator[Key]:
+        return map(self._key, self.store.list_keys(tenant_id))
+
+    def create_key_of(self, tenant_id: str, role: str, *, name: str, expires_at: str | None) -> MadeKey:
+        expiry = parse_instant(expires_at, "expires_at") if expires_at else None
+        return self._made(
+            *self.store.create_key(tenant_id, role, self.clock.now(), name=name, expires_at=expiry)
+        )
+
+    def revoke_key_of(self, tenant_id: str, key_id: str) -> Key:
+        self.store.get(tenant_id)
+        return self._key(self.store.revoke_key(tenant_id, key_id, self.clock.now()))
+
+    def operator_keys(self) -> Iterator[Key]:
+        return map(self._key, self.store.keys_of(keys.OPERATORS))
+
+    def create_operator_key(self, *, name: str, expires_at: str | None) -> MadeKey:
+        expiry = parse_instant(expires_at, "expires_at") if expires_at else None
+        return self._made(*self.store.create_operator_key(self.clock.now(), name=name, expires_at=expiry))
+
+    def revoke_operator_key(self, key_id: str) -> Key:
+        return self._key(self.store.revoke_key(keys.OPERATORS, key_id, self.clock.now()))
+
+    def _key(self, key: ApiKey) -> Key:
+        return cast(Key, key_view(key, self.clock.now()))
+
+    def _made(self, raw_key: str, key: ApiKey) -> MadeKey:
+        return cast(MadeKey, {**self._key(key), "key": raw_key})
+
+
+def _tenant(tenant: Tenant) -> TenantView:
+    return cast(TenantView, tenant_view(tenant))

@@ -1,0 +1,65 @@
+"""The client of the platform's side, for operator keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from minute8_client.keys import key_body
+from minute8_client.shapes import Key, MadeKey, TenantSummary, TenantView
+from minute8_client.transport import Json, Transport, pages, path_of
+
+
+class Operator(Transport):
+    """The API as the platform sees it: its tenants, their keys and its own. It sees no tenant's jobs or runs."""
+
+    def create_tenant(self, tenant_id: str, settings: Json | None = None) -> TenantView:
+        """`settings`: name, allowed_targets, quotas, retention_days. Raises AlreadyExists, InvalidInput."""
+        body = {**(settings or {}), "tenant_id": tenant_id}
+        return cast(TenantView, self.call("POST", "/v1/tenants", body, repeatable=False))
+
+    def tenants(self) -> Iterator[TenantSummary]:
+        """All tenants in the order of their ids, page by page as they are consumed."""
+        return pages(self, "/v1/tenants", "tenants")
+
+    def get_tenant(self, tenant_id: str) -> TenantView:
+        return cast(TenantView, self.call("GET", path_of("tenants", tenant_id)))
+
+    def patch_tenant(self, tenant_id: str, changes: Json, revision: int | None = None) -> TenantView:
+        """Change settings: what is left out stays, None means the default. Raises RevisionMismatch."""
+        return cast(TenantView, self.call("PATCH", path_of("tenants", tenant_id), changes, revision))
+
+    def suspend_tenant(self, tenant_id: str, note: str = "") -> TenantView:
+        """Stop its jobs and its changes, everywhere within seconds."""
+        path = path_of("tenants", tenant_id, "suspend")
+        return cast(TenantView, self.call("POST", path, {"note": note}))
+
+    def resume_tenant(self, tenant_id: str) -> TenantView:
+        return cast(TenantView, self.call("POST", path_of("tenants", tenant_id, "resume")))
+
+    def keys_of(self, tenant_id: str) -> Iterator[Key]:
+        """A tenant's keys, oldest first."""
+        return pages(self, path_of("tenants", tenant_id, "keys"), "keys")
+
+    def create_key_of(
+        self, tenant_id: str, role: str, *, name: str = "", expires_at: str | None = None
+    ) -> MadeKey:
+        """A key for a tenant; `key` in this answer is the only time that it is shown."""
+        body = {"role": role, **key_body(name, expires_at)}
+        path = path_of("tenants", tenant_id, "keys")
+        return cast(MadeKey, self.call("POST", path, body, repeatable=False))
+
+    def revoke_key_of(self, tenant_id: str, key_id: str) -> Key:
+        """Within a minute it is refused everywhere."""
+        return cast(Key, self.call("DELETE", path_of("tenants", tenant_id, "keys", key_id)))
+
+    def operator_keys(self) -> Iterator[Key]:
+        """The platform's own keys, oldest first."""
+        return pages(self, "/v1/operator-keys", "keys")
+
+    def create_operator_key(self, *, name: str = "", expires_at: str | None = None) -> MadeKey:
+        body = key_body(name, expires_at)
+        return cast(MadeKey, self.call("POST", "/v1/operator-keys", body, repeatable=False))
+
+    def revoke_operator_key(self, key_id: str) -> Key:
+        return cast(Key, self.call("DELETE", path_of("operator-keys", key_id)))
