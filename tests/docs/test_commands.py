@@ -1,0 +1,74 @@
+"""Every command that the documents show exists, with its options; every command that exists is shown."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from cli.main import app
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+COMMAND = typer.main.get_command(app)
+
+
+def shown(document: Path) -> list[list[str]]:
+    """The words of each `minute8 …` in the code of a document, also inside $( ) and behind a pipe."""
+    text = document.read_text()
+    lines = [
+        line.removeprefix("$ ")
+        for block in re.findall(r"```(?:console|sh)\n(.*?)```", text, re.DOTALL)
+        for line in block.splitlines()
+        if line.startswith("$ ")
+    ] + re.findall(r"`(minute8 [^`]+)`", text)
+    parts = [part for line in lines for part in re.split(r"\$\(|\)$| \| ", line)]
+    return [shlex.split(part)[1:] for part in parts if part.startswith("minute8 ")]
+
+
+def commands(command: Any = COMMAND, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All commands with their paths, groups left out."""
+    if not (inner := getattr(command, "commands", None)):
+        yield path, command
+        return
+    for name, one in inner.items():
+        yield from commands(one, (*path, name))
+
+
+COMMANDS = {" ".join(path): command for path, command in commands()}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_what_is_shown_exists(document: Path) -> None:
+    for words in shown(document):
+        command, rest, options = COMMAND, list(words), {"--install-completion", "--show-completion", "--help"}
+        while True:
+            options |= {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
+            if not rest or rest[0] not in getattr(command, "commands", {}):
+                break
+            command = command.commands[rest.pop(0)]
+        told = f"{document.name} shows: minute8 {' '.join(words)}"
+        assert not hasattr(command, "commands") or not [word for word in rest if not word.startswith("-")], (
+            told
+        )
+        for word in rest:
+            if re.match(r"--?[a-zA-Z]", word):
+                assert word.partition("=")[0] in options, told
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_what_exists_is_documented(path: str) -> None:
+    text = (ROOT / "docs" / "cli.md").read_text()
+    assert re.search(rf"\bminute8 {path}\b", text), f"docs/cli.md does not tell of minute8 {path}"
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_each_command_explains_itself(path: str) -> None:
+    assert COMMANDS[path].help
+    for param in COMMANDS[path].params:
+        assert getattr(param, "help", None), f"minute8 {path}: {param.name} has no help"

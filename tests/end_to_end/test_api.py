@@ -1,0 +1,149 @@
+"""The API over real HTTP: the deployed function behind the gateway, the command as a process, and the client."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minute8_client import Client, Minute8Problem
+from scripts import newcomer
+from scripts.embedded import Embedded
+
+pytestmark = pytest.mark.embedded
+
+ROOT = Path(__file__).resolve().parents[2]
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def environment(embedded: Embedded) -> dict[str, str]:
+    """What somebody at a terminal has set: AWS credentials, and where the API is."""
+    return newcomer.environment_of(embedded, "test")
+
+
+@pytest.fixture(scope="module")
+def minute8(environment: dict[str, str]) -> Command:
+    """Runs the command as a process, with more in its environment if need be."""
+
+    def run(*words: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "cli", *words],
+            cwd=ROOT,
+            env=os.environ | environment | more,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, (words, done)
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def key(environment: dict[str, str], minute8: Command) -> str:
+    """A key of the tenant `dora`, who may call the sample target."""
+    minute8("tenants", "create", "dora", "--allow-target", environment["TARGET"])
+    return minute8("keys", "create", "dora", "--role", "write").stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def client(environment: dict[str, str], key: str) -> Iterator[Client]:
+    with Client(environment["MINUTE8_URL"], key) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", autouse=True)
+def revoked(environment: dict[str, str], key: str, minute8: Command) -> Iterator[Client]:
+    """A client whose key is revoked before the first test, so that the last one need not wait a minute for it."""
+    made = json.loads(minute8("keys", "create", "dora", "--role", "read", "--json").stdout)
+    with Client(environment["MINUTE8_URL"], made["key"]) as opened:
+        assert is_good(opened)
+        minute8("keys", "revoke", "dora", made["key_id"])
+        yield opened
+
+
+def definition(environment: dict[str, str], **fields: Any) -> dict[str, Any]:
+    target = {"kind": "lambda", "arn": environment["TARGET"]}
+    return {"schedule": {"cron": "0 9 * * 1"}, "target": target, **fields}
+
+
+def test_the_newcomers_session_happens_as_the_docs_tell_it(environment: dict[str, str]) -> None:
+    told = newcomer.told()
+    happened = list(newcomer.play(told, environment))
+    assert [step.normal for step in happened] == [step.normal for step in told]
+
+
+def test_a_run_is_watched_from_its_start_to_its_end(
+    environment: dict[str, str], client: Client, key: str, minute8: Command
+) -> None:
+    client.create_job(definition(environment, payload={"duration_s": 4}), "watched")
+    run = client.run_job("watched")["execution_id"]
+    seen = minute8("runs", "watch", "watched", "--looks", "10", "--every", "1", "--json", MINUTE8_KEY=key)
+    changes = [json.loads(line) for line in seen.stdout.splitlines()]
+    assert {change["execution_id"] for change in changes} == {run}
+    assert [change["status"] for change in changes][-1] == "succeeded"
+
+
+def test_what_is_another_tenants_is_not_there(
+    environment: dict[str, str], client: Client, minute8: Command
+) -> None:
+    client.create_job(definition(environment), "private")
+    minute8("tenants", "create", "eve")
+    foreign = minute8("keys", "create", "eve", "--role", "admin").stdout.strip()
+    shown = minute8("jobs", "show", "private", MINUTE8_KEY=foreign, code=3)
+    assert "private" in shown.stderr and shown.stdout == ""
+    assert minute8("jobs", "list", "--json", MINUTE8_KEY=foreign).stdout == "[]\n"
+    minute8("jobs", "delete", "private", MINUTE8_KEY=foreign, code=3)
+    forged = minute8("jobs", "list", MINUTE8_KEY=foreign[:-1] + ("a" if foreign[-1] != "a" else "b"), code=5)
+    assert forged.stdout == ""
+    assert client.get_job("private")["job_id"] == "private"
+
+
+def test_what_the_gateway_carries_arrives_as_it_was_sent(environment: dict[str, str], client: Client) -> None:
+    """Headers both ways, a path with colons, a query, and text that is not ASCII."""
+    job = client.create_job(definition(environment, name="Früh ☀ & 100 %"), "carried")
+    assert client.get_job("carried")["name"] == "Früh ☀ & 100 %"
+    assert (
+        client.patch_job("carried", {"name": "b"}, revision=job["revision"])["revision"]
+        == job["revision"] + 1
+    )
+    with pytest.raises(Minute8Problem) as stale:
+        client.patch_job("carried", {"name": "c"}, revision=job["revision"])
+    assert stale.value.status == 412
+    assert stale.value.request_id
+    for n in range(3):
+        client.create_job(definition(environment, tags=["pages"]), f"page-{n}")
+    first = client.jobs_page(tag="pages", limit=2)
+    rest = client.jobs_page(tag="pages", limit=2, cursor=first["next_cursor"])
+    assert [job["job_id"] for page in (first, rest) for job in page["jobs"]] == [
+        "page-0",
+        "page-1",
+        "page-2",
+    ]
+    run = client.run_job("carried")["execution_id"]
+    assert ":" in run and client.get_run(run)["execution_id"] == run
+
+
+def test_a_revoked_key_is_refused_within_a_minute(revoked: Client) -> None:
+    give_up_at = time.monotonic() + 60
+    while is_good(revoked):
+        assert time.monotonic() < give_up_at, "the key is still good"
+        time.sleep(1)
+
+
+def is_good(reader: Client) -> bool:
+    try:
+        reader.tenant()
+    except Minute8Problem as refused:
+        assert refused.status == 401
+        return False
+    return True
