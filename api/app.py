@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from api import by_hand, calendars, jobs, keys, runs, schedules, tenant, tenants, webhooks
+from api import audit, by_hand, calendars, jobs, keys, runs, schedules, tenant, tenants, webhooks
 from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
@@ -40,6 +40,7 @@ ROUTES: tuple[Route, ...] = (
     *webhooks.ROUTES,
     *keys.ROUTES,
     *tenants.ROUTES,
+    *audit.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )
 

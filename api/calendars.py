@@ -29,7 +29,7 @@ def get(services: Services, request: Request) -> Reply:
 
 def delete(services: Services, request: Request) -> Reply:
     """DELETE /v1/calendars/{name}"""
-    _calendars(services).delete(request.tenant, _existing(request))
+    _calendars(services).delete(request.tenant, _existing(request), request.now)
     return Reply(status=HTTPStatus.NO_CONTENT)
 
 
@@ -44,7 +44,7 @@ def list_page(services: Services, request: Request) -> Reply:
 
 
 def _calendars(services: Services) -> Calendars:
-    return Calendars(services.registry.jobs)
+    return Calendars(services.registry.jobs, services.registry.scribe)
 
 
 def _existing(request: Request) -> str:

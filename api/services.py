@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from api.token_settings import TokenSettings
 from api.tokens import Tokens, is_token
 from common import aws
+from common.audit import Audit
 from common.by_hand import ByHand
 from common.clock import Clock, SystemClock
 from common.config import Config
@@ -38,6 +39,7 @@ class Services:
     known_tenants: KnownTenants
     request_rate: RequestRate
     webhook_secrets: WebhookSecrets
+    audit: Audit
     clock: Clock
     # None where the deployment takes no tokens.
     tokens: Tokens | None = None
@@ -70,6 +72,7 @@ class Services:
             known_tenants=known_tenants,
             request_rate=RequestRate(tenants_table),
             webhook_secrets=WebhookSecrets(tenants_table),
+            audit=Audit(tenants_table),
             clock=clock,
             tokens=Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None,
         )

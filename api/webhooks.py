@@ -9,12 +9,16 @@ from api.services import Services
 
 def get(services: Services, request: Request) -> Reply:
     """GET /v1/webhook-secret"""
-    return Reply({"secret": services.webhook_secrets.ensure(request.tenant, request.now)})
+    return Reply(
+        {"secret": services.webhook_secrets.ensure(request.tenant, request.now, by=request.credential.by)}
+    )
 
 
 def rotate(services: Services, request: Request) -> Reply:
     """POST /v1/webhook-secret/rotate"""
-    return Reply({"secret": services.webhook_secrets.rotate(request.tenant, request.now)})
+    return Reply(
+        {"secret": services.webhook_secrets.rotate(request.tenant, request.now, by=request.credential.by)}
+    )
 
 
 ROUTES = (

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from cli import by_hand, calendars, jobs, keys, quotas, runs, tenants
+from cli.audit import audit
 from cli.aws_refusals import aws_refusal
 from cli.doctor.command import doctor
 from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
@@ -98,6 +99,7 @@ app.command()(by_hand.backfill)
 app.command()(doctor)
 app.command()(redrive)
 app.command()(failures)
+app.command()(audit)
 app.command("export")(export_jobs)
 app.command("import")(import_jobs)
 app.command()(preview)

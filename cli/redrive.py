@@ -11,14 +11,19 @@ from typing import Annotated, Any
 import typer
 
 from cli.output import console, print_json
-from common import aws
+from cli.session import session
+from cli.tables import table
+from common import aws, keys
+from common.audit import Audit, Scribe
 from common.execution import Execution, UnreadableMessage
+from common.tables import Transaction
 
 _BATCH = 10
 _HIDDEN_S = 60
 
 
 def redrive(
+    ctx: typer.Context,
     stage: Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")] = "dev",
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1_000,
     dry_run: Annotated[bool, typer.Option(help="Say what is there, and move nothing.")] = False,
@@ -42,11 +47,21 @@ def redrive(
             found.append(_moved(sqs, queue, dead, message, dry_run))
             if not as_json:
                 console().print(f"{found[-1]['result']}: {found[-1]['what']}", soft_wrap=True, markup=False)
+    moved = sum(one["result"] == "moved" for one in found)
+    if moved:
+        _write_down(stage, moved, session(ctx).clock.now())
     if as_json:
         print_json(found)
         return
-    moved = sum(one["result"] == "moved" for one in found)
     console().print(f"{len(found)} dead letters, {moved} moved")
+
+
+def _write_down(stage: str, moved: int, now: float) -> None:
+    tenants = table("tenants", stage)
+    tx = Transaction(tenants.client)
+    Scribe(Audit(tenants)).commit(
+        tx, keys.OPERATORS, "dead_letters.redriven", stage, now, after={"moved": moved}
+    )
 
 
 def _moved(sqs: Any, queue: str, dead: str, message: Any, dry_run: bool) -> dict[str, Any]:

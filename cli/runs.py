@@ -37,7 +37,7 @@ def list_runs(
 ) -> None:
     """List a job's runs, newest first, with the reason of each that failed or was skipped."""
     now = session(ctx).clock.now()
-    from_at = rfc3339(_since(since, now)) if since else None
+    from_at = rfc3339(since_at(since, now)) if since else None
     with session(ctx).client() as client:
         found = list(islice(client.runs(job_id, status=status, from_at=from_at, until_at=until), limit))
     if as_json:
@@ -102,7 +102,7 @@ def watch(
             out.print(line, late, took, why(run), soft_wrap=True, markup=False)
 
 
-def _since(text: str, now: float) -> int:
+def since_at(text: str, now: float) -> int:
     try:
         return int(now) - parse_duration(text, "since")
     except InvalidInput:

@@ -10,21 +10,33 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common import keys
-from common.tables import Item, Table, Transaction
+from common.clock import Clock, SystemClock
+from common.errors import Busy
+from common.tables import Item, Table, Transaction, TransactionConflict
 
 KEPT_S: Final = 400 * 86_400
 # Who it was, where it was no key: somebody with AWS credentials, or Minute8 itself.
 AWS: Final = "aws"
+ITSELF: Final = "minute8"
 _LONGEST_VALUE: Final = 1_000
+# How many entries one call looks at.
+MOST_SEEN: Final = 2_000
+# Behind every entry's id.
+_LAST: Final = "~"
+_TRIES: Final = 8
+_FIRST_WAIT_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One change. `by` is a key's id, `operator:` and a key's id, or `aws`; `before` and `after` hold what differs."""
+    """One change. `by` is a key's id, `operator:` and a key's id, `aws` or `minute8`.
+
+    `subject` is the id of what was changed, or whose run it was; `before` and `after` hold what differs.
+    """
 
     entry_id: str
     at: float
@@ -33,6 +45,20 @@ class Entry:
     subject: str
     before: Mapping[str, Any]
     after: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """Which entries are wanted: made in [from_at, until_at), of one subject, of one action or kind (`job`)."""
+
+    from_at: int | None = None
+    until_at: int | None = None
+    subject: str = ""
+    action: str = ""
+
+    def takes(self, entry: Entry) -> bool:
+        kind = entry.action.partition(".")[0]
+        return self.subject in ("", entry.subject) and self.action in ("", entry.action, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +94,7 @@ class Audit:
     ) -> Item:
         was, became = differing(before, after)
         # The time first, so that they sort; then chance, for two changes within a millisecond.
-        entry_id = f"{int(now * 1000):013d}-{secrets.token_hex(4)}"
+        entry_id = f"{_time_id(now)}-{secrets.token_hex(4)}"
         return {
             **keys.audit(tenant, entry_id),
             "at": now,
@@ -91,6 +117,68 @@ class Audit:
         )
         return (_entry(item) for item in items)
 
+    def page(
+        self, tenant: str, wanted: EntryFilter, *, limit: int, before_id: str = ""
+    ) -> tuple[list[Entry], str]:
+        """Newest first, and the id behind which the list goes on; empty at its end.
+
+        A call reads MOST_SEEN entries at most, and says where to go on also when it has found nothing yet.
+        """
+        found: list[Entry] = []
+        seen_id = before_id
+        most = MOST_SEEN if wanted.subject or wanted.action else limit
+        for seen, item in enumerate(self._between(tenant, wanted, before_id, most + 2)):
+            entry = _entry(item)
+            if seen == MOST_SEEN or (len(found) == limit and wanted.takes(entry)):
+                return found, seen_id
+            if wanted.takes(entry):
+                found.append(entry)
+            seen_id = entry.entry_id
+        return found, ""
+
+    def _between(self, tenant: str, wanted: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
+        first = _time_id(wanted.from_at) if wanted.from_at is not None else ""
+        # An id is longer than its time, so that it sorts behind the end's own text.
+        last = _time_id(wanted.until_at) if wanted.until_at is not None else _LAST
+        last = min(last, before_id) if before_id else last
+        if first >= last:
+            return iter(())
+        bounds = tuple(keys.audit(tenant, bound)["sk"] for bound in (first, last))
+        items = self.table.query(tenant, sk_between=(bounds[0], bounds[1]), newest_first=True, limit=most)
+        return (item for item in items if item["sk"] != bounds[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Scribe:
+    """Commits changes together with the entry that tells of each. Without an audit it only commits."""
+
+    audit: Audit | None = None
+    by: str = AWS
+    clock: Clock = field(default_factory=SystemClock)
+
+    def commit(
+        self,
+        tx: Transaction,
+        tenant: str,
+        action: str,
+        subject: str,
+        now: float,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Raises ConditionFailed, Busy."""
+        if self.audit:
+            self.audit.add(tx, tenant, self.by, action, subject, now, before=before, after=after)
+        for tried in range(_TRIES):
+            try:
+                tx.commit()
+            except TransactionConflict:
+                self.clock.sleep(_FIRST_WAIT_S * 2**tried)
+            else:
+                return
+        raise Busy(f"{subject!r} is being changed by too many writers at once")
+
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields that are not the same in both, as each had them. Pure."""
@@ -99,6 +187,11 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict
         {name: _shown(before[name]) for name in names if before.get(name) is not None},
         {name: _shown(after[name]) for name in names if after.get(name) is not None},
     )
+
+
+def _time_id(at: float) -> str:
+    """Milliseconds in 13 digits, up to the year 2286, so that they sort."""
+    return f"{min(max(int(at * 1000), 0), 10**13 - 1):013d}"
 
 
 def _shown(value: Any) -> Any:

@@ -16,9 +16,9 @@ from common.fires import fires
 from common.instants import parse_compact
 from common.job import Job
 from common.job_store import JobStore
-from common.run_changes import RunChanges
+from common.run_changes import Commit, RunChanges
 from common.runs import RETRYING, Runs
-from common.tables import Condition, ConditionFailed, Item
+from common.tables import Condition, ConditionFailed, Item, Transaction
 
 # One backfill at most; whoever needs more starts another behind it.
 BACKFILL_LIMIT = 10_000
@@ -40,33 +40,45 @@ class ByHand:
         """Start the job at once, paused or not. The same `nonce` starts it once. Raises NotFound."""
         job = self.store.get(tenant, job_id)
         now = self.clock.now()
-        fire_at = self._first_asked(tenant, job_id, nonce, math.floor(now))
         execution = Execution(
             tenant,
             job_id,
-            fire_at=fire_at,
-            due_at=fire_at,
+            fire_at=math.floor(now),
+            due_at=math.floor(now),
             schedule_revision=job.schedule_revision,
             trigger=MANUAL,
             trigger_id=f"m-{nonce}",
         )
+        fire_at = self._first_asked(execution, nonce, now)
+        execution = replace(execution, fire_at=fire_at, due_at=fire_at)
         # Sent first: cut off behind that it runs, and asked for again it is the same execution.
         self.queue.send([execution])
         self.changes.queue(execution, "started by hand", now)
         return execution
 
-    def _first_asked(self, tenant: str, job_id: str, nonce: str, now: int) -> int:
+    def _first_asked(self, execution: Execution, nonce: str, now: float) -> int:
         """When this nonce was used first, so that a client that asks again a second later starts nothing new."""
         asked = {
-            **keys.asked_by_hand(tenant, job_id, nonce),
-            "fire_at": now,
-            "expires_at": now + _ASKED_KEPT_S,
+            **keys.asked_by_hand(execution.tenant, execution.job_id, nonce),
+            "fire_at": execution.fire_at,
+            "expires_at": execution.fire_at + _ASKED_KEPT_S,
         }
+        tx = Transaction(self.store.jobs.client)
+        tx.put(self.store.jobs, asked, Condition("attribute_not_exists(pk)", {}))
         try:
-            self.store.jobs.put(asked, Condition("attribute_not_exists(pk)", {}))
+            self._written_down("job.run", execution, now)(tx)
         except ConditionFailed as before:
-            return int(before.existing["fire_at"]) if before.existing else now
-        return now
+            return int(before.existing["fire_at"]) if before.existing else execution.fire_at
+        return execution.fire_at
+
+    def _written_down(self, action: str, execution: Execution, now: float, note: str = "") -> Commit:
+        """Commits what was asked for together with its entry in the audit."""
+        asked = {"execution_id": execution.execution_id, "note": note or None}
+
+        def commit(tx: Transaction) -> None:
+            self.store.scribe.commit(tx, execution.tenant, action, execution.job_id, now, after=asked)
+
+        return commit
 
     def retry(self, tenant: str, execution_id: str) -> Execution:
         """Give a failed run one more attempt, also beyond its policy's. Raises NotFound, Conflict.
@@ -75,16 +87,17 @@ class ByHand:
         """
         execution, record = self._found(tenant, execution_id)
         now = self.clock.now()
+        execution = replace(execution, attempt=record.get("attempt", 0))
         overdue = record["status"] == RETRYING and record.get("next_attempt_at", now) <= now
-        reopened = record if overdue else self.changes.reopen(execution, now)
-        if reopened is None:
+        commit = self._written_down("run.retried", execution, now)
+        if not overdue and not self.changes.reopen(execution, now, commit):
             raise Conflict(f"run {execution_id} is {record['status']}; only a failed run can be tried again")
         again = replace(
             execution,
-            attempt=reopened.get("attempt", 0) + 1,
+            attempt=execution.attempt + 1,
             due_at=math.floor(now),
             trigger=RETRY,
-            throttles=reopened.get("throttles", 0),
+            throttles=record.get("throttles", 0),
             first_due_at=math.floor(now),
         )
         self.queue.send([again])
@@ -98,11 +111,10 @@ class ByHand:
         if record is None:
             self._check_planned(execution, now)
         detail = f"cancelled by hand{f': {note}' if note else ''}"
-        if record is not None and record["status"] == RETRYING:
-            done = self.changes.cancel_retry(execution, detail, now)
-        else:
-            done = self.changes.cancel(execution, detail, now)
-        if not done:
+        commit = self._written_down("run.cancelled", execution, now, note)
+        waits = record is not None and record["status"] == RETRYING
+        cancel = self.changes.cancel_retry if waits else self.changes.cancel
+        if not cancel(execution, detail, now, commit):
             status = (self.runs.get(execution) or {}).get("status", "unknown")
             raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
         return execution
@@ -137,9 +149,12 @@ class ByHand:
         )
         first, begun = first_steps(whole, now)
         key = keys.backfill(tenant, job_id, backfill_id)
+        asked = {name: getattr(whole, name) for name in ("backfill_id", "start_at", "end_at", "total")}
+        tx = Transaction(self.store.jobs.client)
+        # The pointer is stored behind what is then sent: its first run may end at once and move it on from there.
+        tx.put(self.store.jobs, {**key, **begun.to_item()}, Condition("attribute_not_exists(pk)", {}))
         try:
-            # The pointer is stored behind what is then sent: its first run may end at once and move it on from there.
-            self.store.jobs.put({**key, **begun.to_item()}, Condition("attribute_not_exists(pk)", {}))
+            self.store.scribe.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
         except ConditionFailed as before:
             stored = Backfill.from_item(before.existing or begun.to_item())
             if stored.begun or (stored.start_at, stored.end_at) != (start, end):

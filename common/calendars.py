@@ -22,11 +22,12 @@ from itertools import islice
 from typing import Any
 
 from common import keys
+from common.audit import Scribe
 from common.calendar_sources import resolved
 from common.errors import Conflict, InvalidInput, Minute8Error, NotFound
 from common.job import DELETED
 from common.schedule import check_calendar_name
-from common.tables import Condition, Item, Table
+from common.tables import Condition, ConditionFailed, Item, Table, Transaction
 
 # Of the jobs that stand in the way of a deletion, how many an error names.
 _NAMED_JOBS = 3
@@ -80,22 +81,29 @@ class Calendar:
 
 
 class Calendars:
-    """The calendars in the jobs table. Every method takes the tenant from the credential."""
+    """The calendars in the jobs table. Every method takes the tenant from the credential.
 
-    def __init__(self, jobs: Table) -> None:
+    Whoever changes them gives a scribe, which writes that down.
+    """
+
+    def __init__(self, jobs: Table, scribe: Scribe | None = None) -> None:
         self._table = jobs
+        self._scribe = scribe or Scribe()
 
     def put(self, tenant: str, name: str, raw: object, now: float) -> Calendar:
         """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.resolved` takes.
 
-        Raises InvalidInput; nothing is stored then.
+        Raises InvalidInput, Busy; nothing is stored then.
         """
         check_calendar_name(name, "name")
         dates, source = resolved(raw, int(now))
         old = self._table.get(keys.calendar(tenant, name))
         created_at = old["created_at"] if old else int(now)
         calendar = Calendar(tenant, name, dates, source, created_at, int(now))
-        self._table.put({**keys.calendar(tenant, name), **calendar.to_item()})
+        tx = Transaction(self._table.client)
+        tx.put(self._table, {**keys.calendar(tenant, name), **calendar.to_item()})
+        before = _audited(Calendar.from_item(old)) if old else None
+        self._scribe.commit(tx, tenant, "calendar.stored", name, now, before=before, after=_audited(calendar))
         return calendar
 
     def get(self, tenant: str, name: str) -> Calendar:
@@ -111,15 +119,20 @@ class Calendars:
         items = self._table.query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit)
         return (Calendar.from_item(item) for item in items)
 
-    def delete(self, tenant: str, name: str) -> None:
-        """Delete a calendar that no job names. Reads the tenant's jobs. Raises NotFound, CalendarInUse."""
-        self.get(tenant, name)
+    def delete(self, tenant: str, name: str, now: float) -> None:
+        """Delete a calendar that no job names. Reads the tenant's jobs. Raises NotFound, CalendarInUse, Busy."""
+        calendar = self.get(tenant, name)
         there = Condition("#state <> :deleted", {":deleted": DELETED})
         jobs = self._table.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there)
         naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
             raise CalendarInUse(name, job_ids)
-        self._table.delete(keys.calendar(tenant, name))
+        tx = Transaction(self._table.client)
+        tx.delete(self._table, keys.calendar(tenant, name), Condition("attribute_exists(pk)", {}))
+        try:
+            self._scribe.commit(tx, tenant, "calendar.deleted", name, now, before=_audited(calendar))
+        except ConditionFailed:  # somebody else was faster
+            raise NotFound("calendar", name) from None
 
     def check_named(self, tenant: str, names: Iterable[str]) -> None:
         """Refuse names of calendars that are not there. Raises InvalidInput."""
@@ -165,3 +178,7 @@ class RememberedCalendars:
         if dates is None:
             dates = self._read[tenant, (name,)] = self._calendars.excluded(tenant, (name,))
         return dates
+
+
+def _audited(calendar: Calendar) -> Item:
+    return {"dates": list(calendar.dates), "source": dict(calendar.source)}

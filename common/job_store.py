@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from common import keys
-from common.audit import AWS
+from common.audit import AWS, Audit, Scribe
 from common.calendars import Calendars, RememberedCalendars
 from common.clock import Clock
 from common.due_index import DueIndex, Pending
@@ -109,6 +109,11 @@ class JobStore:
             where=Condition("#state <> :deleted", {":deleted": DELETED}),
         )
         return (Job.from_item(item) for item in items)
+
+    @property
+    def scribe(self) -> Scribe:
+        """Writes down, under the same name, what else is changed around jobs."""
+        return Scribe(Audit(self.ledger.table) if self.ledger else None, self.by, self.clock)
 
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
         """Those that there are, tombstones among them, by their ids."""

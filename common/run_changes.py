@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from common import keys
 from common.execution import Execution
 from common.runs import CANCELLED, ENDED, FAILED, QUEUED, RETENTION_S, RETRYING, SKIPPED
-from common.tables import Condition, ConditionFailed, Item, Table
+from common.tables import Condition, ConditionFailed, Table, Transaction
+
+# How a change is committed: by hand, together with its entry in the audit (`Scribe.commit`).
+Commit = Callable[[Transaction], None]
 
 
 class RunChanges:
@@ -39,7 +44,9 @@ class RunChanges:
             return False
         return True
 
-    def cancel(self, execution: Execution, note: str, now: float) -> bool:
+    def cancel(
+        self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
+    ) -> bool:
         """End an execution that has not started: never planned to a record, or queued. False if it has started."""
         change = Condition(
             "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #due_at = :due,"
@@ -60,9 +67,11 @@ class RunChanges:
             },
         )
         waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
-        return self._made(execution, change, waiting)
+        return self._made(execution, change, waiting, commit)
 
-    def cancel_retry(self, execution: Execution, note: str, now: float) -> bool:
+    def cancel_retry(
+        self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
+    ) -> bool:
         """End a run that waits for its next attempt. False if it does not wait (any more)."""
         change = Condition(
             "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
@@ -75,25 +84,27 @@ class RunChanges:
                 ":note": note,
             },
         )
-        return self._made(execution, change, Condition("#status = :retrying", {":retrying": RETRYING}))
+        return self._made(
+            execution, change, Condition("#status = :retrying", {":retrying": RETRYING}), commit
+        )
 
-    def reopen(self, execution: Execution, now: float) -> Item | None:
-        """Let a failed run have one more attempt: its record, or None if it has not failed."""
+    def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
+        """Let a run whose attempt this was have one more. False if that attempt has not failed, or not for good."""
         change = Condition(
             "SET #status = :retrying, #next_attempt_at = :now"
             " REMOVE #failed_tenant, #failed_at, #error_type, #error, #lease_until",
             {":retrying": RETRYING, ":now": int(now)},
         )
-        try:
-            return self._table.update(
-                _key(execution), change, Condition("#status = :failed", {":failed": FAILED})
-            )
-        except ConditionFailed:
-            return None
+        failed = Condition(
+            "#status = :failed AND #attempt = :attempt", {":failed": FAILED, ":attempt": execution.attempt}
+        )
+        return self._made(execution, change, failed, commit)
 
-    def _made(self, execution: Execution, change: Condition, condition: Condition) -> bool:
+    def _made(self, execution: Execution, change: Condition, condition: Condition, commit: Commit) -> bool:
+        tx = Transaction(self._table.client)
+        tx.update(self._table, _key(execution), change, condition)
         try:
-            self._table.update(_key(execution), change, condition)
+            commit(tx)
         except ConditionFailed:
             return False
         return True

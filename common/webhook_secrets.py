@@ -18,7 +18,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from common import keys
-from common.tables import Condition, ConditionFailed, Item, Table
+from common.audit import AWS, Audit, Scribe
+from common.tables import Condition, ConditionFailed, Item, Table, Transaction
 
 PREFIX: Final = "whsec_"
 _SECRET_BYTES: Final = 32  # the convention wants 24 to 64
@@ -37,25 +38,35 @@ class WebhookSecrets:
         self._kept: OrderedDict[str, tuple[float, Item | None]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def ensure(self, tenant: str, now: float) -> str:
-        """The tenant's secret, made now if it has none."""
+    def ensure(self, tenant: str, now: float, *, by: str = AWS) -> str:
+        """The tenant's secret, made now if it has none. Raises Busy."""
+        if item := self._table.get(keys.webhook_secret(tenant)):
+            return str(item["secret"])
         fresh = new_secret()
+        tx = Transaction(self._table.client)
         item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
+        tx.put(self._table, item, Condition("attribute_not_exists(pk)", {}))
         try:
-            self._table.put(item, Condition("attribute_not_exists(pk)", {}))
+            self._commit(tx, tenant, by, "webhook_secret.made", now)
         except ConditionFailed as there:
             return str((there.existing or {})["secret"])
         return fresh
 
-    def rotate(self, tenant: str, now: float) -> str:
-        """A new secret; the one before still signs for a day."""
+    def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
+        """A new secret; the one before still signs for a day. Raises Busy."""
         before = self._table.get(keys.webhook_secret(tenant)) or {}
         fresh = new_secret()
         item: Item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
         if "secret" in before:
             item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}
-        self._table.put(item)
+        tx = Transaction(self._table.client)
+        tx.put(self._table, item)
+        self._commit(tx, tenant, by, "webhook_secret.rotated", now)
         return fresh
+
+    def _commit(self, tx: Transaction, tenant: str, by: str, action: str, now: float) -> None:
+        """With its entry in the audit, which holds no secret."""
+        Scribe(Audit(self._table), by).commit(tx, tenant, action, tenant, now)
 
     def signing(self, tenant: str, now: float) -> tuple[str, ...]:
         """The secrets that sign a call now, the newest first; none if the tenant never had one."""

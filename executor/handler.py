@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from common import aws, telemetry
+from common.audit import ITSELF
 from common.backfill import Backfills
 from common.clock import SystemClock
 from common.config import config
@@ -21,6 +22,7 @@ from common.known_tenants import KnownTenants
 from common.run_changes import RunChanges
 from common.runs import Runs
 from common.tables import Table
+from common.tenant_ledger import TenantLedger
 from common.webhook_secrets import WebhookSecrets
 from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report
@@ -82,8 +84,18 @@ def _executor() -> Executor:
     clock = SystemClock()
     settings = config()
     jobs, runs = Table(aws.dynamodb(), settings.jobs_table), Table(aws.dynamodb(), settings.runs_table)
+    tenants = Table(aws.dynamodb(), settings.tenants_table)
+    known = KnownTenants(tenants)
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.executions_queue_url, clock)
-    store = JobStore(jobs, DueIndex(Table(aws.dynamodb(), settings.due_table)), queue, clock, random.Random())
+    store = JobStore(
+        jobs,
+        DueIndex(Table(aws.dynamodb(), settings.due_table)),
+        queue,
+        clock,
+        random.Random(),
+        ledger=TenantLedger(tenants, known),
+        by=ITSELF,
+    )
     told = event_bus(settings.event_bus)
     return Executor(
         jobs=jobs,
@@ -97,7 +109,7 @@ def _executor() -> Executor:
         kinds=kinds(
             HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets), settings.stage
         ),
-        tenants=KnownTenants(Table(aws.dynamodb(), settings.tenants_table)),
+        tenants=known,
         stage=settings.stage,
     )
 

@@ -9,14 +9,17 @@ from functools import cache
 from typing import Any
 
 from common import aws, telemetry
+from common.audit import ITSELF
 from common.clock import SystemClock
 from common.config import config
 from common.due_index import DueIndex
 from common.events import event_bus
 from common.executions_queue import ExecutionsQueue
 from common.job_store import JobStore
+from common.known_tenants import KnownTenants
 from common.runs import Runs
 from common.tables import Table
+from common.tenant_ledger import TenantLedger
 from executor.outcomes import Outcomes, Result
 from executor.streak import Streak
 
@@ -54,7 +57,16 @@ def _outcomes() -> Outcomes:
     jobs = Table(aws.dynamodb(), settings.jobs_table)
     # A job may be paused here, which enqueues nothing.
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), "", clock)
-    store = JobStore(jobs, DueIndex(Table(aws.dynamodb(), settings.due_table)), queue, clock, random.Random())
+    tenants = Table(aws.dynamodb(), settings.tenants_table)
+    store = JobStore(
+        jobs,
+        DueIndex(Table(aws.dynamodb(), settings.due_table)),
+        queue,
+        clock,
+        random.Random(),
+        ledger=TenantLedger(tenants, KnownTenants(tenants)),
+        by=ITSELF,
+    )
     return Outcomes(
         jobs,
         Runs(Table(aws.dynamodb(), settings.runs_table)),

@@ -24,6 +24,8 @@ from minute8_client.errors import (
 from minute8_client.operator import Operator
 from minute8_client.shapes import (
     Attempt,
+    AuditEntry,
+    AuditPage,
     Fire,
     Fires,
     Job,
@@ -41,6 +43,8 @@ from minute8_client.shapes import (
 __all__ = [
     "AlreadyExists",
     "Attempt",
+    "AuditEntry",
+    "AuditPage",
     "Client",
     "Conflict",
     "Fire",

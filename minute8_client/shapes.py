@@ -143,6 +143,25 @@ class MadeKey(Key):
     key: str
 
 
+class AuditEntry(TypedDict):
+    """One change: who made it, of what, and what differs."""
+
+    entry_id: str
+    at: str
+    by: str
+    action: str
+    subject: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+class AuditPage(TypedDict):
+    """Some changes, newest first, and where the list goes on."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None
+
+
 # What the API adds to a definition; everything else of a job can be sent back.
 _ADDED = frozenset(
     (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from minute8_client.shapes import Tenant
+from minute8_client.shapes import AuditEntry, AuditPage, Tenant
 from minute8_client.transport import Json, Transport, pages, path_of
 
 
@@ -34,6 +34,17 @@ class TenantCalls(Transport):
     def rotate_webhook_secret(self) -> str:
         """A new secret; the one before goes on signing for a day."""
         return str(self.call("POST", "/v1/webhook-secret/rotate", repeatable=False)["secret"])
+
+    def audit_page(
+        self, *, limit: int | None = None, cursor: str | None = None, **wanted: str | None
+    ) -> AuditPage:
+        """One page; `wanted` are `subject`, `action`, `from_at` and `until_at`. Needs an admin key."""
+        query = {"limit": limit, "cursor": cursor, **wanted}
+        return cast(AuditPage, self.call("GET", "/v1/audit", query=query))
+
+    def audit(self, **wanted: str | None) -> Iterator[AuditEntry]:
+        """Who changed what, newest first, page by page as they are consumed; `wanted` as for `audit_page`."""
+        return pages(self, "/v1/audit", "entries", **wanted)
 
     def tenant(self) -> Tenant:
         return cast(Tenant, self.call("GET", "/v1/tenant"))

@@ -106,11 +106,11 @@ class Transport:
         raise AssertionError("unreachable: the last try returns or raises")
 
 
-def pages(client: Transport, path: str, of: str) -> Iterator[Any]:
-    """All entries of the list `of`, page by page as they are consumed."""
+def pages(client: Transport, path: str, of: str, **wanted: str | None) -> Iterator[Any]:
+    """All entries of the list `of` that are `wanted`, page by page as they are consumed."""
     cursor: str | None = None
     while True:
-        page = client.call("GET", path, query={"limit": 200, "cursor": cursor})
+        page = client.call("GET", path, query={"limit": 200, "cursor": cursor, **wanted})
         yield from page[of]
         if not (cursor := page["next_cursor"]):
             return

@@ -61,7 +61,8 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": _RECORD,
         "DueTable": _RECORD | {"dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
-        "TenantsTable": {"dynamodb:GetItem"},
+        # PutItem: under a condition that admits an audit entry and nothing else.
+        "TenantsTable": {"dynamodb:GetItem", "dynamodb:PutItem"},
         "RunsTable": _RECORD,
         "ExecutionsQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
@@ -77,6 +78,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": _RECORD,
         "DueTable": _RECORD | {"dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
+        "TenantsTable": {"dynamodb:PutItem"},
         "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         "OutcomesQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),

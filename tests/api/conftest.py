@@ -13,6 +13,7 @@ from api.app import build
 from api.services import Services
 from api.tokens import Tokens
 from common import keys
+from common.audit import Audit
 from common.known_tenants import KnownTenants
 from common.request_rate import RequestRate
 from common.run_lists import RunLists
@@ -56,6 +57,7 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
             known_tenants=known_tenants,
             request_rate=RequestRate(table),
             webhook_secrets=WebhookSecrets(table),
+            audit=Audit(table),
             clock=w.clock,
             tokens=takes,
         )

@@ -69,11 +69,11 @@ def test_a_calendar_that_jobs_name_is_not_deleted(w: World, calendars: Calendars
     w.registry.create("alice", "job", minutely("feasts"))
     w.registry.pause("alice", "job")
     with pytest.raises(CalendarInUse, match="'feasts' is named by jobs: job"):
-        calendars.delete("alice", "feasts")
+        calendars.delete("alice", "feasts", w.clock.now())
     w.registry.delete("alice", "job")
-    calendars.delete("alice", "feasts")
+    calendars.delete("alice", "feasts", w.clock.now())
     with pytest.raises(NotFound):
-        calendars.delete("alice", "feasts")
+        calendars.delete("alice", "feasts", w.clock.now())
 
 
 def test_nothing_is_planned_on_an_excluded_date(w: World, calendars: Calendars) -> None:

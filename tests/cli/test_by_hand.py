@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from common import aws
+from common import aws, keys
+from common.audit import Audit
 from common.runs import Outcome
 from common.tenants import Tenants
 from tests.cli.conftest import Desk
@@ -75,3 +76,5 @@ def test_dead_letters_are_sent_again_and_garbage_stays(desk: Desk, monkeypatch: 
     assert "not an execution" in found["left"]
     (moved,) = sqs.receive_message(QueueUrl=urls["executions"])["Messages"]
     assert moved["Body"] == body
+    (entry,) = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 1)
+    assert (entry.by, entry.action, entry.after) == ("aws", "dead_letters.redriven", {"moved": 1})

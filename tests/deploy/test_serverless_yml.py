@@ -9,6 +9,8 @@ import yaml
 
 from cli.doctor import expected
 from cli.doctor.expected import PERMISSIONS
+from common.audit import Audit
+from common.tables import Table
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -28,7 +30,7 @@ ENVIRONMENT = {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
     },
-    "Outcomes": {"JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EVENT_BUS"},
+    "Outcomes": {"JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EVENT_BUS"},
     "Api": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "PLAIN_HTTP_TARGETS"),
@@ -63,6 +65,30 @@ def test_a_role_holds_what_is_listed_and_no_more(template: dict[str, Any], funct
         for resource in _as_list(statement["Resource"]):
             granted.setdefault(_named(resource), set()).update(_as_list(statement["Action"]))
     assert granted == PERMISSIONS[function] | {f"log-group of {function.lower()}": LOGS}
+
+
+@pytest.mark.parametrize("function", ["Executor", "Outcomes"])
+def test_who_calls_targets_can_write_no_key_and_no_tenant(template: dict[str, Any], function: str) -> None:
+    """Of the tenants table, which holds the keys' hashes, an audit entry and nothing else."""
+    [policy] = template["Resources"][f"{function}Role"]["Properties"]["Policies"]
+    [writing] = [
+        entry
+        for entry in policy["PolicyDocument"]["Statement"]
+        if {"Fn::GetAtt": ["TenantsTable", "Arn"]} in _as_list(entry["Resource"])
+        and entry["Action"] != "dynamodb:GetItem"
+    ]
+    allowed = writing["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"]
+    tx = RecordedTransaction()
+    Audit(Table(None, "tenants")).add(tx, "alice", "minute8", "job.paused", "report", 0)  # type: ignore[arg-type]
+    assert set(allowed) == set(tx.item)
+    assert not set(allowed) & {"key_hash", "role", "tenant", "state", "quotas", "secret"}
+
+
+class RecordedTransaction:
+    """Keeps the one item that is put."""
+
+    def put(self, table: Table, item: dict[str, Any]) -> None:
+        self.item = item
 
 
 @pytest.mark.parametrize("function", PERMISSIONS)

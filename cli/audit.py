@@ -1,0 +1,76 @@
+"""`minute8 audit`: who changed what."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from cli import output
+from cli.output import console, print_json, relative
+from cli.runs import since_at
+from cli.session import session
+from common.instants import rfc3339
+from minute8_client import AuditEntry
+
+# Of one value, and of all that changed; --json shows all of it.
+_VALUE_CHARS, _CHANGE_CHARS = 40, 90
+
+
+def audit(
+    ctx: typer.Context,
+    subject: Annotated[
+        str | None, typer.Option(help="Only changes of this job, calendar or key, by its id.")
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only this action, job.paused, or this kind, job.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")] = None,
+    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List who changed what, newest first; needs an admin key."""
+    now = session(ctx).clock.now()
+    from_at = rfc3339(since_at(since, now)) if since else None
+    with session(ctx).client() as client:
+        entries = client.audit(subject=subject, action=action, from_at=from_at, until_at=until)
+        found = list(islice(entries, limit))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            entry["at"],
+            relative(entry["at"], now),
+            entry["by"],
+            entry["action"],
+            entry["subject"],
+            _change(entry),
+        )
+        for entry in found
+    ]
+    columns = ("AT", "", "BY", "ACTION", "OF", "CHANGE")
+    console().print(output.table(columns, rows) if rows else "no changes")
+
+
+def _change(entry: AuditEntry) -> str:
+    """timeout_s: 3 → 5, note: maintenance."""
+    before, after = entry["before"], entry["after"]
+    change = ", ".join(
+        f"{name}: {' → '.join(_short(side[name]) for side in (before, after) if name in side)}"
+        for name in {**before, **after}
+        if name != "revision"
+    )
+    return _cut(change, _CHANGE_CHARS)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    return _cut(text, _VALUE_CHARS)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

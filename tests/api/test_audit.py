@@ -1,0 +1,200 @@
+"""The audit over HTTP: an entry for each change, and who may read which."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from common.api_keys import hash_of
+from common.runs import Outcome
+from tests.api.calls import Caller, Office
+from tests.api.walk import Call, calls_of_document
+from tests.worlds import ARN, job
+
+# POST, and yet no change of anything.
+NO_CHANGE = {"/v1/schedules/preview"}
+CHANGES = [
+    call for call in calls_of_document() if call.method not in ("GET", "HEAD") and call.path not in NO_CHANGE
+]
+
+
+@pytest.fixture
+def busy(office: Office) -> Office:
+    """What every call of the walk needs."""
+    office.world.target.answer = lambda event: Outcome(
+        ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom"
+    )
+    office.alice("PUT", "/v1/jobs/report", job(every=10))
+    office.alice("PUT", "/v1/jobs/fails", job(at="2026-11-21T03:12:30Z"))
+    office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
+    office.world.run_until("2026-11-21T03:13:00Z")
+    return office
+
+
+def entries(caller: Caller, **query: Any) -> list[dict[str, Any]]:
+    words = "&".join(f"{name}={value}" for name, value in query.items())
+    found = caller("GET", f"/v1/audit?{words}")
+    assert found.status == 200, found.text
+    return list(found.json["entries"])
+
+
+def written(office: Office) -> list[dict[str, Any]]:
+    return [item for item in office.stored() if item["sk"]["S"].startswith("AUDIT#")]
+
+
+@pytest.mark.parametrize("call", CHANGES, ids=str)
+def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call) -> None:
+    caller = busy.operator if call.role == "operator" else busy.alice_admin
+    if call.path.endswith("/resume"):
+        before_that = {"operator": "/v1/tenants/alice/suspend", "write": "/v1/jobs/report/pause"}
+        assert caller("POST", before_that[call.role]).status == 200
+    before = written(busy)
+    answer = caller(call.method, call.url, call.body)
+    assert answer.status < 300, answer.text
+    (entry,) = [item for item in written(busy) if item not in before]
+    key_id = hash_of(str(caller.key))[:16]
+    if call.role == "operator":
+        assert entry["by"]["S"] == f"operator:{key_id}"
+    else:
+        assert (entry["pk"]["S"], entry["by"]["S"]) == ("alice", key_id)
+    assert float(entry["at"]["N"]) == busy.world.clock.now()
+
+
+def test_a_refused_change_leaves_none(busy: Office) -> None:
+    before = written(busy)
+    for method, url, body in (
+        ("PUT", "/v1/jobs/report", {"schedule": {"cron": "61 * * * *"}}),
+        ("POST", "/v1/runs/alice:report:20261121T031250Z:1/retry", None),
+        ("POST", "/v1/runs/alice:report:20261121T031250Z:1/cancel", None),
+        ("DELETE", "/v1/calendars/nothing", None),
+    ):
+        assert busy.alice(method, url, body).status >= 400
+    assert written(busy) == before
+
+
+def test_what_was_and_what_became_of_it(office: Office) -> None:
+    for method, path, body in (
+        ("PUT", "", job(every=60, payload="x" * 2_000)),
+        ("PATCH", "", {"timeout_s": 7}),
+        ("POST", "/pause", {"note": "maintenance"}),
+        ("DELETE", "", None),
+    ):
+        office.alice(method, f"/v1/jobs/report{path}", body)
+        office.world.clock.sleep(1)
+    deleted, paused, changed, created = entries(office.alice_admin, subject="report")
+    assert [entry["action"] for entry in (created, changed, paused, deleted)] == [
+        "job.created",
+        "job.changed",
+        "job.paused",
+        "job.deleted",
+    ]
+    assert (created["before"], created["after"]["target"]["arn"]) == ({}, ARN)
+    assert created["after"]["payload"].keys() == {"bytes", "sha256"}
+    assert (changed["before"]["timeout_s"], changed["after"]["timeout_s"]) != (7, 7)
+    assert changed["after"] == {"revision": 2, "timeout_s": 7}
+    assert paused["after"] == {"revision": 3, "state": "paused", "note": "maintenance"}
+    assert (deleted["before"]["note"], deleted["after"]) == ("maintenance", {})
+    assert created["at"] == "2026-11-21T03:12:00Z"
+
+
+def test_what_is_done_by_hand(busy: Office) -> None:
+    busy.alice("POST", "/v1/jobs/report/run", {"nonce": "one"})
+    busy.alice("POST", "/v1/jobs/report/run", {"nonce": "one"})
+    busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z:1/retry")
+    busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z:1/retry")
+    busy.alice("POST", "/v1/runs/alice:report:20261121T031900Z:1/cancel", {"note": "not today"})
+    past = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z", "backfill_id": "one"}
+    busy.alice("POST", "/v1/jobs/report/backfills", past)
+    of_report = entries(busy.alice_admin, subject="report")[:3]
+    assert {entry["action"]: entry["after"] for entry in of_report} == {
+        "job.backfilled": {
+            "backfill_id": "one",
+            "start_at": "2026-11-21T00:00:00Z",
+            "end_at": "2026-11-21T00:02:00Z",
+            "total": 12,
+        },
+        "run.cancelled": {"execution_id": "alice:report:20261121T031900Z:1", "note": "not today"},
+        "job.run": {"execution_id": "alice:report:20261121T031300Z:1:m-one"},
+    }
+    (retried,) = entries(busy.alice_admin, action="run.retried")
+    assert (retried["subject"], retried["after"]) == (
+        "fails",
+        {"execution_id": "alice:fails:20261121T031230Z:1"},
+    )
+
+
+def test_a_secret_is_not_in_it(office: Office) -> None:
+    secrets = {office.alice_admin("GET", "/v1/webhook-secret").json["secret"] for _ in range(2)}
+    secrets.add(office.alice_admin("POST", "/v1/webhook-secret/rotate").json["secret"])
+    found = entries(office.alice_admin, action="webhook_secret")
+    assert {entry["action"] for entry in found} == {"webhook_secret.made", "webhook_secret.rotated"}
+    assert len(found) == len(secrets) == 2
+    assert not [secret for secret in secrets if secret.removeprefix("whsec_") in str(written(office))]
+
+
+def test_pages_newest_first_whatever_is_asked_for(office: Office) -> None:
+    for n in range(7):
+        office.alice("PUT", f"/v1/jobs/{'ab'[n % 2]}", job(every=60 + n))
+        office.world.clock.sleep(60)
+    whole = entries(office.alice_admin, action="job")
+    assert [entry["subject"] for entry in whole] == ["a", "b", "a", "b", "a", "b", "a"]
+    assert [entry["at"] for entry in whole] == sorted((entry["at"] for entry in whole), reverse=True)
+    for query, expected in (
+        ("action=job", whole),
+        ("subject=b", [entry for entry in whole if entry["subject"] == "b"]),
+        ("action=job.created", whole[-2:]),
+        ("from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:16:00Z", whole[-4:-2]),
+        ("action=job&until_at=2026-11-21T03:14:00Z", whole[-2:]),
+        ("from_at=2026-11-21T03:18:00Z", whole[:1]),
+        ("from_at=2026-11-21T03:19:00Z", []),
+        ("from_at=2026-11-21T03:16:00Z&until_at=2026-11-21T03:14:00Z", []),
+        ("from_at=2199-01-01T00:00:00Z", []),
+        ("until_at=1971-01-01T00:00:00Z", []),
+    ):
+        found: list[dict[str, Any]] = []
+        cursor = ""
+        for _ in range(10):
+            page = office.alice_admin("GET", f"/v1/audit?{query}&limit=2{cursor}").json
+            assert len(page["entries"]) <= 2
+            found += page["entries"]
+            if page["next_cursor"] is None:
+                break
+            cursor = f"&cursor={page['next_cursor']}"
+        assert found == expected, query
+
+
+@pytest.mark.parametrize("bound", ["0", "~~~", "9999999999999-zzzz", "JOB", "a#b"])
+def test_a_cursor_made_by_hand_leads_nowhere_else(office: Office, bound: str) -> None:
+    office.alice("PUT", "/v1/jobs/one", job(every=60))
+    office.alice("PUT", "/v1/jobs/two", job(every=60))
+    cursor = office.alice_admin("GET", "/v1/audit?limit=1").json["next_cursor"]
+    scope, _ = json.loads(base64.urlsafe_b64decode(cursor + "=="))
+    forged = base64.urlsafe_b64encode(json.dumps([scope, bound]).encode()).decode().rstrip("=")
+    found = entries(office.alice_admin, cursor=forged)
+    assert {entry["subject"] for entry in found} <= {
+        entry["subject"] for entry in entries(office.alice_admin)
+    }
+    assert office.bob("GET", f"/v1/audit?cursor={forged}").status == 400
+
+
+def test_it_is_the_tenants_own(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(every=60))
+    office.bob("PUT", "/v1/jobs/bobs", job(every=60))
+    assert {entry["subject"] for entry in entries(office.bob, action="job")} == {"bobs"}
+    assert {entry["subject"] for entry in entries(office.alice_admin, action="job")} == {"report"}
+    cursor = office.alice_admin("GET", "/v1/audit?limit=1").json["next_cursor"]
+    assert office.bob("GET", f"/v1/audit?limit=1&cursor={cursor}").status == 400
+
+
+def test_what_the_platform_does_is_seen_too(office: Office) -> None:
+    (created,) = entries(office.alice_admin, action="tenant")
+    assert (created["action"], created["by"]) == ("tenant.created", "aws")
+
+
+@pytest.mark.parametrize("query", ["subject=" + "x" * 201, "action=" + "x" * 201, "from_at=soon", "by=me"])
+def test_what_cannot_be_asked(office: Office, query: str) -> None:
+    refused = office.alice_admin("GET", f"/v1/audit?{query}")
+    assert (refused.status, refused.problem) == (400, "invalid-input")

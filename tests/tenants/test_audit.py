@@ -1,0 +1,101 @@
+"""The audit as it is stored: with its change or not at all, in bounded reads; also of what Minute8 does by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from common import audit as audit_file
+from common import keys
+from common.audit import ITSELF, Audit, EntryFilter, Scribe
+from common.errors import Busy
+from common.job_store import JobStore
+from common.known_tenants import KnownTenants
+from common.runs import Outcome
+from common.tables import Condition, ConditionFailed, Transaction, TransactionConflict
+from common.tenant_ledger import TenantLedger
+from executor.streak import Streak
+from tests.worlds import World, job
+
+
+def audit_of(w: World) -> Audit:
+    return Audit(w.table("tenants"))
+
+
+def write(w: World, subject: str) -> None:
+    tx = Transaction(w.dynamodb)
+    audit_of(w).add(tx, "alice", "key", "job.changed", subject, w.clock.now(), after={"n": 1})
+    tx.commit()
+
+
+def test_two_changes_within_a_millisecond_are_two_entries(w: World) -> None:
+    for n in range(20):
+        write(w, str(n))
+    found, behind = audit_of(w).page("alice", EntryFilter(), limit=50)
+    assert ({entry.subject for entry in found}, behind) == ({str(n) for n in range(20)}, "")
+
+
+def test_a_call_reads_so_many_entries_and_no_more(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_file, "MOST_SEEN", 5)
+    write(w, "rare")
+    for _ in range(12):
+        w.clock.sleep(1)
+        write(w, "often")
+    wanted, behind, pages = EntryFilter(subject="rare"), "", []
+    for _ in range(9):
+        found, behind = audit_of(w).page("alice", wanted, limit=3, before_id=behind)
+        pages.append([entry.subject for entry in found])
+        if not behind:
+            break
+    assert pages == [[], [], ["rare"]]
+
+
+def test_a_change_that_is_not_made_is_not_written_down(w: World) -> None:
+    tx = Transaction(w.dynamodb)
+    gone = Condition("attribute_exists(pk)", {})
+    tx.delete(w.table("jobs"), keys.job("alice", "nothing"), gone)
+    with pytest.raises(ConditionFailed):
+        Scribe(audit_of(w), clock=w.clock).commit(tx, "alice", "job.deleted", "nothing", w.clock.now())
+    assert audit_of(w).page("alice", EntryFilter(), limit=9) == ([], "")
+
+
+@pytest.mark.parametrize(("conflicts", "made"), [(7, True), (8, False)])
+def test_a_commit_waits_for_others_for_so_long(
+    w: World, monkeypatch: pytest.MonkeyPatch, conflicts: int, made: bool
+) -> None:
+    commit, left = Transaction.commit, [TransactionConflict()] * conflicts
+
+    def in_the_way(self: Transaction) -> None:
+        if left:
+            raise left.pop()
+        commit(self)
+
+    monkeypatch.setattr(Transaction, "commit", in_the_way)
+    tx, began_at = Transaction(w.dynamodb), w.clock.now()
+    scribe = Scribe(audit_of(w), clock=w.clock)
+    if made:
+        scribe.commit(tx, "alice", "job.run", "report", began_at)
+    else:
+        with pytest.raises(Busy, match="'report'"):
+            scribe.commit(tx, "alice", "job.run", "report", began_at)
+    assert len(audit_of(w).page("alice", EntryFilter(), limit=9)[0]) == made
+    assert 1 < w.clock.now() - began_at < 3
+
+
+def test_a_pause_after_failures_is_minute8s(w: World) -> None:
+    """As executor/handler.py wires it."""
+    table = w.table("tenants")
+    ledger = TenantLedger(table, KnownTenants(table))
+    registry = w.registry
+    store = JobStore(
+        registry.jobs, registry.index, registry.queue, w.clock, registry.rng, ledger=ledger, by=ITSELF
+    )
+    w.executor = replace(w.executor, streak=Streak(store, w.executor.events))
+    w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom")
+    registry.create("alice", "fails", job(cron="* * * * *", pause_after_failures=2))
+    w.run_until("2026-11-21T03:16:30Z")
+    (entry,) = audit_of(w).page("alice", EntryFilter(), limit=9)[0]
+    assert (entry.by, entry.action, entry.subject) == ("minute8", "job.paused", "fails")
+    assert entry.after["note"] == "paused after 2 failed runs in a row"
+    assert (entry.before["state"], entry.after["state"]) == ("active", "paused")
