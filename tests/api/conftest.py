@@ -17,6 +17,7 @@ from common.audit import Audit
 from common.known_tenants import KnownTenants
 from common.request_rate import RequestRate
 from common.run_lists import RunLists
+from common.runs import Outcome
 from common.tenant_ledger import TenantLedger
 from common.tenants import ROLES, Tenants, new_key
 from common.webhook_secrets import WebhookSecrets
@@ -36,12 +37,30 @@ def office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
 
 @pytest.fixture(scope="module")
 def settled() -> Iterator[Office]:
-    """alice has a job with a run. Shared, and so for tests in modules of their own that change nothing."""
+    """alice has what the walk names. Shared, and so for tests in modules of their own that change nothing."""
     with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
         office = open_office(w, monkeypatch)
-        office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
-        w.run_until("2026-11-21T03:13:30Z")
+        settle(office, office.alice)
         yield office
+
+
+def settle(office: Office, *callers: Caller) -> None:
+    """Give them what the walk names (`tests/api/walk.py`), and two of everything that is listed."""
+    office.world.target.answer = lambda event: Outcome(
+        ok=not event["minute8"]["job_id"].startswith("fails"),
+        permanent=True,
+        error_type="Boom",
+        error="it went wrong",
+    )
+    for caller in callers:
+        caller("PUT", "/v1/jobs/report", job(every=10))
+        for job_id in ("fails", "fails-too"):
+            caller("PUT", f"/v1/jobs/{job_id}", job(at="2026-11-21T03:12:30Z"))
+        for name in ("holidays", "weekends"):
+            caller("PUT", f"/v1/calendars/{name}", {"dates": ["2026-12-25"]})
+        past = {"start_at": "2026-11-21T03:00:00Z", "end_at": "2026-11-21T03:01:00Z", "backfill_id": "one"}
+        caller("POST", "/v1/jobs/report/backfills", past)
+    office.world.run_until("2026-11-21T03:13:00Z")
 
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:

@@ -11,8 +11,8 @@ from api.app import ROUTES
 from api.openapi import document
 from api.routing import Route
 from api.shapes import GIVEN
-from common.runs import Outcome
 from tests.api.calls import Office, send
+from tests.api.conftest import settle
 from tests.api.walk import calls_of_document
 
 DOCUMENT = document(ROUTES)
@@ -50,15 +50,7 @@ def test_operations_have_names_and_declared_parameters() -> None:
 @pytest.mark.parametrize("with_a", ["key", "token"])
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.gives in GIVEN], ids=lambda r: r.name)
 def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, with_a: str) -> None:
-    office.alice("PUT", "/v1/jobs/report", {"schedule": {"every": 10}, "target": _TARGET})
-    office.alice("PUT", "/v1/jobs/fails", {"schedule": {"at": "2026-11-21T03:12:30Z"}, "target": _TARGET})
-    office.world.target.answer = lambda event: Outcome(
-        ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom", error="it went wrong"
-    )
-    office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
-    past = {"start_at": "2026-11-21T03:00:00Z", "end_at": "2026-11-21T03:01:00Z", "backfill_id": "one"}
-    office.alice("POST", "/v1/jobs/report/backfills", past)
-    office.world.run_until("2026-11-21T03:13:00Z")
+    settle(office, office.alice)
     call = next(c for c in calls_of_document() if (c.method, c.path) == (route.method, route.path))
     admin = office.alice_admin if with_a == "key" else office.alice_tokens["admin"]
     caller = office.operator if call.role == "operator" else admin

@@ -9,51 +9,11 @@ from urllib.parse import quote
 import pytest
 
 from api import handler
-from api.app import ROUTES
 from api.problems import KINDS
 from api.requests import read_json
-from common.api_keys import OPERATOR
 from tests.api.calls import Office, event, send
-from tests.api.walk import NOTHING, ROLE_OF, Call, calls_of_document, refusals_of
+from tests.api.walk import ODD_IDS
 from tests.worlds import ARN, job
-
-CALLS = list(calls_of_document())
-
-
-def test_every_route_is_walked_by_everybody(settled: Office) -> None:
-    assert len(CALLS) == len([route for route in ROUTES if route.role])
-    assert {call.role for call in CALLS} == {"read", "write", "admin", "operator"}
-    assert settled.everybody.keys() == ROLE_OF.keys()
-    refusals = [refusal for call in CALLS for refusal in refusals_of(call)]
-    assert len(CALLS) >= 40
-    assert len(refusals) >= 840
-
-
-@pytest.mark.parametrize("call", CALLS, ids=str)
-def test_every_route_refuses_exactly_whom_it_must(settled: Office, call: Call) -> None:
-    before = settled.stored()
-    for who, status, problem in refusals_of(call):
-        refused = settled.everybody[who](call.method, call.url, call.body)
-        assert (refused.status, refused.problem) == (status, problem), who
-        if status == 401:
-            assert refused.headers["www-authenticate"].startswith("Bearer")
-        if status == 403:
-            assert f"{call.role!r}" in refused.json["detail"]
-    assert settled.stored() == before
-
-
-@pytest.mark.parametrize("call", [call for call in CALLS if call.names and call.method != "PUT"], ids=str)
-def test_what_is_anothers_is_refused_as_what_nobody_has(settled: Office, call: Call) -> None:
-    before = settled.stored()
-    caller = settled.bob if call.role != OPERATOR else settled.operator
-    none = caller(call.method, call.path.format(**NOTHING), call.body)
-    assert (none.status, none.problem) == (404, "not-found")
-    if call.role != OPERATOR:
-        told = caller(call.method, call.url, call.body).text
-        for name, value in call.names.items():
-            told = told.replace(f"'{value}'", f"'{NOTHING[name]}'")
-        assert told == none.text
-    assert settled.stored() == before
 
 
 @pytest.mark.parametrize(
@@ -85,39 +45,9 @@ def test_a_key_in_the_query_or_body_is_none(settled: Office) -> None:
     assert settled.alice("POST", "/v1/jobs", body).json["errors"][0]["field"] == "tenant"
 
 
-ODD_IDS = [
-    "a#b",
-    "a/b",
-    "a:b",
-    "a%b",
-    "a b",
-    "аlice",
-    "report\u200b",
-    "ｒeport",
-    "..",
-    "-x",
-    "x" * 129,
-    "x" * 5000,
-    "🕗",
-    "a\\b",
-    "JOB#report",
-]
-
-
-@pytest.mark.parametrize("job_id", ODD_IDS)
-def test_odd_ids_name_nothing_and_create_nothing(settled: Office, job_id: str) -> None:
+@pytest.mark.parametrize("job_id", [job_id for job_id in ODD_IDS if job_id != "TENANT"])
+def test_odd_ids_create_nothing(settled: Office, job_id: str) -> None:
     before, path = settled.stored(), quote(job_id, safe="")
-    for method, url in [
-        ("GET", f"/v1/jobs/{path}"),
-        ("DELETE", f"/v1/jobs/{path}"),
-        ("POST", f"/v1/jobs/{path}/pause"),
-        ("GET", f"/v1/jobs/{path}/runs"),
-        ("GET", f"/v1/jobs/{path}/next"),
-        ("GET", f"/v1/runs/{path}"),
-        ("GET", f"/v1/runs/alice:{path}:20261121T031300Z:1"),
-        ("GET", f"/v1/runs/{path}:report:20261121T031300Z:1"),
-    ]:
-        assert settled.alice(method, url).status == 404, (method, url)
     assert settled.alice("PUT", f"/v1/jobs/{path}", job(cron="0 3 * * *")).status in (400, 404)
     refused = settled.alice("POST", "/v1/jobs", {"job_id": job_id, **job(cron="0 3 * * *")})
     assert (refused.status, refused.json["errors"][0]["field"]) == (400, "job_id")

@@ -54,13 +54,35 @@ NOTHING = {
     "tenant_id": "nobody",
     "key_id": "0" * 16,
 }
+# What can be no id, or of nobody: separators of keys and paths, look-alikes, too much.
+ODD_IDS = [
+    "a#b",
+    "a/b",
+    "a:b",
+    "a%b",
+    "a b",
+    "аlice",
+    "report\u200b",
+    "ｒeport",
+    "..",
+    "-x",
+    "x" * 129,
+    "x" * 5000,
+    "🕗",
+    "a\\b",
+    "JOB#report",
+    "OPERATORS#",
+    "alice:report",
+    "alice#report",
+    "TENANT",
+]
 # What a suspended tenant may do besides looking: see to its keys.
 WHILE_SUSPENDED = ("GET /v1/keys", "DELETE /v1/keys/{key_id}")
 
 
 @dataclass(frozen=True)
 class Call:
-    """One operation, filled in. `names` are the parameters of its path, things of alice's."""
+    """One operation, filled in. `names` are the parameters of its path, things of alice's; `pages`: it is a list."""
 
     method: str
     path: str
@@ -68,6 +90,7 @@ class Call:
     body: Any
     role: Role
     names: dict[str, str]
+    pages: bool
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -87,6 +110,7 @@ def calls_of_document() -> Iterator[Call]:
                 body=_body(operation),
                 role=operation["x-minute8-role"],
                 names=names,
+                pages="cursor" in [parameter["name"] for parameter in operation.get("parameters", [])],
             )
 
 
@@ -148,4 +172,7 @@ def _may(role: Role, needed: Role) -> bool:
 if __name__ == "__main__":  # python -m tests.api.walk: the figures
     walked = list(calls_of_document())
     refused = sum(len(list(refusals_of(call))) for call in walked)
-    print(f"{len(walked)} routes behind a key, {len(ROLE_OF)} callers, {refused} refusals")
+    odd = sum(len(call.names) for call in walked) * len(ODD_IDS)
+    lists = [call for call in walked if call.pages]
+    print(f"{len(walked)} routes behind a key, {len(ROLE_OF)} callers: {refused} refusals;")
+    print(f"{odd} with odd ids; {len(lists)} lists and as many foreign cursors each")
