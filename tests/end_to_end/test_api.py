@@ -133,6 +133,22 @@ def test_what_the_gateway_carries_arrives_as_it_was_sent(environment: dict[str, 
     assert ":" in run and client.get_run(run)["execution_id"] == run
 
 
+def test_the_example_gives_each_customer_a_job(
+    environment: dict[str, str], client: Client, key: str, tmp_path: Path
+) -> None:
+    customers = tmp_path / "customers.csv"
+    customers.write_text("id,timezone\nacme,Europe/Paris\nglobex,Asia/Tokyo\nnowhere,Europe/Nowhere\n")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples/job_per_customer.py"), str(customers), environment["TARGET"]],
+        env=os.environ | environment | {"MINUTE8_KEY": key, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.startswith("nowhere: ")) == (1, True), done
+    assert [job["job_id"] for job in client.jobs(tag="nightly-report")] == ["report-acme", "report-globex"]
+
+
 def test_a_revoked_key_is_refused_within_a_minute(revoked: Client) -> None:
     give_up_at = time.monotonic() + 60
     while is_good(revoked):

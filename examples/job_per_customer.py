@@ -1,0 +1,58 @@
+"""A platform that gives each of its customers a job: their report, every night at half past two where they are.
+
+    python examples/job_per_customer.py customers.csv arn:aws:lambda:eu-west-1:123456789012:function:report
+
+The file has the columns `id` and `timezone`. MINUTE8_URL and MINUTE8_KEY say where the API is, and who asks. Run
+again, it brings the jobs to what the file says, since their ids follow from those of the customers.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from minute8_client import Client, InvalidInput
+
+
+def register(minute8: Client, customer: Mapping[str, str], target: str) -> None:
+    """Create this customer's job, or bring it up to date. Raises the API's refusals."""
+    minute8.put_job(
+        f"report-{customer['id']}",
+        {
+            "schedule": {"cron": "30 2 * * *", "timezone": customer["timezone"], "jitter_s": 600},
+            "target": {"kind": "lambda", "arn": target},
+            "payload": {"customer": customer["id"]},
+            "tags": ["nightly-report"],
+        },
+    )
+
+
+def register_all(minute8: Client, customers: Iterable[Mapping[str, str]], target: str) -> list[str]:
+    """A job for each customer, and none for who is no customer any more. Returns what was refused, and why."""
+    refused: list[str] = []
+    gone = {job["job_id"] for job in minute8.jobs(tag="nightly-report")}
+    for customer in customers:
+        gone.discard(f"report-{customer['id']}")
+        try:
+            register(minute8, customer, target)
+        except InvalidInput as error:  # one customer's mistake; whatever else is refused ends the program
+            refused.append(f"{customer['id']}: {error}")
+    for job_id in gone:
+        minute8.delete_job(job_id)
+    return refused
+
+
+def main(file: str, target: str) -> int:
+    """Register the file's customers; 1 if one was refused."""
+    with Client(os.environ["MINUTE8_URL"], os.environ["MINUTE8_KEY"]) as minute8, Path(file).open() as rows:
+        refused = register_all(minute8, csv.DictReader(rows), target)
+    for line in refused:
+        print(line, file=sys.stderr)
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""The examples for Python run: those of docs/client.md, and the program that it names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import minute8_client
+from examples.job_per_customer import register_all
+from minute8_client import Client
+from tests.api.calls import HandlerTransport
+from tests.api.conftest import open_office
+from tests.worlds import ARN, World
+
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text()
+
+
+@pytest.fixture
+def minute8(w: World, monkeypatch: pytest.MonkeyPatch) -> Client:
+    key = open_office(w, monkeypatch).alice.key
+    return Client("https://api.test", key or "", transport=HandlerTransport())
+
+
+def test_the_documents_examples_run(
+    minute8: Client, w: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(minute8_client, "Client", lambda url, key: minute8)
+    monkeypatch.setattr(minute8, "close", lambda: None)
+    first, second = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    exec(first, {})
+    assert [job["job_id"] for job in minute8.jobs()] == ["report-acme", "report-globex"]
+    exec(second, {})
+    assert minute8.get_job("report-acme")["timeout_s"] == 60
+    minute8.delete_job("report-acme")
+    exec(second, {})
+    assert "report-acme" in capsys.readouterr().out
+
+
+def test_the_document_names_every_exception() -> None:
+    exceptions = {
+        name
+        for name, value in vars(minute8_client).items()
+        if isinstance(value, type) and issubclass(value, Exception)
+    }
+    assert exceptions == set(re.findall(r"`([A-Z]\w+)`", DOCUMENT)) & exceptions
+
+
+def customers(*ids: str, **zones: str) -> list[dict[str, str]]:
+    return [{"id": one, "timezone": zones.get(one, "Europe/Paris")} for one in ids]
+
+
+def test_a_platform_registers_a_job_per_customer(minute8: Client) -> None:
+    assert register_all(minute8, customers("acme", "globex", globex="Asia/Tokyo"), ARN) == []
+    jobs = {job["job_id"]: job for job in minute8.jobs()}
+    assert jobs["report-globex"]["schedule"]["timezone"] == "Asia/Tokyo"
+    assert jobs["report-acme"]["payload"] == {"customer": "acme"}
+
+
+def test_registering_again_changes_what_has_changed(minute8: Client) -> None:
+    minute8.put_job("something-else", definition())
+    register_all(minute8, customers("acme", "globex", "initech"), ARN)
+    refused = register_all(
+        minute8, customers("acme", "globex", "umbrella", globex="Asia/Tokyo", umbrella="Mars"), ARN
+    )
+    assert len(refused) == 1 and refused[0].startswith("umbrella: ") and "Mars" in refused[0]
+    # What moves with a job's times: nothing that is queued is touched where they stay.
+    revisions = {job["job_id"]: job["schedule_revision"] for job in minute8.jobs()}
+    assert revisions == {"report-acme": 1, "report-globex": 2, "something-else": 1}
+
+
+def definition() -> dict[str, Any]:
+    return {"schedule": {"every": "1h"}, "target": {"kind": "lambda", "arn": ARN}}
