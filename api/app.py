@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from api import audit, by_hand, calendars, jobs, keys, runs, schedules, tenant, tenants, webhooks
+from api import audit, by_hand, calendars, jobs, keys, runs, schedules, summaries, tenant, tenants, webhooks
 from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
@@ -33,6 +33,7 @@ def openapi(services: Services, request: Request) -> Reply:
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
     *runs.ROUTES,
+    *summaries.ROUTES,
     *by_hand.ROUTES,
     *calendars.ROUTES,
     *schedules.ROUTES,

@@ -11,7 +11,7 @@ from typing import Final
 from common.errors import InvalidInput
 
 _LONGEST: Final = 2_000
-_LONGEST_KEY: Final = 600
+_LONGEST_KEY: Final = 1_000
 _ACCEPTED: Final = "the next_cursor of an earlier answer to the same request"
 
 

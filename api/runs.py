@@ -13,12 +13,16 @@ from api.services import Services
 from api.views import read_execution_id, run_view
 from common.duration import parse_instant
 from common.errors import InvalidInput, NotFound
+from common.instants import rfc3339
 from common.run_lists import RunFilter
+from common.run_walk import Place
 from common.runs import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
 TRIGGERS = ("schedule", "manual", "retry", "backfill")
 _LATEST = 1e11
+# How far back the list of all jobs' runs goes unless `from_at` says otherwise.
+RECENT_S = 86_400
 
 
 def of_job(services: Services, request: Request) -> Reply:
@@ -33,6 +37,44 @@ def of_job(services: Services, request: Request) -> Reply:
         services.registry.get(request.tenant, job_id)  # tells a job without runs from no job
     cursor = write_cursor(request.tenant, list_name, behind) if behind else None
     return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
+
+
+def of_tenant(services: Services, request: Request) -> Reply:
+    """GET /v1/runs"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    wanted = _filter(request.query)
+    list_name = f"runs::{wanted}"
+    place = read_place(request, list_name) or _newest(request.now, wanted)
+    page = services.tenant_runs.page(request.tenant, place, wanted, limit=limit)
+    return Reply(
+        {"runs": [run_view(item) for item in page.runs], **behind(request, list_name, place, page.next)}
+    )
+
+
+def _newest(now: float, wanted: RunFilter) -> Place:
+    until_at = wanted.until_at
+    from_at = wanted.from_at
+    if from_at is None:
+        from_at = max(0, (int(now) if until_at is None else until_at) - RECENT_S)
+    return Place.start(now, from_at, until_at)
+
+
+def read_place(request: Request, list_name: str) -> Place | None:
+    """Where the request's cursor leads on a walk over many jobs. Raises InvalidInput."""
+    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    try:
+        return Place.of_text(cursor) if cursor else None
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+
+
+def behind(request: Request, list_name: str, place: Place, following: Place | None) -> dict[str, str | None]:
+    """What an answer says of what is behind it: `following` the walk's place, None at its end."""
+    complete_from_at = following.complete_from_at if following else place.from_at
+    return {
+        "next_cursor": write_cursor(request.tenant, list_name, following.to_text()) if following else None,
+        "complete_from_at": rfc3339(complete_from_at) if complete_from_at is not None else None,
+    }
 
 
 def failures(services: Services, request: Request) -> Reply:
@@ -74,23 +116,27 @@ def _read_failure(cursor: str) -> tuple[float, str, str] | None:
             raise ValueError
         if read_execution_id(f"x:{job_id}:{run_name}") is None:
             raise ValueError
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise InvalidInput("cursor", "is not of this list", value=cursor) from None
     return failed_at, job_id, run_name
 
 
-_INSTANT = {"type": "string", "format": "date-time"}
+INSTANT = {"type": "string", "format": "date-time"}
 _FILTERS = (
     Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
     Query("trigger", "Only runs started by this.", {"type": "string", "enum": list(TRIGGERS)}),
-    Query("from_at", "Only fire times at or after this.", _INSTANT),
-    Query("until_at", "Only fire times before this.", _INSTANT),
+    Query("from_at", "Only fire times at or after this.", INSTANT),
+    Query("until_at", "Only fire times before this.", INSTANT),
 )
 
 ROUTES = (
     Route(
         "GET", "/v1/jobs/{job_id}/runs", "list_runs_of_job", of_job, "read", "A job's runs, newest first",
         "RunPage", query=(LIMIT, CURSOR, *_FILTERS),
+    ),
+    Route(
+        "GET", "/v1/runs", "list_runs", of_tenant, "read", "The runs of all jobs, newest first",
+        "TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS),
     ),
     Route(
         "GET", "/v1/failures", "list_failures", failures, "read",

@@ -23,6 +23,7 @@ from common.run_lists import RunLists
 from common.runs import Runs
 from common.tables import Table
 from common.tenant_ledger import TenantLedger
+from common.tenant_runs import TenantRuns
 from common.tenants import Credential, Tenants
 from common.webhook_secrets import WebhookSecrets
 
@@ -34,6 +35,7 @@ class Services:
     registry: Registry
     runs: Runs
     run_lists: RunLists
+    tenant_runs: TenantRuns
     by_hand: ByHand
     tenants: Tenants
     known_tenants: KnownTenants
@@ -53,8 +55,9 @@ class Services:
         runs_table = Table(aws.dynamodb(), settings.runs_table)
         known_tenants = KnownTenants(tenants_table)
         runs = Runs(runs_table)
+        jobs_table = Table(aws.dynamodb(), settings.jobs_table)
         registry = Registry(
-            jobs=Table(aws.dynamodb(), settings.jobs_table),
+            jobs=jobs_table,
             index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
             queue=queue,
             clock=clock,
@@ -67,6 +70,7 @@ class Services:
             registry=registry,
             runs=runs,
             run_lists=RunLists(runs_table),
+            tenant_runs=TenantRuns(jobs_table, runs_table),
             by_hand=ByHand(registry, runs, RunChanges(runs_table), queue, clock),
             tenants=Tenants(tenants_table),
             known_tenants=known_tenants,

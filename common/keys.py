@@ -38,6 +38,11 @@ from typing import Any, TypedDict
 SPREAD = 8
 
 
+# Before and behind every job id and every run's name.
+FIRST = "-"
+LAST = "~"
+
+
 class Key(TypedDict):
     """The primary key of one item, in any of the tables."""
 
@@ -72,6 +77,11 @@ def former_job(tenant: str, job_id: str) -> Key:
 
 def once(tenant: str, key_hash: str) -> Key:
     return {"pk": tenant, "sk": f"ONCE#{key_hash}"}
+
+
+def jobs_between(prefix: str, after_job_id: str, last_job_id: str) -> tuple[str, str]:
+    """The sort keys from one job id to another, both with; empty: from the first, to the last."""
+    return f"{prefix}{after_job_id}", f"{prefix}{last_job_id or LAST}"
 
 
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
@@ -146,6 +156,13 @@ def run(tenant: str, job_id: str, run_name: str) -> Key:
 
 def runs_of_job(tenant: str, job_id: str) -> str:
     return f"{tenant}#{job_id}"
+
+
+def runs_between(from_at: int | None, until_at: int | None) -> tuple[str, str]:
+    """The names of a job's runs with fire times in [from_at, until_at); None: without an end."""
+    # A name is longer than its time, so that it sorts behind the end's own text.
+    first = compact_time(from_at) if from_at is not None else FIRST
+    return first, compact_time(until_at) if until_at is not None else LAST
 
 
 def overlap_lock(tenant: str, job_id: str) -> Key:

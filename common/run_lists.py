@@ -17,9 +17,6 @@ FAILURES_INDEX: Final = "failures"
 # How many records one call looks at.
 MOST_SEEN: Final = 2_000
 _PAGE: Final = 200
-# Before and behind every run name.
-_FIRST: Final = "0"
-_LAST: Final = "~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +45,7 @@ class RunLists:
         partition = keys.runs_of_job(tenant, job_id)
         words, values = "pk = :pk", {":pk": partition}
         if wanted.from_at is not None or wanted.until_at is not None:
-            first = keys.compact_time(wanted.from_at) if wanted.from_at is not None else _FIRST
-            # A name is longer than its time, so that it sorts behind the end's own text.
-            last = keys.compact_time(wanted.until_at) if wanted.until_at is not None else _LAST
+            first, last = keys.runs_between(wanted.from_at, wanted.until_at)
             if first >= last:
                 return [], ""
             words += " AND sk BETWEEN :first AND :last"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from minute8_client.jobs import job_path
-from minute8_client.shapes import Run, RunPage
+from minute8_client.shapes import Run, RunPage, RunSummary
 from minute8_client.transport import Json, Transport, path_of
 
 
@@ -15,7 +15,7 @@ class RunCalls(Transport):
 
     def runs_page(
         self,
-        job_id: str,
+        job_id: str | None = None,
         *,
         limit: int | None = None,
         cursor: str | None = None,
@@ -24,7 +24,10 @@ class RunCalls(Transport):
         from_at: str | None = None,
         until_at: str | None = None,
     ) -> RunPage:
-        """A page of a job's runs, newest first, with fire times in [from_at, until_at) (RFC 3339)."""
+        """A page of a job's runs, newest first, with fire times in [from_at, until_at) (RFC 3339).
+
+        Without a job those of all jobs, of the last 24 hours unless the range is given.
+        """
         query = {
             "limit": limit,
             "cursor": cursor,
@@ -33,11 +36,52 @@ class RunCalls(Transport):
             "from_at": from_at,
             "until_at": until_at,
         }
-        return cast(RunPage, self.call("GET", f"{job_path(job_id)}/runs", query=query))
+        path = "/v1/runs" if job_id is None else f"{job_path(job_id)}/runs"
+        return cast(RunPage, self.call("GET", path, query=query))
 
-    def runs(self, job_id: str, **wanted: str | None) -> Iterator[Run]:
-        """A job's runs, newest first, page by page as they are consumed; `wanted` as for `runs_page`."""
+    def runs(self, job_id: str | None = None, **wanted: str | None) -> Iterator[Run]:
+        """A job's runs, or those of all jobs, newest first, page by page as they are consumed.
+
+        `wanted` as for `runs_page`. Of all jobs a run is given as soon as it is known that no newer one comes.
+        """
+        if job_id is None:
+            return in_order(lambda cursor: self.runs_page(limit=200, cursor=cursor, **wanted))
         return all_runs(lambda cursor: self.runs_page(job_id, limit=100, cursor=cursor, **wanted))
+
+    def summary_page(
+        self,
+        job_id: str | None = None,
+        *,
+        cursor: str | None = None,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        values: bool = False,
+    ) -> RunSummary:
+        """What became of the next 10,000 runs of a job, or of all jobs, by day; 7 days unless the range is given."""
+        query = {
+            "cursor": cursor,
+            "from_at": from_at,
+            "until_at": until_at,
+            "values": "true" if values else None,
+        }
+        path = "/v1/summary" if job_id is None else f"{job_path(job_id)}/summary"
+        return cast("RunSummary", self.call("GET", path, query=query))
+
+    def summaries(
+        self,
+        job_id: str | None = None,
+        *,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        values: bool = False,
+    ) -> Iterator[RunSummary]:
+        """The parts of a whole summary, one for every 10,000 runs; their counts add up, their percentiles do not."""
+        cursor = None
+        while True:
+            part = self.summary_page(job_id, cursor=cursor, from_at=from_at, until_at=until_at, values=values)
+            yield part
+            if not (cursor := part["next_cursor"]):
+                return
 
     def failures_page(self, *, limit: int | None = None, cursor: str | None = None) -> RunPage:
         return cast(RunPage, self.call("GET", "/v1/failures", query={"limit": limit, "cursor": cursor}))
@@ -83,4 +127,20 @@ def all_runs(page_at: Callable[[str | None], RunPage]) -> Iterator[Run]:
         page = page_at(cursor)
         yield from page["runs"]
         if not (cursor := page["next_cursor"]):
+            return
+
+
+def in_order(page_at: Callable[[str | None], RunPage]) -> Iterator[Run]:
+    """Of pages that are in order each by itself: what is complete, newest first."""
+    cursor, waiting = None, []
+    while True:
+        page = page_at(cursor)
+        cursor, complete_from_at = page["next_cursor"], page.get("complete_from_at")
+        waiting += page["runs"]
+        # All are in UTC and in whole seconds, so that they sort as texts.
+        waiting.sort(key=lambda run: run["fire_at"], reverse=True)
+        ready = [run for run in waiting if not cursor or run["fire_at"] >= (complete_from_at or "~")]
+        yield from ready
+        waiting = waiting[len(ready) :]
+        if not cursor:
             return

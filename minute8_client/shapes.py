@@ -96,6 +96,49 @@ class RunPage(TypedDict):
 
     runs: list[Run]
     next_cursor: str | None
+    # Of all jobs: from when on all runs are listed with the pages so far; None if that is not known yet.
+    complete_from_at: NotRequired[str | None]
+
+
+class Spread(TypedDict):
+    """How some values are spread, in seconds. Without values only the count; `values` if they were asked for."""
+
+    count: int
+    p50: NotRequired[float]
+    p95: NotRequired[float]
+    p99: NotRequired[float]
+    max: NotRequired[float]
+    values: NotRequired[list[tuple[float, int]]]
+
+
+class Totals(TypedDict):
+    """What became of some runs. `success_rate` is of those that succeeded or failed; None if none did."""
+
+    runs: int
+    statuses: dict[str, int]
+    reasons: dict[str, int]
+    success_rate: float | None
+    lateness_s: Spread
+    duration_s: Spread
+
+
+class DayTotals(Totals):
+    """The runs of a UTC day; not `complete`: further answers hold more of them."""
+
+    date: str
+    complete: bool
+
+
+class RunSummary(TypedDict):
+    """Runs by day, the latest first."""
+
+    from_at: str
+    until_at: str
+    days: list[DayTotals]
+    total: Totals
+    complete: bool
+    complete_from_at: str | None
+    next_cursor: str | None
 
 
 class TenantSummary(TypedDict):

@@ -57,6 +57,63 @@ class RunPage(Answer):
     next_cursor: str | None
 
 
+class TenantRunPage(RunPage):
+    """Some runs of all jobs, and where the list goes on. A page can be empty before the end."""
+
+    complete_from_at: Instant | None = Field(
+        description="With the pages so far all runs from this instant on are listed; null: not known yet."
+    )
+
+
+class Spread(Answer):
+    """How some values are spread; percentiles by nearest rank. Without values only the count."""
+
+    count: int
+    p50: Seconds | None = None
+    p95: Seconds | None = None
+    p99: Seconds | None = None
+    max: Seconds | None = None
+    values: list[tuple[Seconds, int]] | None = Field(
+        default=None, description="With `values=true`: each value, and how often it occurred."
+    )
+
+
+class Totals(Answer):
+    """What became of some runs."""
+
+    runs: int = Field(description="Each skipped fire time counts, also where one record tells of several.")
+    statuses: dict[str, int]
+    reasons: dict[str, int] = Field(description="Why those that were skipped were.")
+    success_rate: float | None = Field(
+        description="succeeded / (succeeded + failed); null if there is neither. All else is left out.",
+        ge=0,
+        le=1,
+    )
+    lateness_s: Spread = Field(description="Of the runs that were started.")
+    duration_s: Spread = Field(description="Of the last attempts of the runs that succeeded or failed.")
+
+
+class DayTotals(Totals):
+    """The runs of a UTC day, by their fire times."""
+
+    date: str = Field(json_schema_extra={"format": "date"}, examples=["2026-11-21"])
+    complete: bool = Field(description="False: further answers hold more runs of this day.")
+
+
+class RunSummary(Answer):
+    """Runs by day, of up to 10,000 records; where there are more, the cursor leads on to the others."""
+
+    from_at: Instant
+    until_at: Instant
+    days: list[DayTotals] = Field(description="Those with runs, the latest first.")
+    total: Totals
+    complete: bool = Field(description="Whether there is no further answer.")
+    complete_from_at: Instant | None = Field(
+        description="With the answers so far all runs from this instant on are counted; null: not known yet."
+    )
+    next_cursor: str | None
+
+
 class RunNow(BaseModel):
     """Starts a job by hand."""
 
@@ -98,5 +155,7 @@ TAKEN: Shapes = (
 GIVEN: Shapes = (
     Run,
     RunPage,
+    TenantRunPage,
+    RunSummary,
     Backfill,
 )

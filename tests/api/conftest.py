@@ -19,6 +19,7 @@ from common.request_rate import RequestRate
 from common.run_lists import RunLists
 from common.runs import Outcome
 from common.tenant_ledger import TenantLedger
+from common.tenant_runs import TenantRuns
 from common.tenants import ROLES, Tenants, new_key
 from common.webhook_secrets import WebhookSecrets
 from tests.api import issuer
@@ -71,6 +72,7 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
             registry=replace(w.registry, ledger=TenantLedger(table, known_tenants), stage="test"),
             runs=w.runs,
             run_lists=RunLists(w.table("runs")),
+            tenant_runs=TenantRuns(w.table("jobs"), w.table("runs")),
             by_hand=w.by_hand,
             tenants=tenants,
             known_tenants=known_tenants,
