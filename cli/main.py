@@ -17,6 +17,7 @@ from cli.failures import failures
 from cli.preview import preview
 from cli.redrive import redrive
 from cli.session import Session
+from cli.summaries import summary
 from cli.transfer import export_jobs, import_jobs
 from cli.webhooks import webhook_secret
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, Minute8Error, NotFound
@@ -93,6 +94,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(keys.operator_app, name="operator-keys")
 app.add_typer(quotas.app, name="quotas")
 jobs.app.command("run")(by_hand.run_now)
+runs.app.command("summary")(summary)
 runs.app.command("retry")(by_hand.retry)
 runs.app.command("cancel")(by_hand.cancel)
 app.command()(by_hand.backfill)

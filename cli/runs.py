@@ -22,29 +22,35 @@ from minute8_client import Run
 
 app = typer.Typer(no_args_is_help=True, help="What became of the executions.")
 
+Since = Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")]
+Until = Annotated[str | None, typer.Option(help="Only before this time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
 def list_runs(
     ctx: typer.Context,
-    job_id: Annotated[str, typer.Argument(help="The job's id.")],
+    job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
     status: Annotated[str | None, typer.Option(help="Only such: failed, skipped, succeeded…")] = None,
-    since: Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")] = None,
-    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
+    trigger: Annotated[str | None, typer.Option(help="Only such: schedule, manual, backfill.")] = None,
+    since: Since = None,
+    until: Until = None,
     as_json: AsJson = False,
 ) -> None:
-    """List a job's runs, newest first, with the reason of each that failed or was skipped."""
+    """List a job's runs, or all of the last 24 hours, newest first, with the reason where one failed or was skipped."""
     now = session(ctx).clock.now()
-    from_at = rfc3339(since_at(since, now)) if since else None
+    from_at, until_at = range_of(since, until, now)
+    wanted = {"status": status, "trigger": trigger, "from_at": from_at, "until_at": until_at}
     with session(ctx).client() as client:
-        found = list(islice(client.runs(job_id, status=status, from_at=from_at, until_at=until), limit))
+        found = list(islice(client.runs(job_id, **wanted), limit))
     if as_json:
         print_json(found)
         return
-    columns = ("FIRE TIME", "", "STATUS", "LATE", "TOOK", "ATTEMPT", "WHY")
-    console().print(output.table(columns, [_row(run, now) for run in found]) if found else "no runs yet")
+    job_column = () if job_id else ("JOB",)
+    columns = ("FIRE TIME", "", *job_column, "STATUS", "LATE", "TOOK", "ATTEMPT", "WHY")
+    rows = [_row(run, now, with_job=not job_id) for run in found]
+    console().print(output.table(columns, rows) if rows else "no runs yet")
 
 
 @app.command()
@@ -102,6 +108,14 @@ def watch(
             out.print(line, late, took, why(run), soft_wrap=True, markup=False)
 
 
+def range_of(since: str | None, until: str | None, now: float) -> tuple[str | None, str | None]:
+    """The range's ends as the API takes them; None: the API's own. Raises InvalidInput."""
+    return (
+        rfc3339(since_at(since, now)) if since else None,
+        rfc3339(parse_instant(until, "until")) if until else None,
+    )
+
+
 def since_at(text: str, now: float) -> int:
     try:
         return int(now) - parse_duration(text, "since")
@@ -109,10 +123,11 @@ def since_at(text: str, now: float) -> int:
         return parse_instant(text, "since")
 
 
-def _row(run: Run, now: float) -> tuple[object, ...]:
+def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:
     return (
         run["fire_at"],
         relative(run["fire_at"], now),
+        *([run["job_id"]] if with_job else []),
         state(run["status"]),
         seconds(run.get("lateness_s")),
         seconds(run.get("duration_s")),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from common.request_rate import RequestRate
 from common.run_lists import RunLists
 from common.runs import Outcome
 from common.tenant_ledger import TenantLedger
-from common.tenant_runs import TenantRuns
+from common.tenant_runs import Bounds, TenantRuns
 from common.tenants import ROLES, Tenants, new_key
 from common.webhook_secrets import WebhookSecrets
 from tests.api import issuer
@@ -62,6 +64,13 @@ def settle(office: Office, *callers: Caller) -> None:
         past = {"start_at": "2026-11-21T03:00:00Z", "end_at": "2026-11-21T03:01:00Z", "backfill_id": "one"}
         caller("POST", "/v1/jobs/report/backfills", past)
     office.world.run_until("2026-11-21T03:13:00Z")
+
+
+@pytest.fixture
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before an office: two jobs are as many as a list of runs asks at once, and four runs as many as are summed up."""
+    few = partial(TenantRuns, bounds=Bounds(jobs=2, more=2, summarised=4))
+    monkeypatch.setattr(sys.modules[open_office.__module__], "TenantRuns", few)
 
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:

@@ -16,6 +16,7 @@ from cli.main import app
 from common import aws
 from minute8_client import Client, Operator
 from tests.api.calls import HandlerTransport, Office
+from tests.api.conftest import few_at_once as few_at_once
 from tests.api.conftest import open_office
 from tests.worlds import World
 

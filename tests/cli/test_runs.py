@@ -66,6 +66,67 @@ def test_runs_by_outcome_and_time_and_the_failures_of_all_jobs(desk: Desk) -> No
     assert len(desk("failures", "--json").json) == 1
 
 
+def test_the_runs_of_all_jobs(desk: Desk) -> None:
+    assert desk("runs", "list").out == "no runs yet\n"
+    for name in ("first", "second"):
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="* * * * *"))
+    desk.office.bob("PUT", "/v1/jobs/third", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:15:30Z")
+    header, *rows = desk("runs", "list").out.splitlines()
+    assert header.split()[:4] == ["FIRE", "TIME", "JOB", "STATUS"]
+    assert [(row.split()[0][14:16], row.split()[4]) for row in rows] == [
+        (minute, name) for minute in ("15", "14", "13") for name in ("second", "first")
+    ]
+    assert len(desk("runs", "list", "-n", "3", "--json").json) == 3
+    assert len(desk("runs", "list", "--since", "1m", "--json").json) == 2
+    assert desk("runs", "list", "--trigger", "manual", "--json").json == []
+
+
+def test_a_summary_by_day(desk: Desk) -> None:
+    assert desk("runs", "summary").out == "no runs\n"
+    assert desk("runs", "summary", "never").code == 3
+    desk.office.world.target.answer = lambda event: Outcome(
+        ok=event["minute8"]["job_id"] == "good", permanent=True
+    )
+    for name in ("good", "bad"):
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:14:30Z")
+    desk("jobs", "pause", "bad")
+    desk.office.world.run_until("2026-11-21T03:15:30Z")
+    header, today, whole = desk("runs", "summary").out.splitlines()
+    assert header.split()[:7] == ["DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER"]
+    assert today.split()[:7] == ["2026-11-21", "6", "60.00%", "3", "2", "1", "0"]
+    assert today.split()[7:].count("s") == 8
+    assert whole.split()[:2] == ["all", "6"]
+    shown = desk("runs", "summary", "bad", "--json").json
+    assert (shown["total"]["statuses"], shown["total"]["reasons"]) == (
+        {"failed": 2, "skipped": 1},
+        {"paused": 1},
+    )
+    assert (shown["complete"], shown["from_at"]) == (True, "2026-11-15T00:00:00Z")
+    assert desk("runs", "summary", "--since", "1m", "--json").json["total"]["runs"] == 2
+
+
+def test_what_does_not_fit_in_one_answer_is_put_together(few_at_once: None, desk: Desk) -> None:
+    for name in ("a", "b", "c"):
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:18:30Z")
+    listed = desk("runs", "list", "-n", "100", "--json").json
+    assert [run["fire_at"][14:16] for run in listed] == [
+        f"{minute}" for minute in range(18, 12, -1) for _ in "abc"
+    ]
+    assert len({run["execution_id"] for run in listed}) == 18
+    whole = desk("runs", "summary", "--json")
+    assert (whole.json["total"]["runs"], whole.json["complete"], whole.err) == (18, True, "")
+    part = desk("runs", "summary", "--most", "2", "--json")
+    assert (part.json["total"]["runs"], part.json["complete"]) == (8, False)
+    assert part.err == "minute8: there are more runs (not all jobs are read); --most reads on\n"
+    part = desk("runs", "summary", "a", "--most", "1")
+    assert (
+        part.err == "minute8: there are more runs (complete from 2026-11-21T03:15:01Z on); --most reads on\n"
+    )
+
+
 def test_watching_tells_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = Outcome(ok=False, error_type="ValueError", error="not yet")
     answers = iter([Outcome(ok=True), failing, Outcome(ok=True), Outcome(ok=True), Outcome(ok=True)])

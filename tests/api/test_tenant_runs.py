@@ -1,0 +1,167 @@
+"""The runs of all jobs and their summaries over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.cursors import write_cursor
+from common.run_lists import RunFilter
+from common.runs import Outcome
+from tests.api.calls import Caller, Office
+from tests.worlds import job
+
+
+def minutely(office: Office, who: Caller, *names: str) -> None:
+    for name in names:
+        assert who("PUT", f"/v1/jobs/{name}", job(cron="* * * * *")).status == 201
+
+
+def pages(who: Caller, url: str) -> list[Any]:
+    found, cursor = [], ""
+    while True:
+        answer = who("GET", f"{url}{cursor}")
+        assert answer.status == 200, answer
+        found.append(answer.json)
+        if not answer.json["next_cursor"]:
+            return found
+        cursor = f"{'&' if '?' in url else '?'}cursor={answer.json['next_cursor']}"
+
+
+def test_the_runs_of_all_jobs_newest_first_and_of_nobody_else(office: Office) -> None:
+    empty = {"runs": [], "next_cursor": None, "complete_from_at": "2026-11-20T03:12:00Z"}
+    assert office.alice("GET", "/v1/runs").json == empty
+    minutely(office, office.alice, "a", "b")
+    minutely(office, office.bob, "a", "c")
+    office.world.run_until("2026-11-21T03:14:30Z")
+    office.alice("DELETE", "/v1/jobs/b")
+    first, second = pages(office.alice_reads, "/v1/runs?limit=3")
+    assert [run["execution_id"] for page in (first, second) for run in page["runs"]] == [
+        "alice:b:20261121T031400Z:1",
+        "alice:a:20261121T031400Z:1",
+        "alice:b:20261121T031300Z:1",
+        "alice:a:20261121T031300Z:1",
+    ]
+    assert first["complete_from_at"] == "2026-11-21T03:13:01Z"
+    assert second["complete_from_at"] == "2026-11-20T03:14:30Z"
+    run = first["runs"][0]
+    assert run == office.alice("GET", f"/v1/runs/{run['execution_id']}").json
+
+
+def test_the_runs_that_are_wanted(office: Office) -> None:
+    office.world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "a", permanent=True)
+    minutely(office, office.alice, "a", "b")
+    office.world.run_until("2026-11-21T03:15:30Z")
+
+    def seen(query: str) -> list[tuple[str, str]]:
+        told = office.alice("GET", f"/v1/runs?{query}")
+        assert told.status == 200, told
+        return [(run["job_id"], run["fire_at"][14:16]) for run in told.json["runs"]]
+
+    assert seen("status=failed") == [("b", "15"), ("b", "14"), ("b", "13")]
+    assert seen("from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:15:00Z") == [("b", "14"), ("a", "14")]
+    assert seen("until_at=2026-11-21T03:14:00Z&status=succeeded") == [("a", "13")]
+    assert seen("until_at=2026-11-22T03:14:00Z") == [("b", "15"), ("a", "15"), ("b", "14"), ("a", "14")]
+    assert seen("trigger=manual") == []
+    assert seen("from_at=2026-11-21T04:00:00Z&until_at=2026-11-21T03:00:00Z") == []
+    for query in ("status=ok", "trigger=x", "from_at=now", "until_at=", "job=a", "limit=0", "cursor=x"):
+        assert office.alice("GET", f"/v1/runs?{query}").problem == "invalid-input", query
+
+
+def test_a_cursor_is_of_one_tenant_and_one_list(few_at_once: None, office: Office) -> None:
+    minutely(office, office.alice, "a", "b", "c")
+    office.world.run_until("2026-11-21T03:15:30Z")
+    for url, elsewhere in (
+        ("/v1/runs?limit=1", ("/v1/runs?status=failed", "/v1/summary?values=true", "/v1/failures?limit=1")),
+        ("/v1/summary?values=true", ("/v1/runs?limit=1", "/v1/jobs/a/summary?values=true")),
+    ):
+        cursor = office.alice("GET", url).json["next_cursor"]
+        assert office.alice("GET", f"{url}&cursor={cursor}").status == 200
+        assert office.bob("GET", f"{url}&cursor={cursor}").problem == "invalid-input"
+        for other in elsewhere:
+            assert office.alice("GET", f"{other}&cursor={cursor}").problem == "invalid-input", other
+
+
+@pytest.mark.parametrize(
+    ("last", "taken"),
+    [
+        ("[]", ()),
+        ("x", ()),
+        ("[" * 900, ()),
+        ('[1,2,3,4,60,"","",["20261121T031500Z:1","a#b"],0]', ()),
+        ('[1,2,2,null,60,"","",null,0]', ("/v1/runs",)),
+        ('[1,2,2,9000000000,60,"a","zzz",null,0]', ("/v1/runs", "/v1/summary")),
+    ],
+)
+def test_a_cursor_made_by_hand_is_refused_or_harmless(
+    office: Office, last: str, taken: tuple[str, ...]
+) -> None:
+    minutely(office, office.alice, "a")
+    minutely(office, office.bob, "b")
+    office.world.run_until("2026-11-21T03:15:30Z")
+    for url, name in (("/v1/summary", "summary::None:None"), ("/v1/runs", f"runs::{RunFilter()}")):
+        answer = office.alice("GET", f"{url}?cursor={write_cursor('alice', name, last)}")
+        if url in taken:
+            assert answer.status == 200
+            assert {run["job_id"] for run in answer.json.get("runs", [])} <= {"a"}
+        else:
+            assert answer.problem == "invalid-input"
+
+
+def test_more_jobs_than_are_asked_at_once_are_listed_in_slices(few_at_once: None, office: Office) -> None:
+    names = [f"job-{n}" for n in range(5)]
+    minutely(office, office.alice, *names)
+    office.world.run_until("2026-11-21T03:18:30Z")
+    found = pages(office.alice, "/v1/runs?from_at=2026-11-21T03:00:00Z")
+    ids = [run["execution_id"] for page in found for run in page["runs"]]
+    assert len(ids) == len(set(ids)) == 5 * 6
+    assert [page["complete_from_at"] for page in found][-2:] != [None, None]
+    assert found[-1]["complete_from_at"] == "2026-11-21T03:00:00Z"
+
+
+def test_a_summary_of_a_job_and_of_all(office: Office) -> None:
+    nothing = office.alice("GET", "/v1/summary").json
+    assert (nothing["days"], nothing["total"]["runs"], nothing["complete"]) == ([], 0, True)
+    assert (nothing["from_at"], nothing["until_at"]) == ("2026-11-15T00:00:00Z", "2026-11-22T00:00:00Z")
+    assert office.alice("GET", "/v1/jobs/never/summary").problem == "not-found"
+    office.world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "a", permanent=True)
+    minutely(office, office.alice, "a", "b")
+    assert office.alice("GET", "/v1/jobs/a/summary").json["days"] == []
+    assert office.bob("GET", "/v1/jobs/a/summary").problem == "not-found"
+    minutely(office, office.bob, "c")
+    office.world.run_until("2026-11-21T03:15:30Z")
+    of_b = office.alice_reads("GET", "/v1/jobs/b/summary").json
+    assert of_b["total"]["statuses"] == {"failed": 3}
+    of_all = office.alice_reads("GET", "/v1/summary?values=true").json
+    assert of_all["days"] == [
+        {
+            "date": "2026-11-21",
+            "runs": 6,
+            "statuses": {"failed": 3, "succeeded": 3},
+            "reasons": {},
+            "success_rate": 0.5,
+            "lateness_s": {"count": 6, "p50": 0, "p95": 0, "p99": 0, "max": 0, "values": [[0, 6]]},
+            "duration_s": {"count": 6, "p50": 0, "p95": 0, "p99": 0, "max": 0, "values": [[0, 6]]},
+            "complete": True,
+        }
+    ]
+    narrow = "/v1/summary?from_at=2026-11-21T03:14:00Z&until_at=2026-11-21T03:15:00Z"
+    assert office.alice("GET", narrow).json["total"]["runs"] == 2
+    for query in (
+        "from_at=2026-01-01T00:00:00Z", "from_at=x", "values=yes", "values=", "cursor=x", "status=failed", "limit=1",
+    ):  # fmt: skip
+        assert office.alice("GET", f"/v1/summary?{query}").problem == "invalid-input", query
+
+
+def test_a_summary_says_how_far_it_is_complete(few_at_once: None, office: Office) -> None:
+    minutely(office, office.alice, "a", "b")
+    office.world.run_until("2026-11-21T03:18:30Z")
+    first, second, third = pages(office.alice, "/v1/summary")
+    assert [part["total"]["runs"] for part in (first, second, third)] == [4, 4, 4]
+    assert [part["complete"] for part in (first, second, third)] == [False, False, True]
+    assert [part["days"][0]["complete"] for part in (first, second, third)] == [False, False, True]
+    assert first["complete_from_at"] == "2026-11-21T03:17:01Z"
+    assert third["complete_from_at"] == first["from_at"]
+    late = "from_at=2026-11-20T00:00:00Z&until_at=2026-11-21T03:14:00Z"
+    assert office.alice("GET", f"/v1/jobs/a/summary?{late}").json["days"][0]["complete"] is True
