@@ -19,6 +19,8 @@ PURE = (
     "common/instants.py",
     "common/planning.py",
     "common/run_states.py",
+    "common/run_summary.py",
+    "common/run_walk.py",
     "common/schedule.py",
     "common/templating.py",
     "common/window.py",
