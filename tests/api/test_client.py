@@ -50,6 +50,21 @@ def test_a_job_from_its_creation_to_its_end(office: Office) -> None:
         assert minute8.tenant()["tenant_id"] == "alice"
 
 
+def test_runs_of_all_jobs_come_in_one_order_and_summaries_in_parts(few_at_once: None, office: Office) -> None:
+    minute8, transport, _ = client(office.alice.key)
+    for name in ("a", "b", "c"):
+        minute8.put_job(name, job(cron="* * * * *"))
+    office.world.run_until("2026-11-21T03:17:30Z")
+    fire_times = [run["fire_at"] for run in minute8.runs()]
+    assert len(fire_times) == 15
+    assert fire_times == sorted(fire_times, reverse=True)
+    assert len(list(minute8.runs(until_at="2026-11-21T03:15:00Z", status="succeeded"))) == 6
+    parts = list(minute8.summaries(values=True))
+    assert (len(parts), sum(part["total"]["runs"] for part in parts)) == (5, 15)
+    assert parts[0]["days"][0]["lateness_s"]["values"] == [[0, 4]]
+    assert minute8.summary_page("a", from_at="2026-11-21T03:16:00Z")["total"]["statuses"] == {"succeeded": 2}
+
+
 def test_lists_go_on_over_pages(office: Office) -> None:
     minute8, transport, _ = client(office.alice.key)
     for n in range(5):
