@@ -51,7 +51,7 @@ def test_a_job_from_its_creation_to_its_end(office: Office) -> None:
 
 
 def test_runs_of_all_jobs_come_in_one_order_and_summaries_in_parts(few_at_once: None, office: Office) -> None:
-    minute8, transport, _ = client(office.alice.key)
+    minute8, _, _ = client(office.alice.key)
     for name in ("a", "b", "c"):
         minute8.put_job(name, job(cron="* * * * *"))
     office.world.run_until("2026-11-21T03:17:30Z")
