@@ -55,14 +55,16 @@ def test_a_cursor_leads_nowhere_but_where_it_is_from(office: Office) -> None:
     settle(office, office.alice, office.bob)
     lists = [call for call in calls_of_document() if call.pages]
     who = {call.url: office.operator if call.role == OPERATOR else office.alice_admin for call in lists}
-    cursors = {url: caller("GET", f"{url}?limit=1").json["next_cursor"] for url, caller in who.items()}
+    # A summary has no pages unless it is of very many runs, and takes no limit.
+    first = {url: caller("GET", f"{url}?limit=1") for url, caller in who.items() if "summary" not in url}
+    cursors = {url: page.json["next_cursor"] for url, page in first.items()}
     assert len(cursors) >= 8 and all(cursors.values())
     for url, caller in who.items():
         for other, cursor in cursors.items():
             status = caller("GET", f"{url}?cursor={cursor}").status
             assert status == (200 if _list(url) == _list(other) else 400), (url, other)
     for call in lists:
-        if call.role != OPERATOR:
+        if call.role != OPERATOR and call.url in cursors:
             refused = office.bob("GET", f"{call.url}?cursor={cursors[call.url]}")
             assert (refused.status, refused.json["errors"][0]["field"]) == (400, "cursor"), call
 

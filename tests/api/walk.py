@@ -110,8 +110,7 @@ def calls_of_document() -> Iterator[Call]:
                 body=_body(operation),
                 role=operation["x-minute8-role"],
                 names=names,
-                # A summary has a cursor too, but no page of it is small.
-                pages="limit" in [parameter["name"] for parameter in operation.get("parameters", [])],
+                pages="cursor" in [parameter["name"] for parameter in operation.get("parameters", [])],
             )
 
 
