@@ -11,7 +11,20 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from api import audit, by_hand, calendars, jobs, keys, runs, schedules, summaries, tenant, tenants, webhooks
+from api import (
+    audit,
+    bulk,
+    by_hand,
+    calendars,
+    jobs,
+    keys,
+    runs,
+    schedules,
+    summaries,
+    tenant,
+    tenants,
+    webhooks,
+)
 from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
@@ -32,6 +45,7 @@ def openapi(services: Services, request: Request) -> Reply:
 
 ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
+    *bulk.ROUTES,
     *runs.ROUTES,
     *summaries.ROUTES,
     *by_hand.ROUTES,

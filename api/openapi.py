@@ -160,7 +160,7 @@ def _refusals(route: Route) -> set[HTTPStatus]:
         found |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
     if route.if_match:
         found.add(HTTPStatus.PRECONDITION_FAILED)
-    if route.takes_key:
+    if route.takes_key or route.takes_type.endswith("ndjson"):
         found.add(HTTPStatus.UNPROCESSABLE_ENTITY)
     if route.method != "GET":
         found.add(HTTPStatus.CONFLICT)

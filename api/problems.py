@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from common.bulk import BulkRefused, Outcome, Unfinished
 from common.errors import (
     AlreadyExists,
     Busy,
@@ -25,6 +26,10 @@ from common.errors import (
 )
 
 CONTENT_TYPE = "application/problem+json"
+# A body can hold tens of thousands of mistakes, and Lambda's answer 6 MB.
+_MOST_ERRORS = 50
+_MOST_OF_A_LINE = 3
+_LONGEST_OF_A_LINE = 500
 _TYPE = "urn:minute8:problem:"
 
 
@@ -106,6 +111,8 @@ KINDS: dict[type[Exception], Kind] = {
         HTTPStatus.UNPROCESSABLE_ENTITY, "idempotency-key-reused", "The key was sent with another request"
     ),
     RateExceeded: Kind(HTTPStatus.TOO_MANY_REQUESTS, "rate-exceeded", "Too many requests of this tenant"),
+    BulkRefused: Kind(HTTPStatus.UNPROCESSABLE_ENTITY, "bulk-refused", "Some lines are refused"),
+    Unfinished: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "unfinished", "Some of it is done; send it again"),
     Busy: Kind(HTTPStatus.SERVICE_UNAVAILABLE, "busy", "Too many changes at once; try again"),
     IssuerUnreachable: Kind(
         HTTPStatus.SERVICE_UNAVAILABLE, "issuer-unreachable", "The issuer of tokens does not answer"
@@ -150,13 +157,41 @@ def problem_of(error: Exception, request_id: str) -> Problem:
             }
         case RateExceeded() | IssuerUnreachable():
             headers["Retry-After"] = str(error.retry_after_s)
-        case Busy() | RequestUnderWay():
+        case BulkRefused():
+            body["results"] = [line_view(one) for one in error.refused]
+        case Busy() | Unfinished() | RequestUnderWay():
             headers["Retry-After"] = "1"
     return Problem(kind, body | {"request_id": request_id}, headers)
 
 
+def line_view(outcome: Outcome) -> dict[str, Any]:
+    """What became of a line. Of many lines, and so a refused one's problem is cut to what an answer can hold."""
+    view: dict[str, Any] = {"line": outcome.number, "job_id": outcome.job_id, "result": outcome.result}
+    if outcome.job:
+        view["revision"] = outcome.job.revision
+    if outcome.changed:
+        view["changed"] = list(outcome.changed)
+    if outcome.error:
+        problem = problem_of(outcome.error, "").body
+        problem |= {"line": outcome.number, "detail": _cut(problem["detail"])}
+        if "errors" in problem:
+            shown = problem["errors"][:_MOST_OF_A_LINE]
+            problem["errors"] = [{name: _cut(value) for name, value in one.items()} for one in shown]
+        del problem["request_id"]
+        view["problem"] = problem
+    return view
+
+
+def _cut(value: Any) -> Any:
+    return (
+        value[:_LONGEST_OF_A_LINE] + "…"
+        if isinstance(value, str) and len(value) > _LONGEST_OF_A_LINE
+        else value
+    )
+
+
 def _errors(error: InvalidInput) -> Iterator[dict[str, Any]]:
-    for one in (error, *error.also):
+    for one in (error, *error.also[: _MOST_ERRORS - 1]):
         fields = {
             "field": one.field,
             "position": one.position,

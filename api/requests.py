@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from api.problems import Malformed, TooLarge, UnsupportedMediaType
+from common.bulk import Line
 from common.errors import InvalidInput, Unauthenticated
 from common.tenants import Credential
 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+_NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 _KEY = re.compile(r'"([ !#-\[\]-~]{1,255})"|([!#-\[\]-~]{1,255})', re.ASCII)
 _ETAG = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
 
@@ -55,6 +57,28 @@ class Request:
             unknown[0].also = tuple(unknown[1:])
             raise unknown[0]
         return body
+
+    def lines(self, most: int, longest: int) -> list[Line]:
+        """The body's lines, each JSON or the error that it is not; empty ones are left out, and counted.
+
+        Raises TooLarge, UnsupportedMediaType.
+        """
+        content_type = self.headers.get("content-type", "").split(";")[0].strip().lower()
+        if content_type not in _NDJSON:
+            raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(_NDJSON)}")
+        numbered = [(number, line) for number, line in enumerate(self.body.split(b"\n"), 1) if line.strip()]
+        if len(numbered) > most:
+            raise TooLarge(
+                f"the body has {len(numbered)} lines; accepted: at most {most}, send them in parts"
+            )
+        return [Line(number, _holds(line, longest)) for number, line in numbered]
+
+    def flag(self, name: str) -> bool:
+        """Whether the query has it as true. Raises InvalidInput."""
+        text = self.query.get(name, "false")
+        if text not in ("true", "false"):
+            raise InvalidInput(name, "is no boolean", value=text, accepted="true or false")
+        return text == "true"
 
     def if_match(self) -> int | None:
         """The revision that the client wants to change. Raises InvalidInput."""
@@ -100,6 +124,15 @@ def bearer(headers: Mapping[str, str]) -> str:
     if not match:
         raise Unauthenticated("send your API key as `Authorization: Bearer m8_…`")
     return match[1]
+
+
+def _holds(line: bytes, longest: int) -> Any:
+    if len(line) > longest:
+        return TooLarge(f"the line has {len(line)} bytes; accepted: at most {longest}")
+    try:
+        return read_json(line)
+    except Malformed as error:
+        return error
 
 
 def raw_body(body: str | None, is_base64: bool, longest: int) -> bytes:

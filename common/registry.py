@@ -62,14 +62,36 @@ class Registry(JobStore):
         Raises InvalidInput, NotFound (the tenant), TenantSuspended.
         """
         check_id("job_id", job_id, JOB_ID_CHARS)
+        checks = self.checks(tenant)
+        return checks.definition(raw), checks.limits
+
+    def checks(self, tenant: str) -> Checks:
+        """What a tenant may have as a job, as it is now. Raises NotFound (the tenant), TenantSuspended."""
         rules = self.ledger.rules(tenant, self.clock.now()) if self.ledger else None
         limits = _narrowed(self.limits, rules) if rules else self.limits
-        definition = parse_definition(raw, limits)
-        if rules:
-            _check_target(definition, rules, self.stage)
+        return Checks(tenant, rules, limits, self.stage, Calendars(self.jobs))
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What one tenant may have as a job; `limits` are those that its schedules have to keep too."""
+
+    tenant: str
+    rules: TenantRules | None
+    limits: Limits
+    stage: str
+    calendars: Calendars
+    _known_calendars: set[str] = field(default_factory=set)
+
+    def definition(self, raw: object) -> JobDefinition:
+        """What a client wrote, if the tenant may have it. Raises InvalidInput."""
+        definition = parse_definition(raw, self.limits)
+        if self.rules:
+            _check_target(definition, self.rules, self.stage)
         if exclude := definition.schedule.exclude:
-            Calendars(self.jobs).check_named(tenant, exclude.calendars)
-        return definition, limits
+            self.calendars.check_named(self.tenant, set(exclude.calendars) - self._known_calendars)
+            self._known_calendars.update(exclude.calendars)
+        return definition
 
 
 def _narrowed(limits: Limits, rules: TenantRules) -> Limits:

@@ -22,7 +22,7 @@ from common.job import DELETED, PAUSED, Job
 from common.known_tenants import KnownTenants
 from common.schedule import AtTiming, EveryTiming, Schedule
 from common.tables import Condition, Item, Table, Transaction
-from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED, TenantRules
+from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED, Quotas, TenantRules
 
 # Changes of jobs of one tenant: what each was, and what it becomes.
 Moved = Sequence[tuple[Job | None, Job]]
@@ -81,11 +81,13 @@ class TenantLedger:
 
     def check_room(self, tenant: str, moved: Moved, now: float) -> None:
         """Why changes were not counted; returns if there is room now. Raises what `count` raises, and NotFound."""
+        self.room(tenant, now).take(moved)
+
+    def room(self, tenant: str, now: float) -> Room:
+        """What is left of the quotas now. Raises NotFound, TenantSuspended."""
         quotas = self.rules(tenant, now).quotas
         item = self.table.get(keys.tenant(tenant)) or {}
-        for name, delta in deltas_of(moved).items():
-            if delta > 0 and item.get(name, 0) + delta > getattr(quotas, name):
-                raise self._exceeded(tenant, name, delta)
+        return Room(quotas, {name: item.get(name, 0) for name in _COUNTED})
 
     def _exceeded(self, tenant: str, quota: str, delta: int) -> QuotaExceeded:
         item = self.table.get(keys.tenant(tenant)) or {}
@@ -98,6 +100,24 @@ class TenantLedger:
         after = _audited(new) if new.state != DELETED else {}
         action = f"job.{_action(old, new)}"
         Audit(self.table).add(tx, new.tenant, by, action, new.job_id, now, before=before, after=after)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A tenant's quotas, and how much is in use, as changes take it up one after the other."""
+
+    quotas: Quotas
+    used: dict[str, int]
+
+    def take(self, moved: Moved) -> None:
+        """Count the changes, all of them or none. Raises QuotaExceeded."""
+        deltas = deltas_of(moved)
+        for name, delta in deltas.items():
+            most = getattr(self.quotas, name)
+            if delta > 0 and self.used[name] + delta > most:
+                raise QuotaExceeded(name, most, self.used[name], delta)
+        for name, delta in deltas.items():
+            self.used[name] += delta
 
 
 def admitted(rules: TenantRules | None, tenant: str) -> TenantRules:

@@ -35,6 +35,28 @@ class JobPage(TypedDict):
     next_cursor: str | None
 
 
+class BulkLine(TypedDict):
+    """What became of a line, or would; `problem` is a problem document."""
+
+    line: int
+    job_id: str | None
+    result: Literal["created", "replaced", "unchanged", "refused"]
+    revision: NotRequired[int]
+    changed: NotRequired[list[str]]
+    problem: NotRequired[dict[str, Any]]
+
+
+class BulkResult(TypedDict):
+    """What became of many lines, in their order."""
+
+    dry_run: bool
+    created: int
+    replaced: int
+    unchanged: int
+    refused: int
+    results: list[BulkLine]
+
+
 class Fire(TypedDict):
     """One coming fire time: nominal, when it is really called, and on the schedule's own clock."""
 

@@ -18,6 +18,8 @@ _FIRST_WAIT_S: Final = 0.2
 _LONGEST_WAIT_S: Final = 10.0
 _TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
 
+NDJSON: Final = "application/x-ndjson"
+
 Json = Mapping[str, Any]
 
 
@@ -61,18 +63,22 @@ class Transport:
         *,
         repeatable: bool | None = None,
         key: str | None = None,
+        lines: bytes | None = None,
     ) -> Any:
         """The answer's JSON. Raises Minute8Problem for what is refused, Unreachable.
 
-        With an idempotency `key` it takes effect once, however often it is sent.
+        With an idempotency `key` it takes effect once, however often it is sent. `lines` are NDJSON, in `body`'s place.
         """
         headers = {"If-Match": f'"{revision}"'} if revision is not None else {}
         if key is not None:
             headers["Idempotency-Key"] = f'"{key}"'
+        if lines is not None:
+            headers["Content-Type"] = NDJSON
         request = self._http.build_request(
             method,
             path,
             json=body,
+            content=lines,
             params={name: value for name, value in (query or {}).items() if value is not None},
             headers=headers,
         )

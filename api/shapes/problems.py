@@ -1,6 +1,8 @@
-"""Refusals."""
+"""Refusals: of a request, and of a line of one."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from pydantic import Field
 
@@ -26,6 +28,29 @@ class QuotaProblem(Answer):
     wanted: int
 
 
+class LineProblem(Answer):
+    """Why a line is refused: RFC 9457, cut to three errors."""
+
+    type: str = Field(examples=["urn:minute8:problem:invalid-input"])
+    title: str
+    status: int
+    detail: str
+    line: int
+    errors: list[FieldProblem] | None = None
+    quota: QuotaProblem | None = None
+
+
+class BulkLine(Answer):
+    """What became of a line, or would."""
+
+    line: int
+    job_id: str | None = Field(description="Null where the line has no valid one.")
+    result: Literal["created", "replaced", "unchanged", "refused"]
+    revision: int | None = None
+    changed: list[str] | None = Field(default=None, description="The fields that a replaced job changes.")
+    problem: LineProblem | None = None
+
+
 class Problem(Answer):
     """A refusal: RFC 9457."""
 
@@ -37,6 +62,7 @@ class Problem(Answer):
     errors: list[FieldProblem] | None = None
     current_revision: int | None = None
     quota: QuotaProblem | None = None
+    results: list[BulkLine] | None = Field(default=None, description="The lines that are in the way.")
 
 
 TAKEN: Shapes = ()

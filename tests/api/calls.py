@@ -95,8 +95,13 @@ class Caller:
     headers: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, method: str, url: str, body: Any = None, **headers: str) -> Answer:
-        """`body` goes as JSON, bytes as they are; If_Match=… becomes the header If-Match."""
-        sent = {"content-type": "application/json"} if body is not None else {}
+        """`body` goes as JSON, a tuple as NDJSON, bytes as they are; If_Match=… becomes the header If-Match."""
+        sent = {}
+        if isinstance(body, tuple):
+            sent["content-type"] = "application/x-ndjson"
+            body = b"\n".join(json.dumps(line).encode() for line in body)
+        elif body is not None:
+            sent["content-type"] = "application/json"
         if self.key is not None:
             sent["authorization"] = f"Bearer {self.key}"
         sent |= {name.replace("_", "-").lower(): value for name, value in headers.items()}

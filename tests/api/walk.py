@@ -15,6 +15,7 @@ from tests.worlds import job
 # A body for every shape that a route takes. A new shape needs an example here.
 BODIES: dict[str, Any] = {
     "NewJob": job(cron="* * * * *"),
+    "BulkJob": ({"job_id": "bulk", **job(cron="* * * * *")},),
     "JobPatch": {"tags": ["patched"]},
     "PreviewRequest": {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "count": 3},
     "Pause": {"note": "maintenance"},

@@ -1,0 +1,52 @@
+"""Calls about many jobs at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Final, cast
+
+from minute8_client.shapes import BulkLine, BulkResult
+from minute8_client.transport import Json, Transport
+
+# What one request takes.
+LONGEST_BULK: Final = 4 * 1024 * 1024
+MOST_LINES: Final = 1_000
+
+
+class BulkCalls(Transport):
+    """Register as many jobs as there are."""
+
+    def bulk_put(
+        self, jobs: Iterable[Json], *, atomic: bool = False, dry_run: bool = False
+    ) -> Iterator[BulkLine]:
+        """Create and replace jobs, definitions with their `job_id`; what became of each, as the answers come.
+
+        They are sent in as many requests as they need, `line` counts them all from 1. With `atomic` each request stores
+        nothing unless all of its lines can be, and raises InvalidInput with `results`; jobs that fit into one request
+        are therefore stored all or none. Repeated after an answer that was lost, what was done is told as unchanged.
+        """
+        first = 1
+        for lines in _requests(jobs):
+            query = {"atomic": "true" if atomic else None, "dry_run": "true" if dry_run else None}
+            body = b"\n".join(lines)
+            result = cast(BulkResult, self.call("POST", "/v1/jobs/_bulk", query=query, lines=body))
+            for one in result["results"]:
+                one["line"] += first - 1
+                yield one
+            first += len(lines)
+
+
+def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:
+    """The jobs as lines, as many at a time as a request takes."""
+    lines: list[bytes] = []
+    size = 0
+    for job in jobs:
+        line = json.dumps(job, ensure_ascii=False, separators=(",", ":")).encode()
+        if lines and (len(lines) == MOST_LINES or size + len(line) + 1 > LONGEST_BULK):
+            yield lines
+            lines, size = [], 0
+        lines.append(line)
+        size += len(line) + 1
+    if lines:
+        yield lines

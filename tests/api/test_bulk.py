@@ -1,0 +1,326 @@
+"""POST /v1/jobs/_bulk: many jobs in one request."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from api import bulk, handler
+from api.shapes import GIVEN
+from common.job_store import JobStore
+from common.tenants import Tenants
+from minute8_client import Client, InvalidInput
+from minute8_client.bulk import LONGEST_BULK, MOST_LINES
+from tests.api.calls import Answer, HandlerTransport, Office, event
+from tests.api.test_refusals import INVALID, MALFORMED
+from tests.api.walk import ODD_IDS
+from tests.worlds import ARN, job
+
+URL = "/v1/jobs/_bulk"
+
+
+def line(job_id: str, **fields: Any) -> dict[str, Any]:
+    return {"job_id": job_id, **job(**({"cron": "0 3 * * *"} | fields))}
+
+
+def told(answer: Answer) -> list[tuple[str | None, str]]:
+    assert answer.status == 200, answer
+    GIVEN["BulkResult"].model_validate_json(answer.text)
+    results = [(one["job_id"], one["result"]) for one in answer.json["results"]]
+    for result in ("created", "replaced", "unchanged", "refused"):
+        assert answer.json[result] == [what for _, what in results].count(result)
+    return results
+
+
+def ids(office: Office) -> list[str]:
+    return [found["job_id"] for found in office.alice("GET", "/v1/jobs?limit=200").json["jobs"]]
+
+
+def quotas(office: Office, **quotas: int) -> None:
+    Tenants(office.world.table("tenants")).edit("alice", {"quotas": quotas}, office.world.clock.now())
+
+
+def test_each_line_is_created_replaced_or_already_so(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/same", job(every="90m", tags=["x"]))
+    office.alice("PUT", "/v1/jobs/other", job(cron="0 3 * * *", tags=["x"], payload=1))
+    office.alice("PUT", "/v1/jobs/gone", job(cron="0 3 * * *"))
+    office.alice("DELETE", "/v1/jobs/gone")
+    office.world.clock.sleep(60)
+    lines = (
+        line("new"),
+        line("other", cron="0 4 * * *", payload=1),
+        {"job_id": "same", **job(every="90m", tags=["x"])},
+        line("gone"),
+    )
+    expected = [("new", "created"), ("other", "replaced"), ("same", "unchanged"), ("gone", "created")]
+    before = office.stored()
+    dry = office.alice("POST", f"{URL}?dry_run=true", lines)
+    assert (told(dry), dry.json["dry_run"]) == (expected, True)
+    assert office.stored() == before
+    done = office.alice("POST", URL, lines)
+    assert told(done) == expected
+    assert done.json | {"dry_run": True} == dry.json
+    assert [one["line"] for one in done.json["results"]] == [1, 2, 3, 4]
+    assert [one["revision"] for one in done.json["results"]] == [1, 2, 1, 3]
+    assert done.json["results"][1]["changed"] == ["tags", "schedule"]
+    for one in done.json["results"]:
+        found = office.alice("GET", f"/v1/jobs/{one['job_id']}")
+        assert found.json["revision"] == one["revision"]
+    before = office.stored()
+    assert {result for _, result in told(office.alice("POST", URL, lines))} == {"unchanged"}
+    assert office.stored() == before
+
+
+def test_what_a_bulk_registers_runs_at_once_and_is_counted_and_written_down(office: Office) -> None:
+    """More than one transaction of them, in several groups, one of which is due within the window under way."""
+    lines = tuple(line(f"job-{n:02}", cron=f"{15 + n % 3} 3 * * *") for n in range(40))
+    assert {result for _, result in told(office.alice("POST", URL, lines))} == {"created"}
+    office.world.run_until("2026-11-21T03:18:00Z")
+    assert len(office.world.target.calls) == 40
+    assert office.alice("GET", "/v1/tenant").json["usage"] == {"jobs": 40, "executions_per_day": 40}
+    written = [item for item in office.stored() if item.get("action", {}).get("S") == "job.created"]
+    assert len(written) == 40
+    assert not [item for item in office.stored() if item["pk"]["S"].startswith("PENDING")]
+
+
+def test_refused_lines_are_told_and_the_others_done(office: Office) -> None:
+    office.bob("PUT", "/v1/jobs/bobs", job(cron="0 3 * * *"))
+    bobs = office.bob("GET", "/v1/jobs/bobs").text
+    lines = (
+        line("good"),
+        line("bad", cron="61 3 * * *"),
+        line("bobs", tags=["alices"]),
+        [7],
+        {**line("x"), "tenant": "bob"},
+    )
+    answer = office.alice("POST", URL, lines)
+    assert told(answer) == [
+        ("good", "created"), ("bad", "refused"), ("bobs", "created"), (None, "refused"), ("x", "refused"),
+    ]  # fmt: skip
+    problem = answer.json["results"][1]["problem"]
+    assert (problem["type"], problem["status"], problem["line"]) == (
+        "urn:minute8:problem:invalid-input",
+        400,
+        2,
+    )
+    assert problem["errors"][0]["field"] == "schedule.cron"
+    assert office.bob("GET", "/v1/jobs/bobs").text == bobs
+    assert ids(office) == ["bobs", "good"]
+
+
+def test_atomic_stores_nothing_unless_all_can_be(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/other", job(cron="0 3 * * *"))
+    lines = (line("good"), line("other", cron="0 4 * * *"), line("bad", cron="61 3 * * *"))
+    before = office.stored()
+    refused = office.alice("POST", f"{URL}?atomic=true", lines)
+    assert (refused.status, refused.problem) == (422, "bulk-refused")
+    assert [(one["line"], one["job_id"]) for one in refused.json["results"]] == [(3, "bad")]
+    GIVEN["Problem"].model_validate_json(refused.text)
+    assert office.stored() == before
+    assert told(office.alice("POST", f"{URL}?atomic=true", lines[:2])) == [
+        ("good", "created"),
+        ("other", "replaced"),
+    ]
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_quotas_are_looked_at_before_anything_is_written(office: Office, atomic: bool) -> None:
+    quotas(office, jobs=20, executions_per_day=100)
+    lines = tuple(line(f"job-{n:02}") for n in range(22))
+    before = office.stored()
+    answer = office.alice("POST", f"{URL}?atomic={str(atomic).lower()}", lines)
+    if atomic:
+        assert answer.problem == "bulk-refused"
+        refused = answer.json["results"]
+        assert office.stored() == before
+    else:
+        assert [result for _, result in told(answer)] == ["created"] * 20 + ["refused"] * 2
+        refused = answer.json["results"][20:]
+        assert office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 20
+    assert [one["line"] for one in refused] == [21, 22]
+    assert refused[0]["problem"]["quota"] == {"name": "jobs", "most": 20, "used": 20, "wanted": 1}
+    quotas(office, jobs=100, executions_per_day=24)
+    often = office.alice("POST", f"{URL}?dry_run=true", (line("often", cron="* * * * *"),))
+    assert often.json["results"][0]["problem"]["quota"]["name"] == "executions_per_day"
+
+
+def test_a_quota_that_others_use_up_meanwhile_refuses_what_no_longer_fits(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quotas(office, jobs=6)
+    write, times = JobStore._commit, 0
+
+    def with_others(*arguments: Any) -> Any:
+        nonlocal times
+        times += 1
+        if times == 1:
+            for n in range(4):
+                assert office.alice("PUT", f"/v1/jobs/other-{n}", job(cron="0 3 * * *")).status == 201
+        return write(*arguments)
+
+    monkeypatch.setattr(JobStore, "_commit", with_others)
+    answer = office.alice("POST", URL, tuple(line(f"job-{n}") for n in range(4)))
+    assert [result for _, result in told(answer)] == ["created", "created", "refused", "refused"]
+    assert answer.json["results"][2]["problem"]["type"].endswith("quota-exceeded")
+    assert len(ids(office)) == 6
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_what_the_time_cuts_off_is_finished_when_sent_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch, atomic: bool
+) -> None:
+    write = JobStore._commit
+
+    def slowly(*arguments: Any) -> Any:
+        office.world.clock.sleep(10)
+        return write(*arguments)
+
+    monkeypatch.setattr(JobStore, "_commit", slowly)
+    url, lines = f"{URL}?atomic={str(atomic).lower()}", tuple(line(f"job-{n:02}") for n in range(40))
+    first = office.alice("POST", url, lines)
+    if atomic:
+        assert (first.status, first.problem, first.headers["retry-after"]) == (503, "unfinished", "1")
+        assert "28 lines are stored and 12 are not" in first.json["detail"]
+    else:
+        assert [result for _, result in told(first)] == ["created"] * 28 + ["refused"] * 12
+        assert {one["problem"]["type"] for one in first.json["results"][28:]} == {"urn:minute8:problem:busy"}
+    assert len(ids(office)) == 28
+    again = told(office.alice("POST", url, lines))
+    assert [result for _, result in again] == ["unchanged"] * 28 + ["created"] * 12
+
+
+def test_an_id_on_two_lines_is_refused_on_both(office: Office) -> None:
+    answer = office.alice("POST", URL, (line("a"), line("b"), line("a", cron="0 4 * * *")))
+    assert told(answer) == [("a", "refused"), ("b", "created"), ("a", "refused")]
+    assert answer.json["results"][0]["problem"]["errors"][0]["field"] == "job_id"
+
+
+def test_a_job_is_created_paused_and_keeps_its_state_later(office: Office) -> None:
+    paused = line("a") | {"state": "paused", "note": "until the move is done"}
+    assert told(office.alice("POST", URL, (paused,))) == [("a", "created")]
+    shown = office.alice("GET", "/v1/jobs/a").json
+    assert (shown["state"], shown["note"], shown["next_fire_at"]) == (
+        "paused",
+        "until the move is done",
+        None,
+    )
+    assert told(office.alice("POST", URL, (line("a"),))) == [("a", "unchanged")]
+    assert office.alice("POST", "/v1/jobs/a/resume").json["next_fire_at"] == "2026-11-22T03:00:00Z"
+    assert told(office.alice("POST", URL, (paused | {"tags": ["x"]},))) == [("a", "replaced")]
+    assert office.alice("GET", "/v1/jobs/a").json["state"] == "active"
+    for wrong in ({"state": "deleted"}, {"note": "x" * 501}, {"note": 7}, {"state": None}):
+        assert told(office.alice("POST", URL, (line("b") | wrong,))) == [("b", "refused")]
+
+
+@pytest.mark.parametrize(
+    "job_id", [*sorted({*ODD_IDS} - {"TENANT"}), "", 7, None, ["report"], {"S": "report"}, True]
+)
+def test_odd_ids_are_refused(office: Office, job_id: Any) -> None:
+    before = office.stored()
+    answer = office.alice("POST", URL, ({"job_id": job_id, **job(cron="0 3 * * *")},))
+    assert told(answer) == [(None, "refused")]
+    assert answer.json["results"][0]["problem"]["errors"][0]["field"] == "job_id"
+    assert len(answer.text) < 1_000
+    assert office.stored() == before
+
+
+def test_invalid_jobs_are_refused_as_they_are_by_themselves(office: Office) -> None:
+    before = office.stored()
+    lines = tuple(line(f"job-{n}") | change for n, (change, _, _) in enumerate(INVALID))
+    for (_, field, value), one in zip(INVALID, office.alice("POST", URL, lines).json["results"], strict=True):
+        error = one["problem"]["errors"][0]
+        assert (one["result"], error["field"].startswith(field), value in error.get("value", "")) == (
+            "refused",
+            True,
+            True,
+        )
+    assert office.stored() == before
+
+
+def test_malformed_lines_are_refused_by_themselves(office: Office) -> None:
+    bodies = [body for body in MALFORMED if body.strip()]
+    body = b"\r\n\n".join([json.dumps(line("good")).encode(), *bodies])
+    raw = handler.handle(
+        event(
+            "POST",
+            URL,
+            {
+                "authorization": f"Bearer {office.alice.key}",
+                "content-type": "application/x-ndjson; charset=utf-8",
+            },
+            body,
+            base64d=True,
+        ),
+        None,
+    )
+    results = json.loads(raw["body"])["results"]
+    assert [one["result"] for one in results] == ["created"] + ["refused"] * len(bodies)
+    assert [one["line"] for one in results] == list(range(1, 2 * len(bodies) + 2, 2))
+    assert {one["problem"]["type"] for one in results[1:]} == {"urn:minute8:problem:malformed-json"}
+
+
+def test_bounds(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (bulk.MOST_LINES, bulk.LONGEST_BULK) == (MOST_LINES, LONGEST_BULK)
+    before = office.stored()
+    many = office.alice("POST", URL, tuple(line(f"job-{n}") for n in range(bulk.MOST_LINES + 1)))
+    assert (many.status, many.problem) == (413, "too-large")
+    assert str(bulk.MOST_LINES) in many.json["detail"]
+    large = office.alice("POST", URL, b" " * (bulk.LONGEST_BULK + 1), Content_Type="application/x-ndjson")
+    assert (large.status, large.problem) == (413, "too-large")
+    long = office.alice("POST", URL, (line("a", payload="x" * 600_000),))
+    assert long.json["results"][0]["problem"]["type"] == "urn:minute8:problem:too-large"
+    for wrong in (b"[]", b"{}"):
+        assert office.alice("POST", URL, wrong).problem == "unsupported-media-type"
+    for query in ("atomic=1", "dry_run=", "atomic=True", "atomic=true,false", "other=true"):
+        assert office.alice("POST", f"{URL}?{query}", (line("a"),)).problem == "invalid-input"
+    assert told(office.alice("POST", URL, b"\n\r\n ", Content_Type="application/x-ndjson")) == []
+    assert office.stored() == before
+
+
+def test_an_answer_is_short_whatever_is_refused(office: Office) -> None:
+    """A thousand lines of a thousand mistakes, with names that are no shorter, fit into Lambda's 6 MB."""
+    patterns = [f"arn:aws:lambda:us-east-1:123456789012:function:{n:x>400}" for n in range(100)]
+    edit = {"allowed_targets": patterns}
+    Tenants(office.world.table("tenants")).edit("alice", edit, office.world.clock.now())
+    foreign = line("a")
+    mistaken = line("b") | {"é" * 1_000 + str(n): "é" * 1_000 for n in range(100)}
+    answer = office.alice("POST", URL, (foreign, mistaken))
+    assert [one["result"] for one in answer.json["results"]] == ["refused", "refused"]
+    for one in answer.json["results"]:
+        assert len(json.dumps(json.dumps(one))) < 6_000_000 / bulk.MOST_LINES
+    alone = office.alice("POST", "/v1/jobs", job(cron="0 3 * * *") | {f"x{n}": 1 for n in range(20_000)})
+    assert alone.status == 400
+    assert len(alone.text) < 50_000
+
+
+def test_the_client_sends_as_many_requests_as_it_needs(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minute8_client.bulk.MOST_LINES", 3)
+    monkeypatch.setattr("minute8_client.bulk.LONGEST_BULK", 1_000)
+    transport = HandlerTransport([503])
+    with Client(
+        "https://api.test", office.alice.key or "", transport=transport, sleep=lambda _: None
+    ) as minute8:
+        jobs = [line(f"job-{n}") for n in range(4)] + [line("long", payload="é" * 400), line("bad", cron="x")]
+        dry = list(minute8.bulk_put(jobs, dry_run=True))
+        assert ids(office) == []
+        done = list(minute8.bulk_put(jobs))
+        assert done == dry
+        assert [(one["line"], one["result"]) for one in done] == [(n, "created") for n in range(1, 6)] + [
+            (6, "refused")
+        ]
+        assert len(transport.requests) == 1 + 2 * 4
+        with pytest.raises(InvalidInput) as refused:
+            list(minute8.bulk_put(jobs[-1:], atomic=True))
+        assert [one["line"] for one in refused.value.document["results"]] == [1]
+
+
+def test_a_target_that_is_not_allowed(office: Office) -> None:
+    Tenants(office.world.table("tenants")).edit("alice", {"allowed_targets": [ARN]}, office.world.clock.now())
+    other = line("b") | {"target": {"kind": "lambda", "arn": ARN + "-other"}}
+    answer = office.alice("POST", URL, (line("a"), other))
+    assert told(answer) == [("a", "created"), ("b", "refused")]
+    assert answer.json["results"][1]["problem"]["errors"][0]["field"] == "target.arn"

@@ -1,0 +1,100 @@
+"""A bulk request meets every fault at each of its calls, and others at once: sent again, it is done, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from common import bulk
+from common.bulk import Line, Outcome
+from common.known_tenants import KnownTenants
+from common.tenant_ledger import TenantLedger
+from common.tenants import Tenants
+from tests.faults.interleaving import anywhere, play, some_orders
+from tests.faults.stage import Stage, staged
+from tests.faults.truth import everything_explained, index_is_right
+from tests.faults.wire import Fault
+from tests.worlds import World, at, job
+
+BEGIN, NOW = "2026-11-21T03:12:00Z", "2026-11-21T03:20:10Z"
+LAST_TICK, END = "2026-11-21T03:28:30Z", "2026-11-21T03:45:00Z"
+# One is new, one moves from a group to another, one is as it is to be, one is in the way of no tick.
+DEFINITIONS = {
+    "new": job(cron="1-59/8 * * * *", invocation="Event"),
+    "moved": job(cron="5-59/8 * * * *", invocation="Event"),
+    "same": job(cron="*/8 * * * *", invocation="Event"),
+    "far": job(cron="0 12 * * *", invocation="Event"),
+}
+LINES = [Line(n, {"job_id": job_id, **text}) for n, (job_id, text) in enumerate(DEFINITIONS.items(), 1)]
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    """3:20:10, planned up to 3:30; two jobs in a transaction; alice is counted."""
+    monkeypatch.setattr(bulk, "MOST_AT_ONCE", 2)
+    with staged(BEGIN) as made:
+        w = made.w
+        table = w.table("tenants")
+        Tenants(table).create("alice", "", w.clock.now(), {"allowed_targets": ["*"]})
+        w.registry = replace(w.registry, ledger=TenantLedger(table, KnownTenants(table)))
+        w.registry.create("alice", "moved", DEFINITIONS["same"])
+        w.registry.create("alice", "same", DEFINITIONS["same"])
+        w.run_until(NOW, ticks=True)
+        made.save()
+        yield made
+
+
+def put_all(w: World) -> list[Outcome]:
+    return bulk.put_all(w.registry, "alice", LINES, until=w.clock.now() + 10, atomic=True)
+
+
+def counted(w: World) -> tuple[int, int]:
+    tenant = Tenants(w.table("tenants")).get("alice")
+    return tenant.jobs, tenant.executions_per_day
+
+
+def minutes(*numbers: int) -> list[int]:
+    return [at(f"2026-11-21T03:{minute:02}:00Z") for minute in numbers]
+
+
+def is_done(w: World) -> None:
+    jobs = {found.job_id: found.schedule_given for found in w.registry.list_jobs("alice")}
+    assert jobs == {job_id: text["schedule"] for job_id, text in DEFINITIONS.items()}
+    assert counted(w) == (4, (8 + 7 + 8) * 24 + 1)
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_a_bulk_meets_a_fault_at_each_of_its_calls_and_is_sent_again(stage: Stage, fault: Fault) -> None:
+    def again(w: World, died: BaseException | None) -> None:
+        w.clock.sleep(2)
+        results = {outcome.job_id: outcome.result for outcome in put_all(w)}
+        assert results["same"] == "unchanged"
+        if not died:
+            assert set(results.values()) == {"unchanged"}
+        is_done(w)
+        w.run_until(LAST_TICK, ticks=True)
+        w.run_until(END)
+        due = {"new": minutes(25, 33), "moved": minutes(16, 24, 21, 29, 37), "same": minutes(16, 24, 32)}
+        everything_explained(w, {("alice", job_id): fires for job_id, fires in due.items()})
+        index_is_right(w)
+
+    assert stage.each_call(put_all, fault, again, flow="bulk") >= 12
+
+
+def test_two_bulks_and_a_pause_at_once(stage: Stage) -> None:
+    for choose in some_orders(12):
+        w = stage.restore()
+        steps = {
+            "one": partial(put_all, w),
+            "two": partial(put_all, w),
+            "pause": partial(w.registry.pause, "alice", "moved"),
+        }
+        died = play(stage.wire, steps, choose, anywhere)
+        assert died == {"one": None, "two": None, "pause": None}
+        is_done(w)
+        assert w.registry.get("alice", "moved").state == "paused"
+        w.run_until(LAST_TICK, ticks=True)
+        index_is_right(w)
