@@ -20,6 +20,7 @@ BENCHMARKS = {
     "dispatch": "executions through the executor, next to one that only calls the target",
     "cold_start": "import time and package size per function, next to an empty handler",
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
+    "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",
     "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",
     "fairness": "what one tenant's flood costs fifty others",
     "capacity": "the simulated system at a million executions a second and ten million jobs",

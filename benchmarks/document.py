@@ -11,7 +11,17 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 ABOUT = ROOT / "benchmarks" / "about"
 DOCUMENT = ROOT / "docs" / "performance.md"
-_ORDER = ("planning", "enqueue", "dispatch", "lateness", "fairness", "requests", "cold_start", "capacity")
+_ORDER = (
+    "planning",
+    "enqueue",
+    "dispatch",
+    "lateness",
+    "fairness",
+    "requests",
+    "lists",
+    "cold_start",
+    "capacity",
+)
 
 
 def keep(result: Result) -> None:

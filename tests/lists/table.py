@@ -8,8 +8,9 @@ from typing import Any
 
 from common import keys
 from common.run_walk import Place
-from common.tables import Item, Table, from_wire
+from common.tables import Item, Table
 from common.tenant_runs import Bounds, TenantRuns
+from common.wire_format import from_wire
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import make_tables
 
