@@ -10,6 +10,7 @@ import typer
 
 from cli import output
 from cli.output import console, print_json, relative
+from cli.platform import Stage, platform
 from cli.runs import since_at
 from cli.session import session
 from common.instants import rfc3339
@@ -21,6 +22,13 @@ _VALUE_CHARS, _CHANGE_CHARS = 40, 90
 
 def audit(
     ctx: typer.Context,
+    tenant_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[TENANT]", help="For the platform: whose; else your own tenant's."),
+    ] = None,
+    platforms: Annotated[
+        bool, typer.Option("--platform", help="The platform's own: its keys, and deleted tenants.")
+    ] = False,
     subject: Annotated[
         str | None, typer.Option(help="Only changes of this job, calendar or key, by its id.")
     ] = None,
@@ -30,14 +38,20 @@ def audit(
     since: Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")] = None,
     until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    stage: Stage = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List who changed what, newest first; needs an admin key."""
+    """List who changed what, newest first: of your own tenant, with an admin key; for the platform of any."""
     now = session(ctx).clock.now()
     from_at = rfc3339(since_at(since, now)) if since else None
-    with session(ctx).client() as client:
-        entries = client.audit(subject=subject, action=action, from_at=from_at, until_at=until)
-        found = list(islice(entries, limit))
+    wanted = {"subject": subject, "action": action, "from_at": from_at, "until_at": until}
+    if tenant_id is None and not platforms:
+        with session(ctx).client() as client:
+            found = list(islice(client.audit(**wanted), limit))
+    else:
+        with platform(ctx, stage) as here:
+            entries = here.audit_of(tenant_id, **wanted) if tenant_id else here.operator_audit(**wanted)
+            found = list(islice(entries, limit))
     if as_json:
         print_json(found)
         return

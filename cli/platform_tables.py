@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from common import aws, keys
+from common.audit import EntryFilter
 from common.clock import Clock
 from common.duration import parse_instant
 from common.tables import Table
-from common.tenant_views import key_view, tenant_summary, tenant_view
+from common.tenant_views import entry_view, key_view, tenant_summary, tenant_view
 from common.tenants import ApiKey, Tenant, Tenants
-from minute8_client.shapes import Key, MadeKey, TenantSummary, TenantView
+from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantSummary, TenantView
+
+_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,21 @@ class TablesPlatform:
 
     def revoke_operator_key(self, key_id: str) -> Key:
         return self._key(self.store.revoke_key(keys.OPERATORS, key_id, self.clock.now()))
+
+    def audit_of(self, tenant_id: str, **wanted: str | None) -> Iterator[AuditEntry]:
+        return self._audit(self.store.get(tenant_id).tenant_id, wanted)
+
+    def operator_audit(self, **wanted: str | None) -> Iterator[AuditEntry]:
+        return self._audit(keys.OPERATORS, wanted)
+
+    def _audit(self, owner: str, wanted: Mapping[str, str | None]) -> Iterator[AuditEntry]:
+        found = EntryFilter.of({name: text for name, text in wanted.items() if text is not None})
+        entries, behind = self.store.audit.page(owner, found, limit=_PAGE)
+        while True:
+            yield from (cast(AuditEntry, entry_view(entry)) for entry in entries)
+            if not behind:
+                return
+            entries, behind = self.store.audit.page(owner, found, limit=_PAGE, before_id=behind)
 
     def _key(self, key: ApiKey) -> Key:
         return cast(Key, key_view(key, self.clock.now()))

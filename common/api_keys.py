@@ -106,6 +106,11 @@ class ApiKeys:
         self._trusted: OrderedDict[str, tuple[float, ApiKey]] = OrderedDict()
         self._lock = threading.Lock()
 
+    @property
+    def audit(self) -> Audit:
+        """Who changed what of them."""
+        return Audit(self._table)
+
     def create_key(
         self,
         tenant_id: str,

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from common import keys
 from common.clock import Clock, SystemClock
-from common.errors import Busy
+from common.duration import parse_instant
+from common.errors import Busy, InvalidInput
 from common.tables import Item, Table, Transaction, TransactionConflict
 
 KEPT_S: Final = 400 * 86_400
@@ -23,6 +24,7 @@ KEPT_S: Final = 400 * 86_400
 AWS: Final = "aws"
 ITSELF: Final = "minute8"
 _LONGEST_VALUE: Final = 1_000
+_LONGEST_WORD: Final = 200
 # How many entries one call looks at.
 MOST_SEEN: Final = 2_000
 # Behind every entry's id.
@@ -55,6 +57,18 @@ class EntryFilter:
     until_at: int | None = None
     subject: str = ""
     action: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> EntryFilter:
+        """From texts, of which others are left out. Raises InvalidInput."""
+        for name in ("subject", "action"):
+            word = given.get(name, "")
+            if len(word) > _LONGEST_WORD:
+                raise InvalidInput(
+                    name, "is too long", value=word, accepted=f"at most {_LONGEST_WORD} characters"
+                )
+        bounds = {name: parse_instant(given[name], name) for name in ("from_at", "until_at") if name in given}
+        return cls(**bounds, subject=given.get("subject", ""), action=given.get("action", ""))
 
     def takes(self, entry: Entry) -> bool:
         kind = entry.action.partition(".")[0]

@@ -1,10 +1,12 @@
-"""Tenants and their keys as JSON: what the API answers, and what the command prints with AWS credentials. Pure."""
+"""Tenants, their keys and their audit as JSON, over the API and with AWS credentials alike. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from common.audit import Entry
 from common.instants import rfc3339
 from common.tenants import ApiKey, Tenant
 
@@ -44,3 +46,23 @@ def key_view(key: ApiKey, now: float) -> dict[str, Any]:
     }
     shown = {name: getattr(key, name) for name in ("key_id", "name", "role", "prefix")}
     return shown | {"state": key.state(now)} | instants
+
+
+def entry_view(entry: Entry) -> dict[str, Any]:
+    """An entry of the audit."""
+    return {
+        "entry_id": entry.entry_id,
+        "at": rfc3339(entry.at),
+        "by": entry.by,
+        "action": entry.action,
+        "subject": entry.subject,
+        "before": _fields(entry.before),
+        "after": _fields(entry.after),
+    }
+
+
+def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: rfc3339(value) if name.endswith("_at") and isinstance(value, int | float) else value
+        for name, value in fields.items()
+    }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from minute8_client.keys import key_body
-from minute8_client.shapes import Key, MadeKey, TenantSummary, TenantView
+from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantSummary, TenantView
 from minute8_client.transport import Json, Transport, pages, path_of
 
 
@@ -52,6 +52,14 @@ class Operator(Transport):
     def revoke_key_of(self, tenant_id: str, key_id: str) -> Key:
         """Within a minute it is refused everywhere."""
         return cast(Key, self.call("DELETE", path_of("tenants", tenant_id, "keys", key_id)))
+
+    def audit_of(self, tenant_id: str, **wanted: str | None) -> Iterator[AuditEntry]:
+        """Who changed what of a tenant's, newest first; `wanted` as for `Client.audit`."""
+        return pages(self, path_of("tenants", tenant_id, "audit"), "entries", **wanted)
+
+    def operator_audit(self, **wanted: str | None) -> Iterator[AuditEntry]:
+        """Who made and revoked the platform's own keys, and deleted tenants."""
+        return pages(self, "/v1/operator-audit", "entries", **wanted)
 
     def operator_keys(self) -> Iterator[Key]:
         """The platform's own keys, oldest first."""

@@ -217,3 +217,26 @@ def test_a_change_between_reading_and_writing_is_kept(
     monkeypatch.setattr(Tenants, "get", get_and_be_overtaken)
     changed = office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"payload_bytes": 7}}).json
     assert (changed["quotas"]["jobs"], changed["quotas"]["payload_bytes"], changed["revision"]) == (5, 7, 3)
+
+
+def test_the_platform_reads_a_tenants_audit_and_its_own(office: Office) -> None:
+    office.world.clock.sleep(1)
+    office.alice("PUT", "/v1/jobs/report", job(every=60))
+    office.world.clock.sleep(1)
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"jobs": 3}})
+    of_alice = office.operator("GET", "/v1/tenants/alice/audit?limit=2").json
+    assert [entry["action"] for entry in of_alice["entries"]] == ["tenant.changed", "job.created"]
+    assert of_alice == office.alice_admin("GET", "/v1/audit?limit=2").json
+    changed = of_alice["entries"][0]
+    assert changed["by"].startswith("operator:")
+    assert (changed["before"]["quotas"]["jobs"], changed["after"]["quotas"]["jobs"]) == (10_000, 3)
+    office.world.clock.sleep(1)
+    made = office.operator("POST", "/v1/operator-keys", {"name": "deployer"}).json
+    (newest,) = office.operator("GET", "/v1/operator-audit?limit=1").json["entries"]
+    assert (newest["action"], newest["subject"], newest["by"]) == (
+        "key.created",
+        made["key_id"],
+        changed["by"],
+    )
+    subjects = office.operator("GET", f"/v1/tenants/alice/audit?subject={made['key_id']}").json["entries"]
+    assert subjects == []

@@ -77,8 +77,8 @@ ODD_IDS = [
     "alice#report",
     "TENANT",
 ]
-# What a suspended tenant may do besides looking: see to its keys.
-WHILE_SUSPENDED = ("GET /v1/keys", "DELETE /v1/keys/{key_id}")
+# What a suspended tenant's admin may do besides: see to its keys, and see what was done.
+WHILE_SUSPENDED = ("GET /v1/keys", "DELETE /v1/keys/{key_id}", "GET /v1/audit")
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,8 @@ def test_the_list_of_tenants(either: Desk) -> None:
         (("quotas", "set", "alice", "moons=1"), 2, "moons"),
         (("operator-keys", "create", "--expires", "2020-01-01T00:00:00Z"), 2, "past"),
         (("operator-keys", "revoke", "nothing"), 3, "nothing"),
+        (("audit", "nobody"), 3, "nobody"),
+        (("audit", "alice", "--until", "soon"), 2, "soon"),
     ],
 )
 def test_refusals_store_nothing(either: Desk, words: tuple[str, ...], code: int, told: str) -> None:
@@ -164,12 +166,22 @@ def test_both_answer_the_same(desk: Desk) -> None:
         ("keys", "list", "alice", "--json"),
         ("quotas", "show", "alice"),
         ("operator-keys", "list", "--json"),
+        ("audit", "alice", "--json"),
+        ("audit", "alice", "--action", "key.created", "--since", "2h", "-n", "2"),
+        ("audit", "--platform", "--json"),
     ]
     on_tables = [desk(*command) for command in words]
     asked = len(desk.transport.requests)
     desk.environment["MINUTE8_OPERATOR_KEY"] = cast(str, desk.office.operator.key)
     assert [desk(*command) for command in words] == on_tables
     assert len(desk.transport.requests) >= asked + len(words)
+
+
+def test_the_audit_goes_on_over_pages_also_on_the_tables(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.platform_tables._PAGE", 2)
+    of_alice = desk("audit", "alice", "--json").json
+    assert len(of_alice) >= 5
+    assert len({entry["entry_id"] for entry in of_alice}) == len(of_alice)
 
 
 def test_a_stage_is_of_the_tables_also_with_an_operator_key(desk: Desk) -> None:
