@@ -40,7 +40,13 @@ class ExecutorStub:
 
     def __init__(self, invocation: str, takes_s: Mapping[str, float] | None = None) -> None:
         self.aws = StubAws(takes_s)
-        self.aws.answers |= {"GetItem": self._get, "UpdateItem": self._update, "Invoke": self._invoke}
+        self.aws.answers |= {
+            "GetItem": self._get,
+            "BatchGetItem": self._get_many,
+            "Query": self._query,
+            "UpdateItem": self._update,
+            "Invoke": self._invoke,
+        }
         self.units: defaultdict[str, float] = defaultdict(float)
         self.run_bytes = 0
         self._invocation = invocation
@@ -63,9 +69,7 @@ class ExecutorStub:
     def _get(self, request: dict[str, Any]) -> bytes:
         whole = 1.0 if request.get("ConsistentRead") else 0.5
         if request["TableName"] == "jobs":
-            item = self._jobs[request["Key"]["sk"]["S"]]
-            self.units["read of the job"] += math.ceil(item_bytes(item) / 4096) * whole
-            return json.dumps({"Item": item}).encode()
+            return json.dumps({"Item": self._job(request["Key"], whole)}).encode()
         self.units["read of the tenant's rules"] += whole
         tenant = {
             "pk": "t",
@@ -74,6 +78,22 @@ class ExecutorStub:
             "allowed_targets": ["arn:aws:lambda:*:*:function:*"],
         }
         return json.dumps({"Item": to_wire(tenant)}).encode()
+
+    def _get_many(self, request: dict[str, Any]) -> bytes:
+        asked = request["RequestItems"]["jobs"]
+        whole = 1.0 if asked.get("ConsistentRead") else 0.5
+        found = [self._job(key, whole) for key in asked["Keys"]]
+        return json.dumps({"Responses": {"jobs": found}, "UnprocessedKeys": {}}).encode()
+
+    def _job(self, key: Mapping[str, Any], whole: float) -> dict[str, Any]:
+        item = self._jobs[key["sk"]["S"]]
+        self.units["read of the job"] += math.ceil(item_bytes(item) / 4096) * whole
+        return item
+
+    def _query(self, request: dict[str, Any]) -> bytes:
+        """The log of changed tenants; nothing has changed."""
+        self.units["read of the tenant's rules"] += 1.0 if request.get("ConsistentRead") else 0.5
+        return json.dumps({"Items": [], "Count": 0}).encode()
 
     def _update(self, request: dict[str, Any]) -> bytes:
         """Remembers no more than the sizes: each run is written for the first time, then for the second."""

@@ -34,7 +34,7 @@ def tuned(client: Any) -> Any:
     botocore walks the shape of every attribute, which is three quarters of what a page costs; the result is the same
     but for binary attributes, and no item here has one.
     """
-    for operation in ("Query", "GetItem", "UpdateItem"):
+    for operation in ("Query", "GetItem", "BatchGetItem", "UpdateItem"):
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _read_json)
     return client
 

@@ -23,6 +23,11 @@ _SENDERS = 32
 _UNDER_WAY = 4 * _SENDERS
 _RESENDS = 5
 _FIRST_WAIT_S = 0.1
+# The part of each second in which to send where there is time. SQS delays by whole seconds, so what is sent at x.9
+# comes out 0.1 s before its own second, and executors are paid to hold it for so long. What is left behind the end is
+# for the request's way: a message that reaches SQS in the next second comes out late.
+_LATE_FROM = 0.88
+_LATE_UNTIL = 0.96
 
 
 class HandOverFailed(Minute8Error):
@@ -45,8 +50,11 @@ class ExecutionsQueue:
         self._url = url
         self._clock = clock
 
-    def send(self, executions: Iterable[Execution]) -> tuple[int, list[Refused]]:
+    def send(self, executions: Iterable[Execution], *, spare_until: float = 0.0) -> tuple[int, list[Refused]]:
         """Hand over every execution, in full batches from several threads, reading the iterable as it goes.
+
+        Until `spare_until` there is time to send late in each second alone, so that executors hold the messages for
+        less; from then on, or without it, each batch is sent at once.
 
         Returns how many were taken, and those that SQS will never take.
 
@@ -58,11 +66,13 @@ class ExecutionsQueue:
         if first is None:
             return 0, []
         if second is None:  # the common small case needs no threads
-            refused = self._send_batch(first)
+            refused = self._send_batch(first, spare_until)
             return len(first) - len(refused), refused
-        return self._send_concurrently(chain([first, second], batches))
+        return self._send_concurrently(chain([first, second], batches), spare_until)
 
-    def _send_concurrently(self, batches: Iterator[list[Execution]]) -> tuple[int, list[Refused]]:
+    def _send_concurrently(
+        self, batches: Iterator[list[Execution]], spare_until: float
+    ) -> tuple[int, list[Refused]]:
         taken = 0
         all_refused: list[Refused] = []
         under_way: deque[tuple[int, Future[list[Refused]]]] = deque()
@@ -76,17 +86,18 @@ class ExecutionsQueue:
 
         with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
             for batch in batches:
-                under_way.append((len(batch), pool.submit(self._send_batch, batch)))
+                under_way.append((len(batch), pool.submit(self._send_batch, batch, spare_until)))
                 if len(under_way) == _UNDER_WAY:  # a million executions are not held at once
                     collect_oldest()
             while under_way:
                 collect_oldest()
         return taken, all_refused
 
-    def _send_batch(self, batch: list[Execution]) -> list[Refused]:
-        left = deque(batch)
+    def _send_batch(self, batch: list[Execution], spare_until: float) -> list[Refused]:
+        left = [(execution, execution.encode()) for execution in batch]
         refused: list[Refused] = []
         wait_s = _FIRST_WAIT_S
+        self._await_late(spare_until)
         for resend in range(_RESENDS + 1):
             if resend:
                 self._clock.sleep(wait_s)
@@ -94,33 +105,46 @@ class ExecutionsQueue:
             now = self._clock.now()
             answer = self._client.send_message_batch(
                 QueueUrl=self._url,
-                Entries=[self._entry(str(n), execution, now) for n, execution in enumerate(left)],
+                Entries=[self._entry(str(n), *message, now) for n, message in enumerate(left)],
             )
             failed = answer.get("Failed", [])
-            sent = list(left)
             refused += [
-                Refused(sent[int(f["Id"])], f"{f.get('Code')}: {f.get('Message', '')}")
+                Refused(left[int(f["Id"])][0], f"{f.get('Code')}: {f.get('Message', '')}")
                 for f in failed
                 if f.get("SenderFault")
             ]
-            left = deque(sent[int(f["Id"])] for f in failed if not f.get("SenderFault"))
+            left = [left[int(f["Id"])] for f in failed if not f.get("SenderFault")]
             if not left:
                 return refused
         raise HandOverFailed(
-            f"SQS did not take {len(left)} executions in {_RESENDS + 1} tries, first {left[0].execution_id}"
+            f"SQS did not take {len(left)} executions in {_RESENDS + 1} tries, first {left[0][0].execution_id}"
         )
 
+    def _await_late(self, spare_until: float) -> None:
+        while (now := self._clock.now()) < spare_until and (wait_s := until_late(now)):
+            self._clock.sleep(min(wait_s, spare_until - now))
+
     @staticmethod
-    def _entry(number: str, execution: Execution, now: float) -> SendMessageBatchRequestEntryTypeDef:
+    def _entry(
+        number: str, execution: Execution, body: str, now: float
+    ) -> SendMessageBatchRequestEntryTypeDef:
         # Rounded down, so that the message is out before its second and the executor holds the last fraction: rounded
         # up, every run would be late by half a second on average.
         delay_s = int(min(max(execution.visible_at - now, 0), MAX_DELAY_S))
         return {
             "Id": number,
-            "MessageBody": execution.encode(),
+            "MessageBody": body,
             "DelaySeconds": delay_s,
             "MessageGroupId": execution.tenant,
         }
+
+
+def until_late(now: float) -> float:
+    """How long it is until the part of a second in which messages are best sent; 0 within it."""
+    fraction = now % 1
+    if _LATE_FROM <= fraction < _LATE_UNTIL:
+        return 0.0
+    return (_LATE_FROM - fraction) % 1 + 0.001  # within it, also where the sum is rounded down
 
 
 def _batches(executions: Iterator[Execution]) -> Iterator[list[Execution]]:

@@ -189,6 +189,24 @@ def tenant_listing(tenant_id: str) -> Key:
     return {"pk": TENANTS, "sk": tenant_id}
 
 
+TENANT_CHANGES = "TENANT_CHANGES#"
+
+
+def tenant_change(at: float, tenant_id: str) -> Key:
+    """By time, so that what changed since an instant is one range."""
+    return {"pk": TENANT_CHANGES, "sk": f"{_milliseconds(at)}#{tenant_id}"}
+
+
+def tenant_changes_since(at: float) -> tuple[str, str]:
+    """The sort keys of all changes from `at` on."""
+    return _milliseconds(at), "~"
+
+
+def changed_tenant(tenant_change_sk: str) -> str:
+    """The inverse of `tenant_change`'s sk."""
+    return tenant_change_sk.partition("#")[2]
+
+
 def api_key(key_hash: str) -> Key:
     return {"pk": f"KEY#{key_hash}", "sk": "KEY"}
 
@@ -228,6 +246,10 @@ def webhook_secret(tenant_id: str) -> Key:
 def compact_time(at: int) -> str:
     """20261121T031800Z: sorts as time does, and needs no escaping in a URL or a file name."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _milliseconds(at: float) -> str:
+    return f"{int(at * 1000):013d}"
 
 
 def _spread(text: str) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from common import keys
+from common import keys, tenant_changes
 from common.audit import AWS, Audit
 from common.due_index import DueIndex
 from common.errors import Busy, NotFound
@@ -125,6 +125,7 @@ class Deletions:
         tx = Transaction(self.tenants.client)
         tx.update(self.tenants, keys.tenant(tenant_id), deleting, standing)
         tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
+        tenant_changes.note(tx, self.tenants, tenant_id, now)
         tx.put(self.tenants, {**keys.deletion(tenant_id), **deletion.to_item()})
         # The tenant's own audit goes with it: this entry is the platform's.
         Audit(self.tenants).add(tx, keys.OPERATORS, deletion.by, "tenant.deleted", tenant_id, now)
@@ -256,6 +257,7 @@ class Deletions:
         tx = Transaction(self.tenants.client)
         tx.put(self.tenants, tombstone, Condition("#state = :deleting", {":deleting": DELETING}))
         tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
+        tenant_changes.note(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))
         try:
             tx.commit()

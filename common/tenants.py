@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from common import keys
+from common import keys, tenant_changes
 from common.api_keys import (
     ROLES,
     TRUSTED_FOR_S,
@@ -99,7 +99,7 @@ class Tenants(ApiKeys):
         # Also not while the tombstone of one with that name is there: it could see what is left of the other's runs.
         unused = Condition("attribute_not_exists(pk)", {})
         tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, unused)
-        self._put_listing(tx, tenant)
+        self._publish(tx, tenant, now)
         Audit(self._table).add(tx, tenant_id, by, "tenant.created", tenant_id, now, after=tenant.to_item())
         try:
             tx.commit()
@@ -200,13 +200,15 @@ class Tenants(ApiKeys):
             Condition(words, {f":{name}": value for name, value in fields.items()}),
             unchanged(before),
         )
-        self._put_listing(tx, after)
+        self._publish(tx, after, now)
         Audit(self._table).add(
             tx, after.tenant_id, by, action, after.tenant_id, now, before=before.to_item(), after=fields
         )
         tx.commit()
 
-    def _put_listing(self, tx: Transaction, tenant: Tenant) -> None:
+    def _publish(self, tx: Transaction, tenant: Tenant, now: float) -> None:
+        """What goes with every change of the tenant's own item."""
+        tenant_changes.note(tx, self._table, tenant.tenant_id, now)
         tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
 
 

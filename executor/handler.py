@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -24,6 +23,7 @@ from common.runs import Runs
 from common.tables import Table
 from common.tenant_ledger import TenantLedger
 from common.webhook_secrets import WebhookSecrets
+from executor.batch import execute_batch
 from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report
 from executor.streak import Streak
@@ -40,29 +40,6 @@ def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     reports, failed = execute_batch(_executor(), messages)
     _tell(reports, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
-
-
-def execute_batch(executor: Executor, messages: list[Message]) -> tuple[list[Report], list[str]]:
-    """All messages at once, a thread each: the batch takes as long as its slowest. One's failure is its own alone.
-
-    Returns the reports, and the ids of the messages to be delivered again.
-    """
-    reports: list[Report] = []
-    failed: list[str] = []
-    with ThreadPoolExecutor(max(1, len(messages)), thread_name_prefix="execute") as pool:
-        under_way = [(message, pool.submit(executor.execute, message)) for message in messages]
-        for message, future in under_way:
-            try:
-                reports.append(future.result())
-            except Exception as error:  # noqa: BLE001  whatever it is, the other messages go on
-                telemetry.logger().warning(
-                    "message failed",
-                    message_id=message.message_id,
-                    error=repr(error),
-                    body=message.body[:500],
-                )
-                failed.append(message.message_id)
-    return reports, failed
 
 
 def _tell(reports: list[Report], failed: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from common import keys
 from common.backfill import ID_PREFIX, MOVED_ON, Backfills
@@ -34,6 +34,11 @@ _LEASE_MARGIN_S = 5
 _FIRST_WAIT_S = 0.2
 # Handing over an event takes milliseconds.
 _EVENT_TIMEOUT_S = 10
+
+
+# Jobs as they were at the second of some executions, by tenant and job id; None: there is no such job.
+Jobs = Mapping[tuple[str, str], Job | None]
+_NO_JOBS: Final[Jobs] = {}
 
 
 class StillRunning(Minute8Error):
@@ -79,8 +84,8 @@ class Executor:
     tenants: RulesOf
     stage: str
 
-    def execute(self, message: Message) -> Report:
-        """Take one message to its end.
+    def execute(self, message: Message, jobs: Jobs = _NO_JOBS) -> Report:
+        """Take one message to its end. A job that is not among `jobs` is read.
 
         Raises:
             UnreadableMessage: it is no execution; it will end in the dead-letter queue.
@@ -89,7 +94,8 @@ class Executor:
         execution = Execution.decode(message.body)
         if not self._hold(execution):
             return Report("sent_on", execution)
-        job = self._load(execution)
+        name = execution.tenant, execution.job_id
+        job = jobs[name] if name in jobs else self._load(execution)
         now = self.clock.now()
         rules = self.tenants.rules(execution.tenant, now)
         skip = admit_tenant(rules, job, self.stage) or admit(execution, job, now)
@@ -119,10 +125,23 @@ class Executor:
         if early_s > HOLD_S:
             self.queue.send([execution])
             return False
-        while early_s > 0:  # a sleep may end early, and never may a run start early
-            self.clock.sleep(early_s)
-            early_s = execution.visible_at - self.clock.now()
+        self._wait_until(execution.visible_at)
         return True
+
+    def _wait_until(self, at: int) -> None:
+        # Again and again: a sleep may end early, and never may a run start early.
+        while (early_s := at - self.clock.now()) > 0:
+            self.clock.sleep(early_s)
+
+    def load_when_due(self, executions: Sequence[Execution]) -> Jobs:
+        """The jobs of executions that are due at the same second, read at that second; none if it is far away."""
+        due_at = executions[0].visible_at
+        if due_at - self.clock.now() > HOLD_S:
+            return {}
+        self._wait_until(due_at)
+        names = list(dict.fromkeys((execution.tenant, execution.job_id) for execution in executions))
+        found = map(Job.from_item, self.jobs.get_many([keys.job(*name) for name in names]))
+        return dict.fromkeys(names) | {(job.tenant, job.job_id): job for job in found}
 
     def _load(self, execution: Execution) -> Job | None:
         item = self.jobs.get(keys.job(execution.tenant, execution.job_id))

@@ -82,4 +82,5 @@ def scheduler() -> Scheduler:
         calendars=Calendars(Table(aws.dynamodb(), settings.jobs_table)),
         events=event_bus(settings.event_bus),
         fan_out=fan_out,
+        patient=True,
     )

@@ -42,6 +42,8 @@ class Summary:
     bad: list[BadEntry] = field(default_factory=list)
 
 
+# A window that begins sooner than this is handed over as fast as it goes.
+_HURRY_S = 30
 # Where a window is behind, the tick waits so long for planners, in order to plan the next one too.
 _PATIENCE_S = 60
 
@@ -57,7 +59,10 @@ class FanOut:
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Stage one. Without `fan_out` it plans whatever is due by itself."""
+    """Stage one. Without `fan_out` it plans whatever is due by itself.
+
+    A `patient` one uses the time that it has before a window begins to send when executors hold the messages least.
+    """
 
     index: DueIndex
     runs: Runs
@@ -66,6 +71,7 @@ class Scheduler:
     calendars: Calendars
     events: Events
     fan_out: FanOut | None = None
+    patient: bool = False
 
     def tick(self) -> Summary:
         """Plan what is to be planned now.
@@ -120,7 +126,8 @@ class Scheduler:
     def plan_shards(self, shards: Iterator[Shard], window: Mark, summary: Summary) -> None:
         """Hand over all that the entries of these shards have to run in the window."""
         calendars = RememberedCalendars(self.calendars)
-        self._hand_over(self._executions(shards, window, calendars, summary), summary)
+        spare_until = window.planned_until - _HURRY_S if self.patient else 0
+        self._hand_over(self._executions(shards, window, calendars, summary), summary, spare_until)
 
     def _drop(self, empty: list[Shard]) -> None:
         for shard in empty:
@@ -146,8 +153,8 @@ class Scheduler:
             self.index.confirm(pending)
         return mark
 
-    def _hand_over(self, executions: Iterator[Execution], summary: Summary) -> None:
-        planned, refused = self.queue.send(executions)
+    def _hand_over(self, executions: Iterator[Execution], summary: Summary, spare_until: float = 0.0) -> None:
+        planned, refused = self.queue.send(executions, spare_until=spare_until)
         summary.planned += planned
         summary.refused += len(refused)
         for refusal in refused:

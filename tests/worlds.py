@@ -34,7 +34,7 @@ from common.run_changes import RunChanges
 from common.runs import Outcome, Runs
 from common.tables import Table
 from common.tenant_rules import TenantRules
-from executor.handler import execute_batch
+from executor.batch import execute_batch
 from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report
 from executor.streak import Streak

@@ -58,11 +58,11 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         },
     },
     "Executor": {
-        "JobsTable": _RECORD,
+        "JobsTable": _RECORD | {"dynamodb:BatchGetItem"},
         "DueTable": _RECORD | {"dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
         # PutItem: under a condition that admits an audit entry and nothing else.
-        "TenantsTable": {"dynamodb:GetItem", "dynamodb:PutItem"},
+        "TenantsTable": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
         "RunsTable": _RECORD,
         "ExecutionsQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),

@@ -14,7 +14,7 @@ import boto3
 from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 
-from executor.handler import execute_batch
+from executor.batch import execute_batch
 from executor.targets import Kind
 from tests.faults.wire import Fault, Killed, Wire, WiredDynamoDB, wired_queue, wired_target
 from tests.worlds import World, make_world

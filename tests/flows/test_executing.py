@@ -9,7 +9,7 @@ import pytest
 
 from common.execution import UnreadableMessage
 from common.runs import Outcome
-from executor.handler import execute_batch
+from executor.batch import execute_batch
 from executor.pipeline import Message, StillRunning
 from tests.worlds import World, at, job
 

@@ -117,14 +117,3 @@ def test_runs_are_kept_as_long_as_the_platform_says(ruled: World) -> None:
     ran, skipped = ruled.run_items("alice", "minutely")
     assert ran["expires_at"] == at("2026-11-28T03:13:00Z")
     assert (skipped["reason"], skipped["expires_at"]) == ("paused", at("2026-11-28T03:14:00Z"))
-
-
-def test_rules_are_read_once_per_tenant_and_interval(ruled: World) -> None:
-    known = KnownTenants(ruled.table("tenants"))
-    ruled.executor = replace(ruled.executor, tenants=known)
-    tenants(ruled).create("bob", "Bob", ruled.clock.now(), {"allowed_targets": [ARN]})
-    for tenant in ("alice", "bob"):
-        ruled.registry.create(tenant, "busy", job(cron="* * * * * *"))
-    ruled.run_until("2026-11-21T03:13:00Z")
-    assert len(ruled.target.calls) == 120
-    assert known.reads == 2 * 4

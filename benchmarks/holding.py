@@ -1,0 +1,79 @@
+"""How long executors hold what a patient tick sends, and how fast it sends: the real sender, threads and clock."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks import workload
+from benchmarks.stub_aws import QUEUE_URL, StubAws, send_message_batch
+from common.clock import SystemClock
+from common.execution import Execution
+from common.executions_queue import ExecutionsQueue
+
+# Inside one region a SendMessageBatch takes about so long.
+REQUEST_S = 0.01
+# A window begins so long after its tick.
+_AHEAD_S = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Of some executions sent late in each second.
+
+    `mean_s` counts from when their requests left, as if they took no time; `late` is the share that came out after its
+    second, by `latest_s` at most, if each was at SQS when its answer left. `rate` is executions a second of time.
+    """
+
+    mean_s: float
+    late: float
+    latest_s: float
+    rate: float
+
+
+def executions(count: int, start: int) -> list[Execution]:
+    """As a tick plans them: of many tenants, due at different seconds of the window from `start`."""
+    made = []
+    for number in range(count):
+        job, at = workload.job(number), start + number % 600
+        made.append(Execution(job.tenant, job.job_id, at, at, 1))
+    return made
+
+
+def measure(count: int) -> Held:
+    """Send so many, which takes some seconds."""
+    aws = StubAws({"SendMessageBatch": REQUEST_S})
+    left: list[tuple[float, list[dict[str, Any]]]] = []
+
+    def keep(request: dict[str, Any]) -> bytes:
+        left.append((time.time(), request["Entries"]))
+        return send_message_batch(request)
+
+    aws.answers["SendMessageBatch"] = keep
+    planned = executions(count, int(time.time()) + _AHEAD_S)
+    ExecutionsQueue(aws.client("sqs"), QUEUE_URL, SystemClock()).send(planned, spare_until=math.inf)
+    early = [
+        json.loads(entry["MessageBody"])["due_at"] - left_at - entry["DelaySeconds"]
+        for left_at, entries in left
+        for entry in entries
+    ]
+    late = [REQUEST_S - early_s for early_s in early if early_s < REQUEST_S]
+    return Held(
+        mean_s=statistics.mean(max(0.0, early_s) for early_s in early),
+        late=len(late) / count,
+        latest_s=max(late, default=0.0),
+        rate=_rate([left_at for left_at, entries in left for _ in entries]),
+    )
+
+
+def _rate(sent_at: list[float]) -> float:
+    """Executions a second: of the seconds between the first, which may have begun before, and the last."""
+    # Half a second off, so that none is divided: they are sent around its end.
+    by_second = sorted(Counter(int(at + 0.5) for at in sent_at).items())
+    whole = [count for _, count in by_second[1:-1]] or [count for _, count in by_second]
+    return statistics.median(whole)

@@ -1,0 +1,143 @@
+"""A batch of messages: one request for the jobs of a second, and what is in a message's way harms no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from common.execution import Execution
+from executor.batch import execute_batch
+from executor.pipeline import Message, Report
+from tests.worlds import World, at, job
+
+DUE = at("2026-11-21T03:15:00Z")
+
+
+class Reads:
+    """A DynamoDB client that keeps how jobs are read, and has no capacity when told so."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.asked: list[str] = []
+        self.consistent: list[bool] = []
+        self.unprocessed = False
+        self.broken = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def get_item(self, **request: Any) -> Any:
+        self.asked.append("get")
+        self.consistent.append(request["ConsistentRead"])
+        return self.client.get_item(**request)
+
+    def batch_get_item(self, RequestItems: dict[str, Any]) -> Any:
+        ((table, wanted),) = RequestItems.items()
+        self.asked.append(f"get {len(wanted['Keys'])}")
+        self.consistent.append(wanted["ConsistentRead"])
+        if self.broken:
+            raise OSError("no way to DynamoDB")
+        keys, left = (wanted["Keys"][:1], wanted["Keys"][1:]) if self.unprocessed else (wanted["Keys"], [])
+        answer = self.client.batch_get_item(RequestItems={table: {**wanted, "Keys": keys}})
+        return {**answer, "UnprocessedKeys": {table: {**wanted, "Keys": left}} if left else {}}
+
+
+@pytest.fixture
+def reads(w: World) -> Reads:
+    seen = Reads(w.dynamodb)
+    w.executor = replace(w.executor, jobs=replace_client(w, seen))
+    return seen
+
+
+def replace_client(w: World, seen: Reads) -> Any:
+    table = w.table("jobs")
+    table.client = seen  # type: ignore[assignment]
+    return table
+
+
+def messages(w: World, *due_at: int) -> list[Message]:
+    """A message for a job of its own at each of these seconds."""
+    made = []
+    for n, second in enumerate(due_at):
+        w.registry.create("alice", f"job-{n}", job(cron="0 9 * * *"))
+        made.append(Message(f"m-{n}", Execution("alice", f"job-{n}", second, second, 1).encode()))
+    return made
+
+
+def run(w: World, batch: list[Message]) -> tuple[list[Report], list[str]]:
+    reports, failed = execute_batch(w.executor, batch)
+    return sorted(reports, key=lambda report: report.execution.job_id), failed
+
+
+def test_the_jobs_of_one_second_are_read_by_one_consistent_request(w: World, reads: Reads) -> None:
+    batch = messages(w, *[DUE] * 10)
+    w.clock.move_to(DUE - 0.7)
+    reports, failed = run(w, batch)
+    assert (len(reports), failed) == (10, [])
+    assert {report.result for report in reports} == {"succeeded"}
+    assert (reads.asked, reads.consistent) == (["get 10"], [True])
+    assert min(called_at for called_at, _ in w.target.calls) >= DUE
+
+
+def test_each_second_is_waited_for_and_read_on_its_own(w: World, reads: Reads) -> None:
+    batch = messages(w, DUE + 1, DUE, DUE + 1, DUE)
+    w.clock.move_to(DUE - 0.7)
+    run(w, batch)
+    assert reads.asked == ["get 2", "get 2"]
+    for called_at, context in w.target.calls:
+        assert called_at >= at(context["due_at"])
+
+
+def test_what_happens_to_a_job_while_the_batch_is_held_counts(w: World, reads: Reads) -> None:
+    batch = messages(w, DUE, DUE, DUE)
+    w.clock.move_to(DUE - 0.7)
+    sleep = w.clock.sleep
+
+    def pausing(seconds: float) -> None:
+        sleep(seconds)
+        if w.clock.now() >= DUE and w.registry.get("alice", "job-1").state == "active":
+            w.registry.pause("alice", "job-1")
+            w.registry.delete("alice", "job-2")
+
+    w.clock.sleep = pausing  # type: ignore[method-assign]
+    reports, _ = run(w, batch)
+    assert [report.detail or report.result for report in reports] == ["succeeded", "paused", "deleted"]
+
+
+def test_two_messages_of_one_job_and_one_of_none(w: World, reads: Reads) -> None:
+    first, second = messages(w, DUE, DUE)
+    gone = Message("gone", Execution("alice", "gone", DUE, DUE, 1).encode())
+    w.clock.move_to(DUE)
+    reports, failed = execute_batch(w.executor, [first, replace(first, message_id="again"), second, gone])
+    assert sorted(report.result for report in reports) == ["duplicate", "skipped", "succeeded", "succeeded"]
+    assert failed == []
+    assert reads.asked == ["get 3"]
+
+
+def test_where_they_cannot_be_read_together_each_is_read(w: World, reads: Reads) -> None:
+    batch = messages(w, *[DUE] * 4)
+    reads.broken = True
+    w.clock.move_to(DUE)
+    assert [report.result for report in run(w, batch)[0]] == ["succeeded"] * 4
+    assert reads.asked == ["get 4", *["get"] * 4]
+    assert all(reads.consistent)
+
+
+def test_what_dynamodb_had_no_capacity_for_is_asked_for_again(w: World, reads: Reads) -> None:
+    batch = messages(w, *[DUE] * 4)
+    reads.unprocessed = True
+    w.clock.move_to(DUE)
+    assert [report.result for report in run(w, batch)[0]] == ["succeeded"] * 4
+    assert reads.asked == ["get 4", "get 3", "get 2", "get 1"]
+    assert all(reads.consistent)
+
+
+def test_what_is_far_away_goes_back_without_keeping_the_others_waiting(w: World, reads: Reads) -> None:
+    batch = messages(w, DUE + 100, DUE + 100, DUE, DUE)
+    w.clock.move_to(DUE - 0.5)
+    reports, _ = run(w, batch)
+    assert [report.result for report in reports] == ["sent_on", "sent_on", "succeeded", "succeeded"]
+    assert len(w.sqs) == 2
+    assert w.clock.now() < DUE + 1
