@@ -7,8 +7,8 @@ once do no harm.
 
 Keys go first. The rest waits for a minute, until no process takes the tenant for an active one any more: nothing can be
 written behind the removal's back then. A job becomes the mark of a former job, in one step with its due entry and the
-directory's count; then its runs go, and the mark last. What stays is a tombstone, for a month, and the platform's own
-audit entry.
+directory's count; then its runs go, and the mark last. What stays is a tombstone, for a month, the platform's own
+audit entry, and its name in the log of changed tenants, for a day.
 """
 
 from __future__ import annotations

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from botocore.client import BaseClient
 
 from tests.worlds import World, world
 
@@ -25,3 +28,15 @@ def w() -> Iterator[World]:
     """A fresh Minute8 at 2026-11-21T03:12:00Z."""
     with world() as fresh:
         yield fresh
+
+
+@pytest.fixture
+def atomic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request at a time: moto's are not atomic, and a transaction that fails undoes what others did meanwhile."""
+    lock, call = threading.Lock(), BaseClient._make_api_call  # type: ignore[attr-defined]
+
+    def alone(client: BaseClient, *arguments: Any) -> Any:
+        with lock:
+            return call(client, *arguments)
+
+    monkeypatch.setattr(BaseClient, "_make_api_call", alone)

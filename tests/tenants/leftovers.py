@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from common import keys
 from common.calendars import Calendars
 from common.due_index import DueIndex
 from common.known_tenants import KnownTenants
@@ -75,12 +76,15 @@ def items_of(w: World, table: str) -> list[dict[str, Any]]:
 
 
 def left_of(w: World, tenant: str) -> list[tuple[str, str]]:
-    """The keys of all items, in any table, that have to do with a tenant; of an audit entry only what it is."""
+    """The keys of all items, in any table, that have to do with a tenant; of an audit entry only what it is.
+
+    Not the log that says for a day that it was changed.
+    """
     found = [
         (item["pk"]["S"], item["sk"]["S"])
         for name in TABLES
         for item in items_of(w, name)
-        if tenant in str(item)
+        if tenant in str(item) and item["pk"]["S"] != keys.TENANT_CHANGES
     ]
     return sorted((pk, "AUDIT#" if sk.startswith("AUDIT#") else sk) for pk, sk in found)
 
