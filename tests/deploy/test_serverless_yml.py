@@ -9,6 +9,7 @@ import yaml
 
 from cli.doctor import expected
 from cli.doctor.expected import PERMISSIONS
+from common import keys
 from common.audit import Audit
 from common.tables import Table
 from scripts.embedded import Embedded
@@ -75,13 +76,23 @@ def test_who_calls_targets_can_write_no_key_and_no_tenant(template: dict[str, An
         entry
         for entry in policy["PolicyDocument"]["Statement"]
         if {"Fn::GetAtt": ["TenantsTable", "Arn"]} in _as_list(entry["Resource"])
-        and entry["Action"] != "dynamodb:GetItem"
+        and entry["Action"] not in ("dynamodb:GetItem", "dynamodb:Query")
     ]
     allowed = writing["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"]
     tx = RecordedTransaction()
     Audit(Table(None, "tenants")).add(tx, "alice", "minute8", "job.paused", "report", 0)  # type: ignore[arg-type]
     assert set(allowed) == set(tx.item)
     assert not set(allowed) & {"key_hash", "role", "tenant", "state", "quotas", "secret"}
+
+
+def test_the_executor_lists_the_changes_of_tenants_and_nothing_else(template: dict[str, Any]) -> None:
+    [policy] = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
+    [listing] = [
+        entry for entry in policy["PolicyDocument"]["Statement"] if entry["Action"] == "dynamodb:Query"
+    ]
+    assert listing["Condition"] == {
+        "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [keys.TENANT_CHANGES]}
+    }
 
 
 class RecordedTransaction:
