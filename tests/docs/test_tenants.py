@@ -1,0 +1,29 @@
+"""The figures of docs/tenants.md are the code's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+from common.api_keys import _REVOKED_KEPT_S, MOST_KEYS, TRUSTED_FOR_S
+from common.definition import TENANT_ID_CHARS
+from common.known_tenants import TRUSTED_FOR_S as RULES_TRUSTED_FOR_S
+from common.tenant_rules import DAY_S, Quotas, TenantRules
+
+TEXT = " ".join((Path(__file__).resolve().parents[2] / "docs" / "tenants.md").read_text().split())
+
+
+def test_the_quotas_and_what_they_are_at_first() -> None:
+    told = re.findall(r"\| `(\w+)` \| ([\d,]+) \|", TEXT)
+    assert {name: int(most.replace(",", "")) for name, most in told} == asdict(Quotas())
+    assert f"`retention_days`, {TenantRules().retention_days} at first" in TEXT
+    assert "none, as at first, allows nothing" in TEXT and TenantRules().allowed_targets == ()
+
+
+def test_how_fast_and_how_many() -> None:
+    assert f"any other request | {RULES_TRUSTED_FOR_S} s |" in TEXT
+    assert f"every request with it | {TRUSTED_FOR_S} s, less than a minute" in TEXT
+    assert f"there are {MOST_KEYS:,} in a list" in TEXT
+    assert f"stay listed for {_REVOKED_KEPT_S // DAY_S} days" in TEXT
+    assert f"1 to {TENANT_ID_CHARS} of" in TEXT
