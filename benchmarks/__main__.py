@@ -19,6 +19,7 @@ BENCHMARKS = {
     "enqueue": "executions handed to the queue, next to a bare loop of full SendMessageBatch calls",
     "dispatch": "executions through the executor, next to one that only calls the target",
     "cold_start": "import time and package size per function, next to an empty handler",
+    "api_latency": "the API over HTTP and its processor time, next to a bare handler behind the same gateway",
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
     "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",
     "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",

@@ -20,6 +20,7 @@ _ORDER = (
     "requests",
     "lists",
     "cold_start",
+    "api_latency",
     "capacity",
 )
 

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -60,16 +61,16 @@ def operator_settings(
 
 def _profile(name: str, path: Path, *, must_exist: bool) -> dict[str, str]:
     try:
-        profiles = tomllib.loads(path.read_text("utf-8")).get("profiles", {})
+        stored = tomllib.loads(path.read_text("utf-8")).get("profiles")
     except FileNotFoundError:
-        profiles = {}
+        stored = None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{path} cannot be read: {error}") from None
-    if name not in profiles:
-        if must_exist:
-            raise typer.BadParameter(
-                f"no profile {name!r} in {path}; there are: {', '.join(profiles) or 'none'}"
-            )
-        return {}
-    found: dict[str, str] = profiles[name]
-    return found
+    profiles = {one: found for one, found in _table(stored).items() if isinstance(found, dict)}
+    if name not in profiles and must_exist:
+        raise typer.BadParameter(f"no profile {name!r} in {path}; there are: {', '.join(profiles) or 'none'}")
+    return {field: value for field, value in profiles.get(name, {}).items() if isinstance(value, str)}
+
+
+def _table(stored: object) -> dict[str, Any]:
+    return stored if isinstance(stored, dict) else {}

@@ -9,6 +9,8 @@ import pytest
 
 from benchmarks import document
 from benchmarks.__main__ import BENCHMARKS, main, shown
+from benchmarks.api_latency import _PAIRS
+from benchmarks.api_stub import in_process
 from benchmarks.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +29,13 @@ def test_a_benchmark_reports_tables_goals_and_figures(name: str, capsys: pytest.
         assert table.rows
         assert all(len(row) == len(table.head) for row in table.rows)
     assert name in shown(result)
+
+
+def test_the_api_and_the_bare_handler_answer_alike() -> None:
+    """What api_latency.py compares does the same work; without a time, and without the embedded AWS."""
+    with in_process(2) as calls:
+        assert all(cpu_s > 0 for cpu_s in (call() for call in calls.values()))
+    assert set(calls) == set(_PAIRS) | set(_PAIRS.values())
 
 
 def test_the_list_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
