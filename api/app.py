@@ -130,7 +130,7 @@ def _check_tenant(services: Services, credential: Credential, route: Route, need
         rules = services.known_tenants.rules(credential.tenant, now)
         if rules is None or rules.state not in (ACTIVE, SUSPENDED):
             raise Unauthenticated  # its tenant is gone, or never was one
-        services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now)
+        services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now, route.weight)
         if credential.may(needed) and not (needed == "read" or route.while_suspended):
             admitted(rules, credential.tenant)
     if not credential.may(needed):

@@ -40,8 +40,8 @@ class Route:
     """One method of one path, for those whose role is at least `role` (None: for everybody).
 
     `takes` and `gives` name shapes of `api/shapes`; `also` is another status of a success. A suspended tenant may look,
-    which is what the role `read` does, and do what is marked so. `takes_key` is whether an Idempotency-Key makes it
-    take effect once.
+    which is what the role `read` does, and do what is marked so. `weight` is as how many of the tenant's requests it
+    counts. `takes_key` is whether an Idempotency-Key makes it take effect once.
     """
 
     method: str
@@ -59,6 +59,7 @@ class Route:
     query: tuple[Query, ...] = ()
     if_match: bool = False
     while_suspended: bool = False
+    weight: int = 1
     takes_key: bool = False
     longest_body: int = LONGEST_BODY
 

@@ -21,6 +21,8 @@ from common.runs import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, 
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
 TRIGGERS = ("schedule", "manual", "retry", "backfill")
 _LATEST = 1e11
+# As how many requests one counts that may ask a thousand jobs.
+OVER_ALL_JOBS = 20
 # How far back the list of all jobs' runs goes unless `from_at` says otherwise.
 RECENT_S = 86_400
 
@@ -136,7 +138,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/runs", "list_runs", of_tenant, "read", "The runs of all jobs, newest first",
-        "TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS),
+        "TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS), weight=OVER_ALL_JOBS,
     ),
     Route(
         "GET", "/v1/failures", "list_failures", failures, "read",

@@ -26,10 +26,11 @@ _TENANTS: Final = 10_000
 
 @dataclass(slots=True)
 class _Taken:
-    """What this process holds for one tenant and minute. -1: the quota is used up."""
+    """What this process holds for one tenant and minute; `all_taken`: there is no more to be had."""
 
     minute: int
-    left: int
+    left: int = 0
+    all_taken: bool = False
 
 
 class RequestRate:
@@ -40,21 +41,24 @@ class RequestRate:
         self._taken: OrderedDict[str, _Taken] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, tenant: str, most: int, now: float) -> None:
-        """Count one request. Raises RateExceeded."""
+    def take(self, tenant: str, most: int, now: float, weight: int = 1) -> None:
+        """Count a request as `weight` of them, or as all of a quota that is less. Raises RateExceeded."""
         minute = math.floor(now / _MINUTE_S)
         with self._lock:
             taken = self._taken.get(tenant)
             if taken is None or taken.minute != minute:
-                taken = self._taken[tenant] = _Taken(minute, 0)
+                taken = self._taken[tenant] = _Taken(minute)
             self._taken.move_to_end(tenant)
             while len(self._taken) > _TENANTS:
                 self._taken.popitem(last=False)
-            if taken.left == 0:
-                taken.left = self._more(tenant, minute, most)
-            if taken.left < 0:
+            wanted = max(1, min(weight, most))
+            while taken.left < wanted and not taken.all_taken:
+                more = self._more(tenant, minute, most)
+                taken.left += more
+                taken.all_taken = not more
+            if taken.left < wanted:
                 raise RateExceeded(most, max(1, math.ceil((minute + 1) * _MINUTE_S - now)))
-            taken.left -= 1
+            taken.left -= wanted
 
     def _more(self, tenant: str, minute: int, most: int) -> int:
         share = max(1, most // _SHARES)
@@ -64,9 +68,9 @@ class RequestRate:
         )
         room = Condition("attribute_not_exists(#taken) OR #taken <= :room", {":room": most - share})
         if most < share:
-            return -1
+            return 0
         try:
             self._table.update(keys.request_rate(tenant, minute), change, room)
         except ConditionFailed:
-            return -1
+            return 0
         return share

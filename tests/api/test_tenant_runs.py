@@ -109,6 +109,14 @@ def test_a_cursor_made_by_hand_is_refused_or_harmless(
             assert answer.problem == "invalid-input"
 
 
+def test_what_asks_all_jobs_counts_as_twenty_requests(office: Office) -> None:
+    quotas = {"quotas": {"requests_per_minute": 62}}
+    assert office.operator("PATCH", "/v1/tenants/alice", quotas).status == 200
+    told = [office.alice("GET", url).status for url in ("/v1/runs", "/v1/summary", "/v1/runs", "/v1/runs")]
+    assert told == [200, 200, 200, 429]
+    assert [office.alice("GET", "/v1/jobs").status for _ in range(3)] == [200, 200, 429]
+
+
 def test_more_jobs_than_are_asked_at_once_are_listed_in_slices(few_at_once: None, office: Office) -> None:
     names = [f"job-{n}" for n in range(5)]
     minutely(office, office.alice, *names)

@@ -40,6 +40,23 @@ def test_it_begins_anew_each_minute_and_says_when(w: World) -> None:
     assert taken(rate, 5, 6_060.0, 9) == 5
 
 
+def test_a_request_can_count_as_several_and_never_as_more_than_there_are(w: World) -> None:
+    processes = [RequestRate(w.table("tenants")) for _ in range(2)]
+    heavy = 0
+    for n in range(80):
+        try:
+            processes[n % 2].take("alice", 250, 6_000.0, 10)
+        except RateExceeded:
+            continue
+        heavy += 1
+    light = sum(taken(process, 250, 6_000.0, 20) for process in processes)
+    assert heavy in (24, 25)
+    assert heavy * 10 + light == 250
+    processes[0].take("bob", 5, 6_000.0, 10)
+    with pytest.raises(RateExceeded):
+        processes[0].take("bob", 5, 6_000.0)
+
+
 def test_a_busy_tenant_costs_one_write_in_a_hundred(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     table, writes = w.table("tenants"), []
     update = table.update
