@@ -93,6 +93,28 @@ def test_a_run_is_watched_from_its_start_to_its_end(
     assert [change["status"] for change in changes][-1] == "succeeded"
 
 
+def test_the_runs_of_all_jobs_and_their_summary(
+    environment: dict[str, str], client: Client, key: str, minute8: Command
+) -> None:
+    """The function asks many jobs at once, under its own role."""
+    wanted = set()
+    for n in range(40):
+        client.create_job(definition(environment), f"many-{n:02}")
+        wanted.add(client.run_job(f"many-{n:02}")["execution_id"])
+    client.delete_job("many-07")
+    listed = list(client.runs())
+    assert wanted <= {run["execution_id"] for run in listed}
+    fire_times = [run["fire_at"] for run in listed]
+    assert fire_times == sorted(fire_times, reverse=True)
+    pages = [client.runs_page(limit=25)]
+    while cursor := pages[-1]["next_cursor"]:
+        pages.append(client.runs_page(limit=25, cursor=cursor))
+    assert wanted <= {run["execution_id"] for page in pages for run in page["runs"]}
+    shown = json.loads(minute8("runs", "summary", "--json", MINUTE8_KEY=key).stdout)
+    assert (shown["total"]["runs"], shown["complete"]) == (len(listed), True)
+    assert minute8("runs", "summary", MINUTE8_KEY=key).stdout.startswith("DAY")
+
+
 def test_what_is_another_tenants_is_not_there(
     environment: dict[str, str], client: Client, minute8: Command
 ) -> None:
