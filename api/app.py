@@ -28,7 +28,7 @@ from api import (
 from api.openapi import document
 from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.requests import Request, bearer, raw_body
-from api.routing import Reply, Route
+from api.routing import JSON, Reply, Route
 from api.services import Services
 from common import telemetry
 from common.api_keys import OPERATOR
@@ -148,10 +148,12 @@ def _refused(app: APIGatewayHttpResolver) -> Exception:
 
 
 def _response(reply: Reply, request_id: str) -> Response[str]:
-    body = None if reply.status == HTTPStatus.NO_CONTENT else _json(reply.body)
+    body = None
+    if reply.status != HTTPStatus.NO_CONTENT:
+        body = _json(reply.body) if reply.content_type == JSON else str(reply.body)
     return Response(
         status_code=reply.status.value,
-        content_type="application/json" if body else None,
+        content_type=None if body is None else reply.content_type,
         body=body,
         headers={**_headers(request_id), **reply.headers},
     )

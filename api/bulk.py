@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import Final
 
+from api.cursors import read_cursor, write_cursor
 from api.problems import line_view
 from api.requests import Request
-from api.routing import LONGEST_BODY, Query, Reply, Route
+from api.routing import CURSOR, LONGEST_BODY, NDJSON, Query, Reply, Route
 from api.services import Services
+from api.views import job_line
 from common import bulk
 
 # What the time of a request allows on the slowest Lambda that is deployed: docs/cli.md has the figures.
 MOST_LINES: Final = 1_000
 # Lambda takes 6 MB, in which API Gateway has encoded the body as base64.
 LONGEST_BULK: Final = 4 * 1024 * 1024
+# Of text: in Lambda's answer of 6 MB a character can take three times what it takes in UTF-8, and a line follows.
+_LONGEST_EXPORT: Final = 1024 * 1024
+_EXPORT: Final = "export"
 # Of the 29 s that the function has. A transaction that meets others can take some seconds.
 _WRITING_S: Final = 18
 
@@ -45,9 +51,30 @@ def put_all(services: Services, request: Request) -> Reply:
     )
 
 
+def export(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/_export"""
+    after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
+    lines: list[str] = []
+    size, last, headers = 0, after, {}
+    for job in services.registry.list_jobs(request.tenant, after, MOST_LINES + 1):
+        if len(lines) == MOST_LINES or size >= _LONGEST_EXPORT:
+            # Relative to the request, for nobody behind a gateway knows its own address.
+            headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
+            break
+        line = json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n"
+        lines.append(line)
+        size += len(line.encode())
+        last = job.job_id
+    return Reply("".join(lines), headers=headers, content_type=NDJSON)
+
+
 ROUTES = (
     Route(
+        "GET", "/v1/jobs/_export", "export_jobs", export, "read", "All jobs as they can be put again", "ExportedJob",
+        gives_type=NDJSON, query=(CURSOR,),
+    ),
+    Route(
         "POST", "/v1/jobs/_bulk", "put_jobs", put_all, "write", "Create and replace many jobs", "BulkResult",
-        takes="BulkJob", takes_type="application/x-ndjson", query=_BULK_FLAGS, longest_body=LONGEST_BULK,
+        takes="BulkJob", takes_type=NDJSON, query=_BULK_FLAGS, longest_body=LONGEST_BULK,
     ),
 )  # fmt: skip

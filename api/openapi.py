@@ -9,7 +9,7 @@ from typing import Any
 
 from api.problems import CONTENT_TYPE as PROBLEM
 from api.problems import KINDS, Kind
-from api.routing import Route
+from api.routing import NDJSON, Route
 from common.api_keys import OPERATOR
 
 _REF = "#/components/schemas/{model}"
@@ -134,7 +134,10 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
 def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
     done: dict[str, Any] = {"description": route.summary}
     if route.gives:
-        done["content"] = {"application/json": {"schema": named.get(route.gives, {"type": "object"})}}
+        done["content"] = {route.gives_type: {"schema": named.get(route.gives, {"type": "object"})}}
+    if route.gives_type == NDJSON:
+        link = "Where it goes on: the same with a `cursor`, `rel` is `next`. There is none at the end."
+        done["headers"] = {"Link": {"description": link, "schema": {"type": "string"}}}
     responses = {str(route.status.value): done}
     if route.also is not None:
         responses[str(route.also.value)] = done
@@ -160,7 +163,7 @@ def _refusals(route: Route) -> set[HTTPStatus]:
         found |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
     if route.if_match:
         found.add(HTTPStatus.PRECONDITION_FAILED)
-    if route.takes_key or route.takes_type.endswith("ndjson"):
+    if route.takes_key or route.takes_type == NDJSON:
         found.add(HTTPStatus.UNPROCESSABLE_ENTITY)
     if route.method != "GET":
         found.add(HTTPStatus.CONFLICT)

@@ -13,17 +13,20 @@ from common.tenants import Role
 
 # A payload is 128 KiB at most; its JSON may be written with escapes and spaces.
 LONGEST_BODY: Final = 512 * 1024
+JSON: Final = "application/json"
+NDJSON: Final = "application/x-ndjson"
 PAGE: Final = 50
 LONGEST_PAGE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a route's handler gives back."""
+    """What a route's handler gives back; `body` is the text itself where the route gives no JSON."""
 
     body: Any = None
     status: HTTPStatus = HTTPStatus.OK
     headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class Route:
     status: HTTPStatus = HTTPStatus.OK
     also: HTTPStatus | None = None
     takes: str = ""
-    takes_type: str = "application/json"
+    takes_type: str = JSON
+    gives_type: str = JSON
     body_optional: bool = False
     query: tuple[Query, ...] = ()
     if_match: bool = False

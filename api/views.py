@@ -52,6 +52,12 @@ def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
     }
 
 
+def job_line(job: Job) -> dict[str, Any]:
+    """A job as a line of a bulk request, which makes the same job of it."""
+    line = {"job_id": job.job_id, **definition_of(job)}
+    return line if job.state == ACTIVE else {**line, "state": job.state, "note": job.note}
+
+
 def coming_fires(job: Job, now: float, count: int, excluded: Container[str]) -> list[int]:
     """The next fire times; none while it is paused. `excluded` are the dates of the calendars that it names."""
     if job.state != ACTIVE:

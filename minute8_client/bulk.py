@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Final, cast
+from typing import Any, Final, cast
+
+import httpx
 
 from minute8_client.shapes import BulkLine, BulkResult
 from minute8_client.transport import Json, Transport
@@ -35,6 +37,17 @@ class BulkCalls(Transport):
                 one["line"] += first - 1
                 yield one
             first += len(lines)
+
+    def export_jobs(self) -> Iterator[dict[str, Any]]:
+        """All jobs as `bulk_put` takes them, read page by page as they are consumed."""
+        cursor: str | None = None
+        while True:
+            page: httpx.Response = self.call("GET", "/v1/jobs/_export", query={"cursor": cursor})
+            for line in page.content.splitlines():
+                yield json.loads(line)
+            if "next" not in page.links:
+                return
+            cursor = httpx.URL(page.links["next"]["url"]).params["cursor"]
 
 
 def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:

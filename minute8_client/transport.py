@@ -65,7 +65,7 @@ class Transport:
         key: str | None = None,
         lines: bytes | None = None,
     ) -> Any:
-        """The answer's JSON. Raises Minute8Problem for what is refused, Unreachable.
+        """The answer's JSON; an answer of NDJSON as it is. Raises Minute8Problem for what is refused, Unreachable.
 
         With an idempotency `key` it takes effect once, however often it is sent. `lines` are NDJSON, in `body`'s place.
         """
@@ -87,6 +87,8 @@ class Transport:
             repeatable = revision is None
         response, tries = self._send(request, repeatable)
         if response.is_success:
+            if response.headers.get("Content-Type", "").startswith(NDJSON):
+                return response
             return response.json() if response.content else None
         if method == "DELETE" and tries > 1 and response.status_code == httpx.codes.NOT_FOUND:
             return None  # by the try before, whose answer was lost

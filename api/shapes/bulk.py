@@ -25,6 +25,12 @@ class BulkJob(JobDefinition):
     )
 
 
+class ExportedJob(BulkJob):
+    """One line: a job as a bulk request takes it, each line ended by a newline."""
+
+    model_config = ConfigDict(title="ExportedJob")
+
+
 class BulkResult(Answer):
     """What became of the lines, in their order."""
 
@@ -37,4 +43,4 @@ class BulkResult(Answer):
 
 
 TAKEN: Shapes = (BulkJob,)
-GIVEN: Shapes = (BulkResult,)
+GIVEN: Shapes = (BulkResult, ExportedJob)

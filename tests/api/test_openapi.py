@@ -9,7 +9,7 @@ import pytest
 
 from api.app import ROUTES
 from api.openapi import document
-from api.routing import Route
+from api.routing import NDJSON, Route
 from api.shapes import GIVEN
 from tests.api.calls import Office, send
 from tests.api.conftest import settle
@@ -57,6 +57,12 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
     answer = caller(call.method, call.url, call.body)
     assert answer.status in (route.status, route.also)
     shape = GIVEN[route.gives]
+    assert answer.headers["content-type"] == route.gives_type
+    if route.gives_type == NDJSON:
+        assert len(answer.text.splitlines()) == 2
+        for line in answer.text.splitlines():
+            shape.model_validate_json(line)
+        return
     shape.model_validate_json(answer.text)
     assert answer.json.keys() <= shape.model_fields.keys()
     for name, inner in (("jobs", "Job"), ("runs", "Run"), ("keys", "KeyView")):

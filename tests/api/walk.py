@@ -83,7 +83,8 @@ WHILE_SUSPENDED = ("GET /v1/keys", "DELETE /v1/keys/{key_id}", "GET /v1/audit")
 
 @dataclass(frozen=True)
 class Call:
-    """One operation, filled in. `names` are the parameters of its path, things of alice's; `pages`: it is a list."""
+    """One operation, filled in. `names` are the parameters of its path, things of alice's; `pages`: it is a list
+    in pages of JSON."""
 
     method: str
     path: str
@@ -111,7 +112,8 @@ def calls_of_document() -> Iterator[Call]:
                 body=_body(operation),
                 role=operation["x-minute8-role"],
                 names=names,
-                pages="cursor" in [parameter["name"] for parameter in operation.get("parameters", [])],
+                pages="application/json" in operation["responses"].get("200", {}).get("content", {})
+                and "cursor" in [parameter["name"] for parameter in operation.get("parameters", [])],
             )
 
 
