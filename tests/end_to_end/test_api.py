@@ -13,7 +13,14 @@ from typing import Any
 
 import pytest
 
-from minute8_client import Client, Minute8Problem
+from minute8_client import (
+    Client,
+    Minute8Problem,
+    Operator,
+    QuotaExceeded,
+    RevisionMismatch,
+    TenantSuspended,
+)
 from scripts import newcomer
 from scripts.embedded import Embedded
 
@@ -153,6 +160,37 @@ def test_what_the_gateway_carries_arrives_as_it_was_sent(environment: dict[str, 
     ]
     run = client.run_job("carried")["execution_id"]
     assert ":" in run and client.get_run(run)["execution_id"] == run
+
+
+def test_the_platform_needs_no_table_once_it_has_a_key(environment: dict[str, str], minute8: Command) -> None:
+    operator = minute8("operator-keys", "create", "--name", "laptop").stdout.strip()
+    # Whoever asked a table now would fail.
+    platform = {"MINUTE8_OPERATOR_KEY": operator, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+    minute8("tenants", "create", "frank", "--allow-target", environment["TARGET"], **platform)
+    admin = minute8("keys", "create", "frank", "--role", "admin", **platform).stdout.strip()
+    minute8("quotas", "set", "frank", "jobs=1", **platform)
+    with Client(environment["MINUTE8_URL"], admin) as frank:
+        frank.create_job(definition(environment), "one")
+        with pytest.raises(QuotaExceeded):
+            frank.create_job(definition(environment), "two")
+        assert frank.create_key("read")["key_id"] in minute8("keys", "list", "frank", **platform).stdout
+        with Operator(environment["MINUTE8_URL"], operator) as api:
+            seen = api.get_tenant("frank")
+            assert (seen["usage"]["jobs"], seen["quotas"]["jobs"]) == (1, 1)
+            with pytest.raises(RevisionMismatch):
+                api.patch_tenant("frank", {"name": "Frank"}, revision=seen["revision"] + 1)
+        minute8("tenants", "suspend", "frank", "--note", "unpaid", **platform)
+        with pytest.raises(TenantSuspended):
+            frank.patch_job("one", {"timeout_s": 5})
+    audited = json.loads(minute8("audit", "frank", "--json", **platform).stdout)
+    assert {entry["action"] for entry in audited if entry["by"].startswith("operator:")} == {
+        "tenant.created",
+        "tenant.changed",
+        "tenant.suspended",
+        "key.created",
+    }
+    refused = minute8("jobs", "list", MINUTE8_KEY=operator, code=5)
+    assert "'operator'" in refused.stderr
 
 
 def test_the_example_gives_each_customer_a_job(
