@@ -20,11 +20,14 @@ HOUR = 3_600
 
 job_ids = st.integers(0, 30).map(lambda n: f"job{n}")
 jobs = st.dictionaries(job_ids, st.sampled_from(("there", "deleted", "made again")), min_size=1, max_size=12)
-# Few seconds, so that many runs share one; and several names, so that a job has several runs of one second.
+# Ages by the minute, and next to it, where slices meet. Several names, so that a job has several runs of one second.
+ages_s = st.builds(
+    lambda minutes, more: minutes * 60 + more, st.integers(-5, 90), st.sampled_from((0, 1, -1))
+)
 runs = st.lists(
     st.tuples(
-        job_ids,
-        st.integers(-5, 90),
+        st.integers(0, 11),
+        ages_s,
         st.sampled_from(("1", "2", "1:m-x")),
         st.sampled_from(("failed", "skipped")),
     ),
@@ -37,17 +40,17 @@ def ident(item: Item) -> tuple[str, str]:
     return item["sk"], item["job_id"]
 
 
-def tenancy_of(named: dict[str, str], made: list[tuple[str, int, str, str]]) -> Tenancy:
+def tenancy_of(named: dict[str, str], made: list[tuple[int, int, str, str]]) -> Tenancy:
     tenancy = Tenancy()
     for job_id, how in named.items():
         if how != "deleted":
             tenancy.add_job(job_id)
         if how != "there":
             tenancy.add_job(job_id, former=True)
-    for job_id, minute, name, status in made:
-        if job_id in named:
-            for tenant in ("alice", "alice-2"):
-                tenancy.add_run(job_id, NOW - minute * 60, name=name, status=status, tenant=tenant)
+    for number, age_s, name, status in made:
+        job_id = sorted(named)[number % len(named)]
+        for tenant in ("alice", "alice-2"):
+            tenancy.add_run(job_id, NOW - age_s, name=name, status=status, tenant=tenant)
     return tenancy
 
 
@@ -55,7 +58,7 @@ def tenancy_of(named: dict[str, str], made: list[tuple[str, int, str, str]]) -> 
 @given(jobs, runs, bounds, st.integers(1, 9), st.sampled_from(("", "failed")), st.data())
 def test_each_run_comes_once_and_nothing_behind_what_is_complete(
     named: dict[str, str],
-    made: list[tuple[str, int, str, str]],
+    made: list[tuple[int, int, str, str]],
     most: Bounds,
     limit: int,
     status: str,
@@ -94,7 +97,7 @@ def test_each_run_comes_once_and_nothing_behind_what_is_complete(
 @settings(deadline=None, max_examples=100)
 @given(jobs, runs, bounds, st.integers(-100, 100), st.integers(-100, 100))
 def test_only_fire_times_of_the_range(
-    named: dict[str, str], made: list[tuple[str, int, str, str]], most: Bounds, start: int, end: int
+    named: dict[str, str], made: list[tuple[int, int, str, str]], most: Bounds, start: int, end: int
 ) -> None:
     tenancy = tenancy_of(named, made)
     from_at, until_at = NOW + start * 60, NOW + end * 60
