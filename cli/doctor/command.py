@@ -31,7 +31,7 @@ def doctor(
     Exits with 0 if nothing has failed (with --strict: and nothing is to be warned of), else with 1.
     """
     clock = session(ctx).clock
-    deployment = connect(stage, clock)
+    deployment = connect(stage, clock, session(ctx).url)
     findings = examine(deployment, timeout) if deployment.is_there() else [_nothing(deployment)]
     counts = Counter(finding.level for finding in findings)
     well = not counts[Level.FAILED] and not (strict and counts[Level.WARNING])

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import httpx
+
 from cli.doctor.expected import FUNCTIONS
 from common.clock import Clock
 from common.due_index import DueIndex
@@ -17,9 +19,13 @@ SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", 
 _RESOURCE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 
+def _fetched(url: str) -> httpx.Response:
+    return httpx.get(url, timeout=10)
+
+
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One stage in one region. `client` gives the client of a service."""
+    """One stage in one region. `client` gives the client of a service; `api_url` is the API's address, if told."""
 
     stage: str
     partition: str
@@ -27,6 +33,8 @@ class Deployment:
     account: str
     client: Callable[[str], Any]
     clock: Clock
+    api_url: str | None = None
+    get: Callable[[str], httpx.Response] = _fetched
 
     def named(self, what: str = "") -> str:
         """minute8-prod-tick; without `what` the stack's and the bus's name."""
@@ -84,7 +92,7 @@ class Deployment:
         return any(self.function(function) for function in FUNCTIONS)
 
 
-def connect(stage: str, clock: Clock) -> Deployment:
+def connect(stage: str, clock: Clock, api_url: str | None = None) -> Deployment:
     """The stage in the account and region of your AWS credentials. Raises botocore's errors."""
     import botocore.session
     from botocore.config import Config
@@ -106,4 +114,5 @@ def connect(stage: str, clock: Clock) -> Deployment:
         identity["Account"],
         clients.__getitem__,
         clock,
+        api_url,
     )

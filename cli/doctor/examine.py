@@ -10,7 +10,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from cli.doctor import functions, planning, queues, stored, surroundings
+from cli.doctor import api, functions, planning, queues, stored, surroundings
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import FEEDS, FUNCTIONS, TABLES
 from cli.doctor.findings import Finding, Level, failed, not_checked
@@ -37,6 +37,7 @@ CHECKS: Final = (
     *(Check(f"function {name}", partial(functions.function, name=name)) for name in FUNCTIONS),
     *(Check(f"permissions {name}", partial(functions.permissions, name=name)) for name in FUNCTIONS),
     *(Check(f"table {name}", partial(stored.table, name=name)) for name in TABLES),
+    Check("api", api.api),
     Check("event bus", surroundings.bus),
     Check("alarms", surroundings.alarms),
     Check("last hour", surroundings.figures),

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import boto3
+import httpx
 from botocore.exceptions import ClientError
 
 from cli.doctor.deployment import SERVICES, Deployment
@@ -22,6 +23,7 @@ from tests.worlds import at, make_tables
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
+API_URL = "https://api.test"
 EXECUTOR_TIMEOUT_S = 20
 # Two minutes after the tick of 3:18, which planned until 3:30.
 NOW = "2026-11-21T03:20:00Z"
@@ -58,6 +60,7 @@ class Stacks:
     """CloudFormation, whose moto needs more packages."""
 
     status: str = "UPDATE_COMPLETE"
+    tells_url: bool = True
 
     class exceptions:
         ClientError = ClientError
@@ -68,7 +71,8 @@ class Stacks:
                 "Error": {"Code": "ValidationError", "Message": f"Stack with id {StackName} does not exist"}
             }
             raise ClientError(error, "DescribeStacks")  # type: ignore[arg-type]
-        return {"Stacks": [{"StackName": StackName, "StackStatus": self.status}]}
+        outputs = [{"OutputKey": "ApiUrl", "OutputValue": API_URL}] if self.tells_url else []
+        return {"Stacks": [{"StackName": StackName, "StackStatus": self.status, "Outputs": outputs}]}
 
 
 @cache
@@ -97,12 +101,21 @@ class Patient:
         self.roles = self.clients["iam"]
         self.clients |= {"iam": self.simulator, "cloudformation": self.stacks}
         self.clock = ManualClock(at(NOW))
-        self.deployment = Deployment(stage, "aws", REGION, ACCOUNT, self.clients.__getitem__, self.clock)
+        self.api_answers: int | httpx.HTTPError = 200
+        self.deployment = Deployment(
+            stage, "aws", REGION, ACCOUNT, self.clients.__getitem__, self.clock, get=self._get
+        )
         self.name = self.deployment.named
         self._make()
 
     def __getitem__(self, service: str) -> Any:
         return self.clients[service]
+
+    def _get(self, url: str) -> httpx.Response:
+        assert url == f"{API_URL}/v1/openapi.json"
+        if isinstance(self.api_answers, httpx.HTTPError):
+            raise self.api_answers
+        return httpx.Response(self.api_answers)
 
     @property
     def index(self) -> DueIndex:

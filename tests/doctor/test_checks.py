@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto import mock_aws
@@ -319,6 +320,24 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     ("table gone", deleted("table", "tenants"), {"table tenants": F}, "there is no table"),
     ("runs for ever", forever, {"table runs": F}, "time to live is off"),
     ("failures not found", without_index, {"table runs": F}, "its index failures is missing"),
+    (
+        "api fails",
+        lambda p: setattr(p, "api_answers", 502),
+        {"api": F},
+        "https://api.test/v1/openapi.json answers 502 Bad Gateway",
+    ),
+    (
+        "api is not there",
+        lambda p: setattr(p, "api_answers", httpx.ConnectError("no such host")),
+        {"api": F},
+        "does not answer: no such host",
+    ),
+    (
+        "api's address unknown",
+        lambda p: setattr(p.stacks, "tells_url", False),
+        {"api": Level.NOT_CHECKED},
+        "does not tell the API's address",
+    ),
     ("nobody told", deleted("bus", ""), {"event bus": F}, "there is no event bus minute8-test"),
     ("no alarm", deleted("alarm", "no-tick"), {"alarms": W}, "there is no alarm minute8-test-no-tick"),
     (
@@ -347,7 +366,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         {"stack": W},
         "under way",
     ),
-    ("by other means", lambda p: setattr(p.stacks, "status", ""), {"stack": Level.NOT_CHECKED}, "no stack"),
+    (
+        "by other means",
+        lambda p: setattr(p.stacks, "status", ""),
+        {"stack": Level.NOT_CHECKED, "api": Level.NOT_CHECKED},
+        "no stack",
+    ),
 ]
 
 

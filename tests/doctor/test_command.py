@@ -17,7 +17,7 @@ from tests.doctor.stage import Patient
 
 @pytest.fixture
 def run(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(command, "connect", lambda stage, clock: patient.deployment)
+    monkeypatch.setattr(command, "connect", lambda stage, clock, url: patient.deployment)
     monkeypatch.setattr(session, "SystemClock", lambda: patient.clock)
     now = "Sat, 21 Nov 2026 03:20:00 GMT"  # moto tells today's
     answer = {"ResponseMetadata": {"HTTPHeaders": {"date": now}}}
@@ -29,7 +29,7 @@ def test_it_answers_first_and_ends_well(run: Any) -> None:
     told = run()
     assert told.exit_code == 0
     first, _, *lines = told.stdout.splitlines()
-    assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 31 ok"
+    assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 32 ok"
     assert lines[0].split()[:4] == ["not", "checked", "last", "hour"]
     assert any(line.startswith("ok           mark") and "(in 10 min)" in line for line in lines)
 
@@ -39,7 +39,7 @@ def test_what_has_failed_comes_first_with_what_to_do(run: Any, patient: Patient)
     told = run()
     assert told.exit_code == 1
     first, _, line, remedy, *_ = told.stdout.splitlines()
-    assert first.endswith("1 failed, 1 not checked, 30 ok")
+    assert first.endswith("1 failed, 1 not checked, 31 ok")
     assert line.strip().split(maxsplit=2) == [
         "failed",
         "rule",
@@ -93,7 +93,7 @@ def test_a_stage_that_is_not_there_is_one_line(run: Any, patient: Patient) -> No
 def test_without_aws_it_says_why(
     run: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
 ) -> None:
-    def connect(stage: str, clock: object) -> None:
+    def connect(stage: str, clock: object, url: str | None) -> None:
         raise error
 
     monkeypatch.setattr(command, "connect", connect)

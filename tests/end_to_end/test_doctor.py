@@ -39,7 +39,18 @@ def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dic
     environment |= {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
 
     def run() -> tuple[int, dict[str, str]]:
-        command = [sys.executable, "-m", "cli", "doctor", "--stage", "test", "--json"]
+        assert embedded.api_url
+        command = [
+            sys.executable,
+            "-m",
+            "cli",
+            "--url",
+            embedded.api_url,
+            "doctor",
+            "--stage",
+            "test",
+            "--json",
+        ]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert done.stderr == ""
         findings = json.loads(done.stdout)["findings"]
