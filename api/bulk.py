@@ -9,7 +9,7 @@ from typing import Final
 from api.cursors import read_cursor, write_cursor
 from api.problems import line_view
 from api.requests import Request
-from api.routing import CURSOR, LONGEST_BODY, NDJSON, Query, Reply, Route
+from api.routing import CURSOR, LONGEST_BODY, LONGEST_PAGE_BYTES, NDJSON, Query, Reply, Route
 from api.services import Services
 from api.views import job_line
 from common import bulk
@@ -18,8 +18,6 @@ from common import bulk
 MOST_LINES: Final = 1_000
 # Lambda takes 6 MB, in which API Gateway has encoded the body as base64.
 LONGEST_BULK: Final = 4 * 1024 * 1024
-# Of text: in Lambda's answer of 6 MB a character can take three times what it takes in UTF-8, and a line follows.
-_LONGEST_EXPORT: Final = 1024 * 1024
 _EXPORT: Final = "export"
 # Of the 29 s that the function has. A transaction that meets others can take some seconds.
 _WRITING_S: Final = 18
@@ -57,7 +55,7 @@ def export(services: Services, request: Request) -> Reply:
     lines: list[str] = []
     size, last, headers = 0, after, {}
     for job in services.registry.list_jobs(request.tenant, after, MOST_LINES + 1):
-        if len(lines) == MOST_LINES or size >= _LONGEST_EXPORT:
+        if len(lines) == MOST_LINES or size >= LONGEST_PAGE_BYTES:
             # Relative to the request, for nobody behind a gateway knows its own address.
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
             break

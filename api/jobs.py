@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping
 from datetime import datetime
@@ -12,7 +13,7 @@ from zoneinfo import ZoneInfo
 from api.cursors import read_cursor, write_cursor
 from api.job_filter import FILTERS, MOST_SEEN, JobFilter
 from api.requests import Request
-from api.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.routing import CURSOR, LIMIT, LONGEST_PAGE, LONGEST_PAGE_BYTES, PAGE, Query, Reply, Route
 from api.services import Services
 from api.views import coming_fires, job_view
 from common import patching
@@ -77,19 +78,20 @@ def list_page(services: Services, request: Request) -> Reply:
     limit = request.number("limit", PAGE, LONGEST_PAGE)
     wanted = JobFilter.of(request.query)
     after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
-    page: list[Job] = []
-    last, cursor = after, None
+    calendars = _calendars(services)
+    page: list[dict[str, Any]] = []
+    size, last, cursor = 0, after, None
     # A rare tag in a long list: so many are looked at, and the cursor leads on, also from an empty page.
     for seen, job in enumerate(services.registry.list_jobs(request.tenant, after, MOST_SEEN + 1)):
-        if seen == MOST_SEEN or (len(page) == limit and wanted.takes(job)):
+        full = len(page) == limit or size >= LONGEST_PAGE_BYTES
+        if seen == MOST_SEEN or (full and wanted.takes(job)):
             cursor = write_cursor(request.tenant, wanted.list_name, last)
             break
         if wanted.takes(job):
-            page.append(job)
+            page.append(job_view(job, request.now, _excluded(calendars, job)))
+            size += len(json.dumps(page[-1], ensure_ascii=False).encode())
         last = job.job_id
-    calendars = _calendars(services)
-    jobs = [job_view(job, request.now, _excluded(calendars, job)) for job in page]
-    return Reply({"jobs": jobs, "next_cursor": cursor})
+    return Reply({"jobs": page, "next_cursor": cursor})
 
 
 def pause(services: Services, request: Request) -> Reply:

@@ -17,6 +17,8 @@ JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 PAGE: Final = 50
 LONGEST_PAGE: Final = 200
+# Of text: in Lambda's answer of 6 MB a character can take three times what it takes in UTF-8, and an entry follows.
+LONGEST_PAGE_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def test_the_round_trip_of_any_jobs(office: Office, definitions: list[dict[str, 
     assert {one["result"] for one in client(office.alice).bulk_put(exported)} == {"unchanged"}
 
 
-@pytest.mark.parametrize("bound", ["MOST_LINES", "_LONGEST_EXPORT"])
+@pytest.mark.parametrize("bound", ["MOST_LINES", "LONGEST_PAGE_BYTES"])
 def test_it_goes_on_by_cursor_and_holds_each_job_once(
     office: Office, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -220,6 +221,19 @@ def test_patches_that_are_refused(office: Office) -> None:
     assert office.alice("PATCH", "/v1/jobs/report", [1]).status == 400
     assert office.alice("PATCH", "/v1/jobs/nothing", {"name": "x"}).status == 404
     assert office.stored() == before
+
+
+def test_a_page_of_large_jobs_fits_in_an_answer(office: Office) -> None:
+    for n in range(12):
+        office.alice("PUT", f"/v1/jobs/job-{n:02}", job(cron="0 3 * * *", payload="\x01" * 20_000))
+    sizes, found, cursor = [], [], ""
+    while cursor is not None:
+        page = office.alice("GET", f"/v1/jobs?limit=200{cursor and '&cursor=' + cursor}")
+        sizes.append(len(json.dumps({"body": page.text})))  # as Lambda answers
+        found += [one["job_id"] for one in page.json["jobs"]]
+        cursor = page.json["next_cursor"]
+    assert found == [f"job-{n:02}" for n in range(12)]
+    assert len(sizes) == 2 and max(sizes) < 6_000_000
 
 
 def test_a_list_by_what_is_wanted(office: Office) -> None:
