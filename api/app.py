@@ -16,6 +16,7 @@ from api import (
     bulk,
     by_hand,
     calendars,
+    deletions,
     jobs,
     keys,
     runs,
@@ -55,6 +56,7 @@ ROUTES: tuple[Route, ...] = (
     *webhooks.ROUTES,
     *keys.ROUTES,
     *tenants.ROUTES,
+    *deletions.ROUTES,
     *audit.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )

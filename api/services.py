@@ -22,6 +22,7 @@ from common.run_changes import RunChanges
 from common.run_lists import RunLists
 from common.runs import Runs
 from common.tables import Table
+from common.tenant_deletion import Deletions
 from common.tenant_ledger import TenantLedger
 from common.tenant_runs import TenantRuns
 from common.tenants import Credential, Tenants
@@ -42,6 +43,7 @@ class Services:
     request_rate: RequestRate
     webhook_secrets: WebhookSecrets
     audit: Audit
+    deletions: Deletions
     clock: Clock
     # None where the deployment takes no tokens.
     tokens: Tokens | None = None
@@ -77,6 +79,7 @@ class Services:
             request_rate=RequestRate(tenants_table),
             webhook_secrets=WebhookSecrets(tenants_table),
             audit=Audit(tenants_table),
+            deletions=Deletions(tenants_table, registry.jobs, runs_table, registry.index),
             clock=clock,
             tokens=Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None,
         )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import by_hand, calendars, jobs, keys, quotas, runs, tenants
+from cli import by_hand, calendars, deletion, jobs, keys, quotas, runs, tenants
 from cli.audit import audit
 from cli.aws_refusals import aws_refusal
 from cli.doctor.command import doctor
@@ -93,6 +93,8 @@ app.add_typer(tenants.app, name="tenants")
 app.add_typer(keys.app, name="keys")
 app.add_typer(keys.operator_app, name="operator-keys")
 app.add_typer(quotas.app, name="quotas")
+tenants.app.command("delete")(deletion.delete)
+tenants.app.command("deletion")(deletion.deletion)
 jobs.app.command("run")(by_hand.run_now)
 runs.app.command("summary")(summary)
 runs.app.command("retry")(by_hand.retry)

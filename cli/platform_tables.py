@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
-from common import aws, keys
+from cli.tables import table
+from common import keys
 from common.audit import EntryFilter
 from common.clock import Clock
+from common.due_index import DueIndex
 from common.duration import parse_instant
-from common.tables import Table
-from common.tenant_views import entry_view, key_view, tenant_summary, tenant_view
+from common.tenant_deletion import Deletion, Deletions
+from common.tenant_views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
 from common.tenants import ApiKey, Tenant, Tenants
-from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantSummary, TenantView
+from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
 
 _PAGE = 200
 
@@ -24,13 +25,19 @@ class TablesPlatform:
     """`cli.platform.Platform` on the tables. The audit names who did it `aws`."""
 
     store: Tenants
+    deletions: Deletions
     clock: Clock
 
     @classmethod
     def of(cls, stage: str, clock: Clock) -> TablesPlatform:
-        """On the table of a stage, or the one that TENANTS_TABLE names."""
-        table = os.environ.get("TENANTS_TABLE") or f"minute8-{stage}-tenants"
-        return cls(Tenants(Table(aws.dynamodb(), table)), clock)
+        """On the tables of a stage, or those that TENANTS_TABLE, JOBS_TABLE and so on name."""
+        tenants = table("tenants", stage)
+        index = DueIndex(table("due", stage))
+        return cls(
+            Tenants(tenants),
+            Deletions(tenants, table("jobs", stage), table("runs", stage), index),
+            clock,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -55,6 +62,16 @@ class TablesPlatform:
 
     def resume_tenant(self, tenant_id: str) -> TenantView:
         return _tenant(self.store.resume(tenant_id, self.clock.now()))
+
+    def delete_tenant(self, tenant_id: str) -> TenantDeletion:
+        return self._deletion(self.deletions.begin(tenant_id, self.clock.now()))
+
+    def deletion_of(self, tenant_id: str) -> TenantDeletion:
+        return self._deletion(self.deletions.progress(tenant_id))
+
+    def move_on(self, tenant_id: str) -> TenantDeletion:
+        """Remove a slice of a tenant that is being removed, as the ticks do."""
+        return self._deletion(self.deletions.move_on(tenant_id, self.clock.now()))
 
     def keys_of(self, tenant_id: str) -> Iterator[Key]:
         return map(self._key, self.store.list_keys(tenant_id))
@@ -93,6 +110,9 @@ class TablesPlatform:
             if not behind:
                 return
             entries, behind = self.store.audit.page(owner, found, limit=_PAGE, before_id=behind)
+
+    def _deletion(self, deletion: Deletion) -> TenantDeletion:
+        return cast(TenantDeletion, deletion_view(deletion, self.clock.now()))
 
     def _key(self, key: ApiKey) -> Key:
         return cast(Key, key_view(key, self.clock.now()))

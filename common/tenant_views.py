@@ -8,6 +8,7 @@ from typing import Any
 
 from common.audit import Entry
 from common.instants import rfc3339
+from common.tenant_deletion import KINDS, Deletion
 from common.tenants import ApiKey, Tenant
 
 
@@ -31,6 +32,19 @@ def tenant_summary(tenant: Tenant) -> dict[str, Any]:
         "state": tenant.rules.state,
         "note": tenant.note,
         "revision": tenant.revision,
+    }
+
+
+def deletion_view(deletion: Deletion, now: float) -> dict[str, Any]:
+    """How far the removal of a tenant is."""
+    return {
+        "tenant_id": deletion.tenant_id,
+        "state": deletion.state(now),
+        "by": deletion.by,
+        "started_at": rfc3339(deletion.started_at),
+        "finished_at": rfc3339(deletion.finished_at) if deletion.finished_at is not None else None,
+        "jobs_registered": deletion.jobs,
+        "removed": {kind: deletion.removed.get(kind, 0) for kind in KINDS},
     }
 
 

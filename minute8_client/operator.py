@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from minute8_client.keys import key_body
-from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantSummary, TenantView
+from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
 from minute8_client.transport import Json, Transport, pages, path_of
 
 
@@ -36,6 +36,14 @@ class Operator(Transport):
 
     def resume_tenant(self, tenant_id: str) -> TenantView:
         return cast(TenantView, self.call("POST", path_of("tenants", tenant_id, "resume")))
+
+    def delete_tenant(self, tenant_id: str) -> TenantDeletion:
+        """Stop it at once and for good; the platform's ticks then remove all of it."""
+        return cast(TenantDeletion, self.call("DELETE", path_of("tenants", tenant_id)))
+
+    def deletion_of(self, tenant_id: str) -> TenantDeletion:
+        """How far that is. Raises NotFound, also a month after it is finished."""
+        return cast(TenantDeletion, self.call("GET", path_of("tenants", tenant_id, "deletion")))
 
     def keys_of(self, tenant_id: str) -> Iterator[Key]:
         """A tenant's keys, oldest first."""

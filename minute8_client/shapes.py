@@ -208,6 +208,18 @@ class MadeKey(Key):
     key: str
 
 
+class TenantDeletion(TypedDict):
+    """How far the removal of a tenant is."""
+
+    tenant_id: str
+    state: Literal["waiting", "removing", "finished"]
+    by: str
+    started_at: str
+    finished_at: str | None
+    jobs_registered: int
+    removed: dict[str, int]
+
+
 class AuditEntry(TypedDict):
     """One change: who made it, of what, and what differs."""
 

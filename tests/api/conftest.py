@@ -20,6 +20,7 @@ from common.known_tenants import KnownTenants
 from common.request_rate import RequestRate
 from common.run_lists import RunLists
 from common.runs import Outcome
+from common.tenant_deletion import Deletions
 from common.tenant_ledger import TenantLedger
 from common.tenant_runs import Bounds, TenantRuns
 from common.tenants import ROLES, Tenants, new_key
@@ -88,6 +89,7 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
             request_rate=RequestRate(table),
             webhook_secrets=WebhookSecrets(table),
             audit=Audit(table),
+            deletions=Deletions(table, w.table("jobs"), w.table("runs"), w.index),
             clock=w.clock,
             tokens=takes,
         )

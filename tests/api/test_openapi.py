@@ -54,6 +54,8 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
     call = next(c for c in calls_of_document() if (c.method, c.path) == (route.method, route.path))
     admin = office.alice_admin if with_a == "key" else office.alice_tokens["admin"]
     caller = office.operator if call.role == "operator" else admin
+    if call.path.endswith("/deletion"):
+        caller("DELETE", "/v1/tenants/alice")
     answer = caller(call.method, call.url, call.body)
     assert answer.status in (route.status, route.also)
     shape = GIVEN[route.gives]

@@ -18,7 +18,7 @@ from minute8_client import Client, Operator
 from tests.api.calls import HandlerTransport, Office
 from tests.api.conftest import few_at_once as few_at_once
 from tests.api.conftest import open_office
-from tests.worlds import World
+from tests.worlds import TABLES, World
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     environment = {
         "MINUTE8_URL": "https://api.test",
         "MINUTE8_KEY": office.alice.key or "",
-        "TENANTS_TABLE": "test-tenants",
+        **{f"{kind.upper()}_TABLE": f"test-{kind}" for kind in TABLES},
         "XDG_CONFIG_HOME": str(tmp_path),
         "EDITOR": "false",
     }

@@ -1,0 +1,85 @@
+"""`minute8 tenants delete`, with AWS credentials and with an operator key."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli import session
+from tests.cli.conftest import Desk
+from tests.tenants.leftovers import deletions_of
+from tests.worlds import job
+
+
+@pytest.fixture
+def settled(desk: Desk) -> Desk:
+    desk.office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:14:30Z")
+    return desk
+
+
+def with_operator_key(desk: Desk) -> Desk:
+    desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+    return desk
+
+
+def test_it_asks_first(settled: Desk) -> None:
+    before = settled.office.stored()
+    refused = settled("tenants", "delete", "alice", stdin="n\n")
+    assert refused.code == 1
+    assert "Remove alice with its 1 jobs and all of their runs? It cannot be undone." in refused.err
+    assert settled.office.stored() == before
+    assert "alice is stopped" in settled("tenants", "delete", "alice", stdin="y\n").out
+
+
+def test_with_aws_credentials_it_removes_while_it_waits(settled: Desk) -> None:
+    began_at = settled.office.world.clock.now()
+    told = settled("tenants", "delete", "alice", "--yes", "--wait")
+    assert told.code == 0, told.err
+    assert told.out.startswith("alice is removed, now: ")
+    assert "1 jobs, 2 runs" in told.out
+    assert 60 <= settled.office.world.clock.now() - began_at < 70
+    assert settled("tenants", "show", "alice").code == 3
+    assert settled("tenants", "deletion", "alice", "--json").json["state"] == "finished"
+
+
+def test_with_an_operator_key_the_ticks_do_it(settled: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, clock = with_operator_key(settled), settled.office.world.clock
+
+    class Ticking:
+        """While the command waits, time passes, and at some time a tick comes."""
+
+        def now(self) -> float:
+            return clock.now()
+
+        def sleep(self, seconds: float) -> None:
+            clock.sleep(seconds)
+            if int(clock.now()) % 30 == 0:
+                deletions_of(desk.office.world).move_on("alice", clock.now())
+
+    monkeypatch.setattr(session, "SystemClock", Ticking)
+    begun = desk("tenants", "delete", "alice", "--yes", "--json").json
+    assert (begun["state"], begun["by"][:9]) == ("waiting", "operator:")
+    told = desk("tenants", "deletion", "alice")
+    assert "alice is stopped, since now, and being removed: 0 keys" in told.out
+    assert "minute8 tenants deletion alice tells how far they are" in told.out
+    waited = desk("tenants", "deletion", "alice", "--wait", "--json").json
+    assert (waited["state"], waited["removed"]["jobs"]) == ("finished", 1)
+
+
+def test_who_interrupts_the_waiting_leaves_it_to_the_ticks(
+    settled: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(settled.office.world.clock, "sleep", interrupted)
+    told = settled("tenants", "delete", "alice", "--yes", "--wait")
+    assert told.code == 0 and "alice is stopped" in told.out
+
+
+@pytest.mark.parametrize(
+    "words", [("delete", "nobody", "--yes"), ("delete", "nobody"), ("deletion", "alice")]
+)
+def test_what_is_not_there(settled: Desk, words: tuple[str, ...]) -> None:
+    for desk in (settled, with_operator_key(settled)):
+        assert desk("tenants", *words).code == 3
