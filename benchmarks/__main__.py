@@ -1,7 +1,7 @@
 """python -m benchmarks                       list the benchmarks
 python -m benchmarks NAME … [--json]       run some (`all`: all of them)
-python -m benchmarks all --keep            keep what was found in benchmarks/results, and write docs/performance.md
-python -m benchmarks document              write docs/performance.md from benchmarks/results
+python -m benchmarks all --keep            keep what was found in benchmarks/results, and write the documents from it
+python -m benchmarks document              write docs/performance.md and docs/capacity.md from benchmarks/results
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ BENCHMARKS = {
     "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",
     "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",
     "fairness": "what one tenant's flood costs fifty others",
-    "capacity": "the simulated system at a million executions a second and ten million jobs",
+    "capacity": "bursts of up to a million executions, simulated: lateness, throttling, cost",
+    "model_check": "the simulation next to small loads on the embedded AWS",
+    "registered": "ten million registered jobs, a million of them due at one second: until these are in the queue",
 }
 
 
@@ -36,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--scale", type=float, default=1.0, help="0.01 is quick, 1 is what is reported")
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
-    parser.add_argument("--keep", action="store_true", help="keep the results, write docs/performance.md")
+    parser.add_argument("--keep", action="store_true", help="keep the results, write the documents")
     options = parser.parse_args(arguments)
     if unknown := set(options.names) - {*BENCHMARKS, "all", "document"}:
         parser.error(f"no benchmark {unknown.pop()!r}; there are {', '.join(BENCHMARKS)}")
@@ -50,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.keep:
                 document.keep(result)
     if options.keep or "document" in options.names:
-        print(f"wrote {document.write()}", file=sys.stderr)
+        print("wrote", *document.write(), file=sys.stderr)
     return 0
 
 

@@ -78,6 +78,21 @@ class Engine:
         lines = [event["message"] for page in pages for event in page["events"]]
         return [float(line.split()[1]) for line in lines if line.startswith("late ")]
 
+    def set_concurrency(self, most: int) -> None:
+        """The executor's `maximumConcurrency`, without another deployment."""
+        mappings = self._lambda.list_event_source_mappings(FunctionName="minute8-local-executor")
+        for mapping in mappings["EventSourceMappings"]:
+            self._lambda.update_event_source_mapping(
+                UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": most}
+            )
+
+    def executor_log(self, since: float) -> list[dict[str, Any]]:
+        """The executor's log events since then, with their streams."""
+        pages = self._logs.get_paginator("filter_log_events").paginate(
+            logGroupName="/aws/lambda/minute8-local-executor", startTime=int(since * 1000)
+        )
+        return [dict(event) for page in pages for event in page["events"]]
+
 
 @contextmanager
 def engine() -> Iterator[Engine]:

@@ -1,122 +1,153 @@
-"""The modelled system past this machine: bursts of up to a million executions, default and provisioned pollers.
-
-`python -m benchmarks.capacity` writes docs/capacity.md and its plot.
-"""
+"""The modelled system past this machine: bursts of up to a million executions, by pollers, tables and functions."""
 
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from benchmarks.measure import percentile
-from benchmarks.model import BATCH, Outcome, Setting, burst
-from benchmarks.plot import lines
+from benchmarks.measure import percentile, track
+from benchmarks.model import burst
+from benchmarks.modelled_queue import BATCH
+from benchmarks.requests import PRICES
 from benchmarks.result import Result, Table
+from benchmarks.setting import Outcome, Setting
 
-_DOCS = Path(__file__).resolve().parent.parent / "docs"
-_ABOUT = Path(__file__).resolve().parent / "about" / "capacity_document.md"
-
-# For this load, set these parameters (of serverless.yml, but for the account's limit).
+# For this load, set these parameters (of serverless.yml); the account's concurrency is asked of AWS.
 RECOMMENDED: dict[int, dict[str, int]] = {
     1_000: {},
     10_000: {"minimumPollers": 20, "maximumPollers": 50},
-    100_000: {"minimumPollers": 100, "maximumPollers": 200},
-    1_000_000: {"minimumPollers": 200, "maximumPollers": 1000},
+    100_000: {"minimumPollers": 200, "maximumPollers": 250, "warmReads": 30_000, "warmWrites": 30_000},
+    1_000_000: {"minimumPollers": 200, "maximumPollers": 300, "warmReads": 45_000, "warmWrites": 45_000},
 }
-_ACCOUNT = {1_000: 1_000, 10_000: 1_000, 100_000: 2_000, 1_000_000: 10_000}
+ACCOUNT = {1_000: 1_000, 10_000: 1_000, 100_000: 5_000, 1_000_000: 10_000}
+_FIELDS = {
+    "minimumPollers": "minimum_pollers",
+    "maximumPollers": "maximum_pollers",
+    "warmReads": "warm_reads",
+    "warmWrites": "warm_writes",
+}
+# `Event` targets are called in the same account, and run so long.
+_TARGET_S = 0.2
+_FUNCTIONS = 4
+_EXECUTOR_GB = 0.25
+# A plot needs no more.
+_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One simulated burst."""
+
+    load: int
+    name: str
+    setting: Setting
+
+
+def cases() -> Iterator[Case]:
+    """Each load with the defaults, with its pollers on new tables, with all that is recommended, and with more."""
+    for load, parameters in RECOMMENDED.items():
+        default = Setting(account_concurrency=ACCOUNT[load], target_s=_TARGET_S)
+        yield Case(load, "the defaults", default)
+        if not parameters:
+            continue
+        recommended = setting(load)
+        pollers = f"{recommended.minimum_pollers}-{recommended.maximum_pollers} pollers"
+        new = Setting()
+        if recommended.warm_writes != new.warm_writes:
+            cold = replace(recommended, warm_reads=new.warm_reads, warm_writes=new.warm_writes)
+            yield Case(load, f"{pollers}, new tables", cold)
+            pollers += ", warm tables"
+        yield Case(load, pollers, recommended)
+        if load >= 100_000:
+            warm = recommended.warm_writes * _FUNCTIONS
+            several = replace(recommended, functions=_FUNCTIONS, warm_reads=warm, warm_writes=warm)
+            yield Case(load, f"the same, {_FUNCTIONS} functions on the queue", several)
+        if load == 100_000:
+            yield Case(load, f"{pollers}, one tenant", replace(recommended, tenants=1))
+
+
+def setting(load: int) -> Setting:
+    """The model's, with the recommended parameters."""
+    given = {_FIELDS[name]: value for name, value in RECOMMENDED[load].items()}
+    return Setting(**given, account_concurrency=ACCOUNT[load], target_s=_TARGET_S)  # type: ignore[arg-type]
 
 
 def run(scale: float) -> Result:
     """Simulate; `scale` shrinks the loads."""
     rows, recommended, figures = [], [], {}
-    for load, parameters in RECOMMENDED.items():
-        executions = max(100, int(load * scale))
-        account = _ACCOUNT[load]
-        default = burst(executions, Setting(account_concurrency=account))
-        pollers = parameters.get("minimumPollers", 0), parameters.get("maximumPollers", 0)
-        provisioned = Setting(
-            minimum_pollers=pollers[0], maximum_pollers=pollers[1], account_concurrency=account
-        )
-        settings = {"default pollers": default}
-        if parameters:
-            settings[f"{pollers[0]}-{pollers[1]} pollers"] = burst(executions, provisioned)
-        if load >= 100_000:
-            several = Setting(**{**_fields(provisioned), "queues": 4})
-            settings["the same, four queues and functions"] = burst(executions, several)
-        for name, outcome in settings.items():
-            rows.append([f"{executions:,}", name, f"{account:,}", *_cells(outcome)])
-            figures[f"{executions} {name}"] = statistics.median(outcome.lateness)
-        text = ", ".join(f"`{name}: {value}`" for name, value in parameters.items()) or "the defaults"
-        recommended.append([f"{load:,}", text, f"{account:,}"])
-    head = [
-        "due at one second",
-        "setting",
-        "account concurrency",
-        "p50, s",
-        "p99, s",
-        "most, s",
-        "environments",
-    ]
+    for case in track(list(cases()), "bursts"):
+        executions = max(100, int(case.load * scale))
+        outcome = burst(executions, case.setting)
+        found = _found(executions, outcome)
+        figures[f"{case.load} {case.name}"] = found
+        rows.append([f"{executions:,}", case.name, *_cells(found)])
+        if case.setting == setting(case.load):
+            text = ", ".join(f"`{name}: {value}`" for name, value in RECOMMENDED[case.load].items())
+            late = [f"{found[name]:,.1f}" for name in ("p50_s", "most_s")]
+            recommended.append(
+                [f"{case.load:,}", text or "the defaults", f"{ACCOUNT[case.load]:,}", *late, f"{found['dollars']:.2f}"]
+            )  # fmt: skip
     return Result(
         "capacity",
         scale,
         tables=[
-            Table("Lateness of a burst, simulated", head, rows),
             Table(
                 "For this load, set these parameters",
-                ["due at one second", "parameters", "account concurrency"],
+                ["due at one second", "parameters", "account concurrency", "p50, s", "most, s", "$ a burst"],
                 recommended,
             ),
+            Table("Lateness, throttling and cost of a burst, simulated", _HEAD, rows),
         ],
         goals=[],
         figures=figures,
         notes=[
-            "A cold environment takes 1.2 s and a batch of ten 0.3 s, both parameters of benchmarks/model.py."
+            f"Every burst comes out of silence: no environment is warm. A cold one takes {Setting().cold_s} s, a batch"
+            f" of ten {Setting().services[0].whole_s} s of which {Setting().services[0].leads_s[0]} s to its claims, a"
+            f" target {_TARGET_S} s in the same account. 1,000 tenants share each burst evenly.",
+            "Throttled: requests that DynamoDB turned away. Came back: executions turned away four times, which the"
+            " queue delivers again after `visibilityTimeoutS`.",
+            "Dollars: queue, executor and tables, by benchmarks/prices.json; what pollers cost while they wait, and"
+            " what warming a table costs once, is not among them.",
         ],
     )
 
 
-def _fields(setting: Setting) -> dict[str, int]:
+_HEAD = ["due at one second", "setting", "p50, s", "p99, s", "most, s", "executors", "throttled", "came back"]
+_HEAD += ["targets done after, s", "$ a burst"]
+
+
+def _found(executions: int, outcome: Outcome) -> dict[str, Any]:
+    late = sorted(outcome.lateness)
+    step = max(1, len(late) // _POINTS)
     return {
-        "minimum_pollers": setting.minimum_pollers,
-        "maximum_pollers": setting.maximum_pollers,
-        "account_concurrency": setting.account_concurrency,
+        "p50_s": statistics.median(late),
+        "p99_s": percentile(late, 0.99),
+        "most_s": late[-1],
+        "executors": outcome.most_executors,
+        "throttled": outcome.throttled,
+        "came_back": outcome.came_back,
+        "dead": outcome.dead,
+        "in_flight": outcome.most_in_flight,
+        "targets_done_s": outcome.targets_done_at,
+        "dollars": dollars(executions, outcome, PRICES),
+        "started": [*((round(late[n], 2), n + 1) for n in range(0, len(late), step)), (late[-1], len(late))],
     }
 
 
-def _cells(outcome: Outcome) -> list[str]:
-    late = outcome.lateness
-    figures = (statistics.median(late), percentile(late, 0.99), max(late))
-    return [*(f"{figure:,.1f}" for figure in figures), f"{outcome.most_at_once:,}"]
-
-
-def write(result: Result) -> None:
-    """docs/capacity.md and its plot, from a result at scale 1."""
-    (_DOCS / "capacity.svg").write_text(_plot(1_000_000))
-    tables = "\n\n".join(table.markdown() for table in result.tables)
-    notes = "\n".join(f"- {note}" for note in result.notes)
-    (_DOCS / "capacity.md").write_text(f"{_ABOUT.read_text().strip()}\n\n{tables}\n\n{notes}\n")
-
-
-def _plot(executions: int) -> str:
-    series = {}
-    parameters = RECOMMENDED[executions]
-    provisioned = Setting(
-        minimum_pollers=parameters["minimumPollers"],
-        maximum_pollers=parameters["maximumPollers"],
-        account_concurrency=_ACCOUNT[executions],
+def dollars(executions: int, outcome: Outcome, prices: Mapping[str, float]) -> float:
+    """Of a burst: what the queue, the executor and the tables are asked."""
+    queue = (executions / BATCH + 2 * outcome.batches) * (
+        prices["sqs_request"] + prices["sqs_fair_queue_request"]
     )
-    settings = {
-        "default pollers": Setting(account_concurrency=_ACCOUNT[executions]),
-        "200-1000 pollers": provisioned,
-        "the same, four queues": Setting(**{**_fields(provisioned), "queues": 4}),
-    }
-    for name, setting in settings.items():
-        begins = sorted(burst(executions, setting).lateness)
-        step = max(1, len(begins) // 200)
-        series[name] = [(begins[n], (n + 1) * BATCH) for n in range(0, len(begins), step)]
-    return lines("A million executions due at one second", "seconds after it", "executions started", series)
+    executor = outcome.batches * prices["lambda_request"]
+    executor += outcome.busy_s * _EXECUTOR_GB * prices["lambda_gb_s_arm64"]
+    tables = executions * (1.5 * prices["dynamodb_read_unit"] + prices["dynamodb_write_unit"])
+    return queue + executor + tables
 
 
-if __name__ == "__main__":
-    write(run(1))
+def _cells(found: Mapping[str, Any]) -> list[str]:
+    late = [f"{found[name]:,.1f}" for name in ("p50_s", "p99_s", "most_s")]
+    counts = [f"{found[name]:,}" for name in ("executors", "throttled", "came_back")]
+    return [*late, *counts, f"{found['targets_done_s']:,.1f}", f"{found['dollars']:.2f}"]

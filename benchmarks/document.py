@@ -1,28 +1,27 @@
-"""docs/performance.md, written from the kept results and from nothing else."""
+"""docs/performance.md and docs/capacity.md with its plots, written from the kept results and from nothing else."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.plot import lines
 from benchmarks.result import Result, Table, goals_table
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 ABOUT = ROOT / "benchmarks" / "about"
-DOCUMENT = ROOT / "docs" / "performance.md"
-_ORDER = (
-    "planning",
-    "enqueue",
-    "dispatch",
-    "lateness",
-    "fairness",
-    "requests",
-    "lists",
-    "cold_start",
-    "api_latency",
-    "capacity",
+DOCS = ROOT / "docs"
+_PERFORMANCE = (
+    *("planning", "enqueue", "dispatch", "lateness", "fairness", "requests", "lists"),
+    *("cold_start", "api_latency"),
 )
+# What no machine of ours can measure, and what stands behind it.
+_CAPACITY = ("capacity", "registered", "model_check")
+_PLOTTED = 1_000_000
+# The slowest settings take many minutes more, and would leave no room for the others.
+_PLOTTED_S = 200
 
 
 def keep(result: Result) -> None:
@@ -31,24 +30,35 @@ def keep(result: Result) -> None:
     (RESULTS / f"{result.name}.json").write_text(text + "\n")
 
 
-def kept() -> list[Result]:
-    paths = [RESULTS / f"{name}.json" for name in _ORDER]
+def kept(names: Sequence[str]) -> list[Result]:
+    paths = [RESULTS / f"{name}.json" for name in names]
     return [Result.from_json(json.loads(path.read_text())) for path in paths if path.exists()]
 
 
-def text() -> str:
-    """The whole document."""
-    results = kept()
+def texts() -> Mapping[str, str]:
+    """The contents of the files in docs/, by name."""
+    performance, capacity = kept(_PERFORMANCE), kept(_CAPACITY)
+    return {
+        "performance.md": _whole("introduction", performance, "changes"),
+        "capacity.md": _whole("capacity_document", capacity, "capacity_limits"),
+        **_plots({result.name: result for result in capacity}),
+    }
+
+
+def write() -> list[Path]:
+    """Write them; their paths."""
+    paths = []
+    for name, text in texts().items():
+        paths.append(DOCS / name)
+        paths[-1].write_text(text)
+    return paths
+
+
+def _whole(first: str, results: Sequence[Result], last: str) -> str:
     goals = goals_table([goal for result in results for goal in result.goals])
     summary = Table("All goals", goals.head, goals.rows).markdown()
-    parts = [_about("introduction"), summary, *(_section(result) for result in results), _about("changes")]
+    parts = [_about(first), summary, *(_section(result) for result in results), _about(last)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def write() -> Path:
-    """Write the document; its path."""
-    DOCUMENT.write_text(text())
-    return DOCUMENT
 
 
 def _section(result: Result) -> str:
@@ -63,3 +73,29 @@ def _about(name: str) -> str:
     """What a person wrote about a section."""
     path = ABOUT / f"{name}.md"
     return path.read_text().strip() if path.exists() else ""
+
+
+def _plots(results: Mapping[str, Result]) -> Mapping[str, str]:
+    plots = {}
+    if capacity := results.get("capacity"):
+        started = {
+            name.removeprefix(f"{_PLOTTED} "): [
+                (at, count) for at, count in found["started"] if at <= _PLOTTED_S
+            ]
+            for name, found in capacity.figures.items()
+            if name.startswith(f"{_PLOTTED} ")
+        }
+        plots["capacity.svg"] = lines(
+            "A million executions due at one second, simulated", "seconds after it", "started", started
+        )
+    if check := results.get("model_check"):
+        loads = {name: found for name, found in check.figures.items() if "at one second" in name}
+        curves = {
+            f"{name.partition('`')[2].strip('`')}, {which}": found[which]
+            for name, found in loads.items()
+            for which in ("measured", "modelled")
+        }
+        plots["model_check.svg"] = lines(
+            "A burst on the embedded AWS", "seconds after its second", "started", curves
+        )
+    return plots

@@ -97,7 +97,7 @@ def _entry_item(number: int) -> bytes:
 def _wanted(numbers: count[int], left: dict[bool, int], start: int, end: int) -> Iterator[tuple[int, str]]:
     """The next jobs of the mix, of those that are due and of those that are not as many as are `left`."""
     for number in numbers:
-        group = workload.job(number).group
+        group = workload.group(number)
         if left:
             due = group_can_fire(group, start, end)
             if not left[due]:

@@ -7,16 +7,12 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.bare_path import Engine, engine
+from benchmarks.loads import PATIENCE_S, every_second, lateness_of, register
 from benchmarks.measure import percentile
 from benchmarks.result import Goal, Result, Table
-from common.execution import Execution
-from common.instants import rfc3339
-from scripts.demo.witness import expected
-from scripts.demo.workload import Registration
 
 _STEADY_S = 120
 _BURST = 500
-_PATIENCE_S = 120
 
 
 def run(scale: float) -> Result:
@@ -50,7 +46,7 @@ def run(scale: float) -> Result:
 def _warm(found: Engine) -> None:
     """Cold starts on two busy cores take seconds, and are not what is asked here."""
     found.send_bare([int(time.time()) + 1] * 50)
-    _register(found, "warm", [int(time.time()) + 4] * 50)
+    register(found, "warm", [int(time.time()) + 4] * 50)
     time.sleep(15)
 
 
@@ -59,8 +55,8 @@ def _steady(found: Engine, seconds: int) -> tuple[list[float], list[float]]:
     first = int(began) + 5 + seconds // 30
     times = [first + second for second in range(seconds) for _ in range(10)]
     found.send_bare(times)
-    executions = _every_second(found, first, seconds)
-    return _lateness(found, executions), _bare(found, began, len(times))
+    executions = every_second(found, first, seconds)
+    return lateness_of(found, executions), _bare(found, began, len(times))
 
 
 def _burst(found: Engine, count: int) -> tuple[list[float], list[float]]:
@@ -68,48 +64,12 @@ def _burst(found: Engine, count: int) -> tuple[list[float], list[float]]:
     began = time.time()
     found.send_bare([int(began) + 10] * count)
     bare = _bare(found, began, count)
-    executions = _register(found, "burst", [int(time.time()) + 15 + count // 40] * count)
-    return _lateness(found, executions), bare
-
-
-def _every_second(found: Engine, first: int, seconds: int) -> list[Execution]:
-    """Ten jobs that fire every second."""
-    bounds = {"start_at": rfc3339(first), "end_at": rfc3339(first + seconds)}
-    definitions = {"schedule": {"cron": "* * * * * *", **bounds}, "target": found.target}
-    jobs = found.stage.register(
-        [Registration(f"tenant-{number}", "steady", definitions) for number in range(10)], lambda: None
-    )
-    return [execution for job in jobs for execution in expected(job, 0, first + seconds)]
-
-
-def _register(found: Engine, name: str, times: list[int]) -> list[Execution]:
-    jobs = found.stage.register(
-        [
-            Registration(
-                f"tenant-{number % 20}",
-                f"{name}-{number}",
-                {"schedule": {"at": rfc3339(at)}, "target": found.target},
-            )
-            for number, at in enumerate(times)
-        ],
-        lambda: None,
-    )
-    return [execution for job in jobs for execution in expected(job, 0, max(times) + 1)]
-
-
-def _lateness(found: Engine, executions: Sequence[Execution]) -> list[float]:
-    """Of all these executions' runs, as soon as all are there."""
-    due_at = max(execution.due_at for execution in executions)
-    time.sleep(max(0.0, due_at - time.time()))
-    until = time.time() + _PATIENCE_S
-    while len(runs := found.stage.runs(executions)) < len(executions) and time.time() < until:
-        time.sleep(1)
-    assert len(runs) == len(executions), f"{len(runs)} of {len(executions)} ran"
-    return [float(run["started_at"]) - float(run["due_at"]) for run in runs.values()]
+    executions = register(found, "burst", [int(time.time()) + 15 + count // 40] * count)
+    return lateness_of(found, executions), bare
 
 
 def _bare(found: Engine, since: float, count: int) -> list[float]:
-    until = time.time() + _PATIENCE_S
+    until = time.time() + PATIENCE_S
     while len(late := found.bare_lateness(since)) < count and time.time() < until:
         time.sleep(1)
     return late

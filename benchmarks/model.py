@@ -1,103 +1,221 @@
-"""The executions queue and its executors as a discrete-event model, with AWS's published numbers.
+"""The executions queue, its executors, their tables and targets as a discrete-event model of AWS's published numbers.
 
-Batches of ten, since at these loads the queue always has them full. A poller takes a batch when an execution
-environment is free for it; environments come at AWS's rates. docs/capacity.md names the sources.
+Time 0 is the second at which a burst is due. docs/capacity.md names the sources and what is left out.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator
-from dataclasses import dataclass, field
+import heapq
+import itertools
+import random
+from collections import Counter
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import simpy  # type: ignore[import-not-found,unused-ignore]  # of requirements-bench.txt
 
-BATCH = 10
-# Default polling: 5 concurrent batches, 300 more each minute, at most 1,250.
-_DEFAULT_START, _DEFAULT_A_MINUTE, _DEFAULT_MOST = 5, 300, 1_250
-# A provisioned poller runs 10 at once; together they add 1,000 concurrency a minute, up to 20,000.
-_A_POLLER, _POLLED_A_MINUTE, _POLLED_MOST = 10, 1_000, 20_000
-# Lambda: 1,000 new environments in 10 s and function.
-_ENVIRONMENTS_A_SECOND = 100
-IN_FLIGHT = 120_000
+from benchmarks.modelled_queue import BATCH, Message, Queue
+from benchmarks.setting import (
+    ENVIRONMENTS_A_SECOND,
+    ENVIRONMENTS_AT_ONCE,
+    POLLS_A_SECOND,
+    Outcome,
+    Setting,
+    allowed,
+    pollers,
+)
+from benchmarks.throttle import (
+    ATTEMPTS,
+    PARTITION_READS,
+    PARTITION_WRITES,
+    Partitions,
+    backoff_s,
+)
+
+# The tenant's rules are read eventually consistent, once for each environment, tenant and 15 s: for nearly each
+# message, unless there are few tenants.
+_RULES_READ_UNITS = 0.5
+_STEPS = 3
+
+Process = Generator[Any, Any, None]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What serverless.yml sets, and the account's limit."""
+def burst(executions: int, setting: Setting, seed: int = 8) -> Outcome:
+    """All executions due at one second."""
+    early = setting.early_s
+    messages = (Message(early * (n / executions - 1), 0.0, n % setting.tenants) for n in range(executions))
+    return simulate(messages, setting, seed)
 
-    queues: int = 1
-    minimum_pollers: int = 0
-    maximum_pollers: int = 0
-    maximum_concurrency: int = 0
-    account_concurrency: int = 1_000
-    batch_s: float = 0.3
-    cold_s: float = 1.2
+
+def simulate(messages: Iterable[Message] | Queue, setting: Setting, seed: int = 8) -> Outcome:
+    """These messages, sorted by when they become visible, to their ends."""
+    queue = messages if isinstance(messages, Queue) else Queue(messages)
+    return _Simulation(queue, setting, random.Random(seed)).run()
+
+
+class _Simulation:
+    def __init__(self, queue: Queue, setting: Setting, rng: random.Random) -> None:
+        self._setting = setting
+        self._queue = queue
+        self._world = simpy.Environment(initial_time=self._queue.begin_at)
+        self._rng = rng
+        self._outcome = Outcome()
+        # Executors, and with them the targets of the same account.
+        self._executors = 0
+        self._running = 0
+        self._of_tenant: Counter[int] = Counter()
+        self._targets_waiting = 0
+        self._jobs = Partitions(setting.warm_reads, PARTITION_READS)
+        self._tenants = Partitions(setting.warm_reads, PARTITION_READS)
+        self._runs = Partitions(setting.warm_writes, PARTITION_WRITES)
+        self._services = itertools.cycle(setting.services)
+
+    def run(self) -> Outcome:
+        for _ in range(self._setting.functions):
+            self._world.process(self._mapping())
+        if self._setting.target_s:
+            self._world.process(self._call_targets())
+        self._world.run()
+        self._outcome.throttled = sum(table.refused for table in (self._jobs, self._tenants, self._runs))
+        return self._outcome
+
+    def _mapping(self) -> Process:
+        """One function's pollers and environments: these are made as they are needed, and used again."""
+        setting, queue, outcome = self._setting, self._queue, self._outcome
+        mine = _Function(setting.warm_environments, setting.warm_environments)
+        polls = 0.0
+        while not queue.is_empty:
+            since_s = self._world.now - queue.begin_at
+            places = min(mine.free(setting, since_s), setting.account_concurrency - self._running)
+            if setting.minimum_pollers:
+                ready = pollers(setting, since_s)
+                polls = min(ready, polls + ready * POLLS_A_SECOND * setting.look_s)
+                places = min(places, int(polls))
+            while places > 0 and queue.can_give(self._world.now):
+                places, polls = places - 1, polls - 1
+                self._running, self._executors = self._running + 1, self._executors + 1
+                self._world.process(
+                    self._invoke(queue.take(self._world.now, setting.batch), mine.begin(), mine)
+                )
+            outcome.most_executors = max(outcome.most_executors, self._executors)
+            outcome.most_in_flight = max(outcome.most_in_flight, queue.in_flight)
+            yield self._world.timeout(setting.look_s)
+
+    def _invoke(self, batch: list[Message], cold: bool, function: _Function) -> Process:
+        """One invocation of the executor: the messages of its batch run at once."""
+        world, outcome = self._world, self._outcome
+        invoked_at, service = world.now, next(self._services)
+        if cold:
+            yield world.timeout(self._setting.cold_s)
+        begun_at = [max(world.now, message.due_at) for message in batch]
+        # Each has its own lead; their tables are asked at once, at the latest of them.
+        yield world.timeout(max(begun_at) + max(service.leads_s) - world.now)
+        hidden = 0
+        admitted = [n for n, message in enumerate(batch) if self._admits(message)]
+        refused = [
+            _Request(begun_at[n] + service.leads_s[n % len(service.leads_s)], n, batch[n]) for n in admitted
+        ]
+        heapq.heapify(refused)
+        while refused:
+            request = heapq.heappop(refused)
+            if request.at > world.now:
+                yield world.timeout(request.at - world.now)
+            if self._got_all(request):
+                outcome.lateness.append(request.at - request.message.due_at)
+                outcome.tenants.append(request.message.tenant)
+                self._targets_waiting += 1
+            elif request.attempt < ATTEMPTS:
+                request.at = world.now + backoff_s(request.attempt, self._rng)
+                request.attempt += 1
+                heapq.heappush(refused, request)
+            elif request.message.receives >= self._setting.most_receives:
+                outcome.dead += 1
+            else:
+                outcome.came_back += 1
+                hidden += 1
+                self._queue.hide(request.message, invoked_at + self._setting.visibility_s)
+        if admitted:
+            yield world.timeout(service.whole_s - max(service.leads_s))
+        self._of_tenant.subtract(batch[n].tenant for n in admitted)
+        self._queue.delete(len(batch) - hidden)
+        outcome.batches += 1
+        outcome.busy_s += world.now - invoked_at
+        self._running, self._executors = self._running - 1, self._executors - 1
+        function.end()
+
+    def _admits(self, message: Message) -> bool:
+        """Whether its tenant may have one more at once; if not, it goes to the end of the queue."""
+        if self._setting.tenant_limit and self._of_tenant[message.tenant] >= self._setting.tenant_limit:
+            self._outcome.sent_back += 1
+            self._queue.send(
+                replace(message, visible_at=self._world.now + self._setting.sent_back_s, receives=0)
+            )
+            return False
+        self._of_tenant[message.tenant] += 1
+        return True
+
+    def _got_all(self, request: _Request) -> bool:
+        """Read the job and the tenant's rules, claim the run; from where a partition said no before."""
+        tenant = request.message.tenant
+        while request.step < _STEPS:
+            table, partition, units = (
+                (self._jobs, tenant, 1.0),
+                (self._tenants, tenant, _RULES_READ_UNITS if self._setting.tenants > BATCH else 0.0),
+                (self._runs, self._rng.randrange(self._runs.count), 1.0),
+            )[request.step]
+            if not table.take(partition % table.count, units, self._world.now):
+                return False
+            request.step, request.attempt = request.step + 1, 1
+        return True
+
+    def _call_targets(self) -> Process:
+        """`Event` calls are taken without a limit, and run where the account has room."""
+        setting, world = self._setting, self._world
+
+        def end(count: int) -> Process:
+            yield world.timeout(setting.target_s)
+            self._running -= count
+            self._outcome.targets_done_at = world.now
+
+        while not self._queue.is_empty or self._targets_waiting:
+            count = min(self._targets_waiting, setting.account_concurrency - self._running)
+            if count > 0:
+                self._targets_waiting -= count
+                self._running += count
+                world.process(end(count))
+            yield world.timeout(setting.look_s)
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What a burst met: how late each batch began, how many ran at once."""
+class _Function:
+    """How many environments one function has made, and how many of them wait for work."""
 
-    lateness: list[float] = field(default_factory=list)
-    most_at_once: int = 0
-    timeline: list[tuple[float, int]] = field(default_factory=list)
+    made: int
+    idle: int
+    under_way: int = 0
 
+    def free(self, setting: Setting, since_s: float) -> int:
+        """How many more batches may begin."""
+        makeable = int(ENVIRONMENTS_AT_ONCE + since_s * ENVIRONMENTS_A_SECOND) - self.made
+        return min(allowed(setting, since_s) - self.under_way, self.idle + makeable)
 
-def allowed(setting: Setting, at: float) -> int:
-    """How many batches one queue's mapping may have under way `at` seconds after the burst."""
-    if setting.minimum_pollers:
-        ready = setting.minimum_pollers * _A_POLLER
-        most = min(max(setting.maximum_pollers, setting.minimum_pollers) * _A_POLLER, _POLLED_MOST)
-        return min(most, ready + int(at / 60 * _POLLED_A_MINUTE))
-    grown = min(_DEFAULT_MOST, _DEFAULT_START + int(at / 60 * _DEFAULT_A_MINUTE))
-    return min(grown, setting.maximum_concurrency) if setting.maximum_concurrency else grown
+    def begin(self) -> bool:
+        """Take an environment; whether it is a new one."""
+        cold = not self.idle
+        self.made, self.idle, self.under_way = self.made + cold, self.idle - (not cold), self.under_way + 1
+        return cold
 
-
-def burst(executions: int, setting: Setting) -> Outcome:
-    """All executions due at one second, spread evenly over the queues."""
-    world = simpy.Environment()
-    outcome = Outcome()
-    free_account = simpy.Container(
-        world, capacity=setting.account_concurrency, init=setting.account_concurrency
-    )
-    for queue in range(setting.queues):
-        share = executions // setting.queues + (queue < executions % setting.queues)
-        world.process(_mapping(world, math.ceil(share / BATCH), setting, free_account, outcome))
-    world.run()
-    return outcome
+    def end(self) -> None:
+        self.idle, self.under_way = self.idle + 1, self.under_way - 1
 
 
-def _mapping(
-    world: simpy.Environment, batches: int, setting: Setting, account: simpy.Container, outcome: Outcome
-) -> Generator[Any, Any, None]:
-    """One queue and its function: environments are made as they are needed, and used again."""
-    state = {"under_way": 0, "idle": 0, "made": 0}
+@dataclass(order=True, slots=True)
+class _Request:
+    """What a message asks of DynamoDB: at which step it is, in which attempt."""
 
-    def invoke(cold: bool) -> Generator[Any, Any, None]:
-        if cold:
-            yield world.timeout(setting.cold_s)
-        outcome.lateness.append(world.now)
-        yield world.timeout(setting.batch_s)
-        state["under_way"] -= 1
-        state["idle"] += 1
-        yield account.put(1)
-
-    while batches:
-        if state["under_way"] >= allowed(setting, world.now):
-            yield world.timeout(0.05)
-            continue
-        makeable = state["made"] < 1_000 + world.now * _ENVIRONMENTS_A_SECOND
-        if not state["idle"] and not makeable:
-            yield world.timeout(0.05)
-            continue
-        yield account.get(1)
-        cold = not state["idle"]
-        state["made" if cold else "idle"] += 1 if cold else -1
-        state["under_way"] += 1
-        batches -= 1
-        outcome.most_at_once = max(outcome.most_at_once, int(account.capacity - account.level))
-        if len(outcome.timeline) < 100_000:
-            outcome.timeline.append((world.now, len(outcome.lateness) * BATCH))
-        world.process(invoke(cold))
+    at: float
+    number: int
+    message: Message = field(compare=False)
+    step: int = field(default=0, compare=False)
+    attempt: int = field(default=1, compare=False)

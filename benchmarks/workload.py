@@ -66,6 +66,14 @@ def entry(number: int) -> DueEntry:
     return DueEntry.of(job(number))
 
 
+def group(number: int) -> str:
+    """The group of the job of this number, in a fraction of the time that the job takes."""
+    rng = random.Random(number)
+    rng.randrange(TENANTS)
+    given = _given(rng)
+    return _cron_group(tuple(given.items())) if "cron" in given else group_key(_schedule(given))
+
+
 def _given(rng: random.Random) -> Mapping[str, Any]:
     part = rng.random()
     if part < 0.40:
@@ -98,6 +106,11 @@ def _schedule(given: Mapping[str, Any]) -> Schedule:
     if "every_s" in given:
         return Schedule(EveryTiming(given["every_s"], given["anchor_at"]))
     return _parsed(tuple(sorted(given.items())))
+
+
+@cache
+def _cron_group(given: tuple[tuple[str, str], ...]) -> str:
+    return group_key(_schedule(dict(given)))
 
 
 @cache

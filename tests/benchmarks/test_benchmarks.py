@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import document
+from benchmarks import document, workload
 from benchmarks.__main__ import BENCHMARKS, main, shown
 from benchmarks.api_latency import _PAIRS
 from benchmarks.api_stub import in_process
@@ -47,4 +47,18 @@ def test_the_list_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_the_document_is_what_the_kept_results_make_it() -> None:
-    assert document.text() == document.DOCUMENT.read_text()
+    for name, text in document.texts().items():
+        assert text == (document.DOCS / name).read_text(), name
+
+
+@pytest.mark.parametrize("name", ["capacity", "registered"])
+def test_a_simulation_reports_tables_and_figures(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("simpy", reason="requirements-bench.txt is not installed")
+    assert main([name, "--json", "--scale", "0.002"]) == 0
+    result = Result.from_json(json.loads(capsys.readouterr().out))
+    assert result.figures
+    assert all(len(row) == len(table.head) for table in result.tables for row in table.rows)
+
+
+def test_a_jobs_group_is_known_without_the_job() -> None:
+    assert [workload.group(number) for number in range(500)] == [workload.job(n).group for n in range(500)]

@@ -1,4 +1,4 @@
-"""The capacity table names parameters that serverless.yml has, and the document shows the same table."""
+"""The capacity table names parameters that serverless.yml has, with what AWS takes, and the document shows them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,58 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+# What AWS takes, as the document says it.
+LIMITS = {
+    "minimumPollers": (2, 200),
+    "maximumPollers": (2, 2_000),
+    "warmReads": (12_001, 10**6),
+    "warmWrites": (4_001, 10**6),
+}
 
 
-def test_the_table_and_the_parameters_are_in_step() -> None:
+@pytest.fixture
+def capacity() -> object:
     pytest.importorskip("simpy", reason="requirements-bench.txt is not installed")
-    from benchmarks.capacity import RECOMMENDED
+    from benchmarks import capacity
 
+    return capacity
+
+
+def test_the_table_and_the_parameters_are_in_step(capacity: object) -> None:
     parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     document = (ROOT / "docs" / "capacity.md").read_text()
-    for load, recommended in RECOMMENDED.items():
+    for load, recommended in capacity.RECOMMENDED.items():  # type: ignore[attr-defined]
         assert set(recommended) <= set(parameters)
-        assert f"| {load:,} |" in document
+        [row] = [
+            line
+            for line in document.splitlines()
+            if line.startswith(f"| {load:,} |") and ("`" in line or "| the defaults | 1" in line)
+        ][:1]
+        assert f"| {capacity.ACCOUNT[load]:,} |" in row  # type: ignore[attr-defined]
         for name, value in recommended.items():
-            assert f"`{name}: {value}`" in document
+            least, most = LIMITS[name]
+            assert least <= value <= most
+            assert f"`{name}: {value}`" in row
+
+
+def test_the_model_is_told_what_is_recommended_and_the_deployments_own_defaults(capacity: object) -> None:
+    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
+    for load, recommended in capacity.RECOMMENDED.items():  # type: ignore[attr-defined]
+        setting = capacity.setting(load)  # type: ignore[attr-defined]
+        assert setting.minimum_pollers == recommended.get("minimumPollers", 0)
+        assert setting.maximum_pollers == recommended.get("maximumPollers", 0)
+        assert setting.warm_reads == recommended.get("warmReads", 12_000)
+        assert setting.warm_writes == recommended.get("warmWrites", 4_000)
+        assert setting.visibility_s == parameters["visibilityTimeoutS"]
+        assert setting.most_receives == parameters["maxReceiveCount"]
+        assert setting.functions == 1
+
+
+def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:
+    pytest.importorskip("simpy", reason="requirements-bench.txt is not installed")
+    from benchmarks import registered
+
+    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
+    assert parameters["plannerShareEntries"] == registered.SHARE_ENTRIES
+    assert parameters["plannerMemoryMb"] == registered.PLANNER_MB
+    assert parameters["schedulerMemoryMb"] == registered.TICK_MB

@@ -185,6 +185,22 @@ def test_the_queue_feeds_the_executor_without_a_batching_window(deployed: Embedd
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
+def test_tables_are_warmed_if_asked_and_only_those_on_the_way_of_a_run(template: dict[str, Any]) -> None:
+    warm = {
+        name: resource["Properties"]["WarmThroughput"]["Fn::If"]
+        for name, resource in template["Resources"].items()
+        if "WarmThroughput" in resource.get("Properties", {})
+    }
+    no_value = {"Ref": "AWS::NoValue"}
+    assert warm == {
+        "JobsTable": ["HasWarmReads", {"ReadUnitsPerSecond": ""}, no_value],
+        "TenantsTable": ["HasWarmReads", {"ReadUnitsPerSecond": ""}, no_value],
+        "RunsTable": ["HasWarmWrites", {"WriteUnitsPerSecond": ""}, no_value],
+    }
+    for kind in ("Reads", "Writes"):
+        assert template["Conditions"][f"HasWarm{kind}"] == {"Fn::Not": [{"Fn::Equals": ["", ""]}]}
+
+
 def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
     [rule] = client(deployed, "events").list_rules()["Rules"]
     assert rule["ScheduleExpression"] == "cron(8/10 * * * ? *)" == expected.TICK_EXPRESSION

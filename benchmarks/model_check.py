@@ -1,0 +1,219 @@
+"""The model of docs/capacity.md next to the real thing: small loads on the embedded AWS, measured and modelled.
+
+The model gets the engine's polling (scripts/embedded and docs/embedded-aws.md: so many batches at once, a look every
+0.1 s and whenever a batch ends) and the measured durations of the batches; when which of them begins is what it has to
+predict.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchmarks.bare_path import Engine, engine
+from benchmarks.loads import PATIENCE_S, every_second, lateness_of, register, warm_up
+from benchmarks.measure import percentile
+from benchmarks.model import burst, simulate
+from benchmarks.modelled_queue import Message
+from benchmarks.result import Goal, Result, Table
+from benchmarks.setting import Service, Setting
+from common.telemetry import LATENESS_S
+
+_BURST = 300
+_STEADY_S = 30
+CONCURRENCY = (10, 4)
+_NO_LIMIT = 10**6
+# A look every 0.1 s is waited for half as long on average.
+_LOOK_S = 0.05
+# A message is out up to a second before its own.
+_EARLY_S = 1.5
+_POINTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One load, measured and modelled: lateness of its runs, sorted.
+
+    `modelled` gives each batch the duration that was measured, one after the other; `smooth` all of them the mean, as
+    the model of AWS does.
+    """
+
+    name: str
+    measured: Sequence[float]
+    modelled: Sequence[float]
+    smooth: Sequence[float]
+
+    def rows(self) -> list[list[str]]:
+        return [
+            [self.name, "measured", *_cells(_figures(self.measured)), ""],
+            ["", "modelled", *_cells(_figures(self.modelled)), f"{gap(self.measured, self.modelled):.2f}"],
+            ["", "all at the mean", *_cells(_figures(self.smooth)), f"{gap(self.measured, self.smooth):.2f}"],
+        ]
+
+    def ratios(self) -> list[float]:
+        """Modelled / measured: p50, p99, the most and the rate."""
+        pairs = zip(_figures(self.modelled), _figures(self.measured), strict=True)
+        return [modelled / measured for modelled, measured in pairs]
+
+
+def run(scale: float) -> Result:
+    """Bursts with two settings of `maximumConcurrency`, then ten executions a second."""
+    count = max(30, int(_BURST * scale))
+    with engine() as found:
+        warm_up(found)
+        compared = [_burst(found, count, concurrency) for concurrency in CONCURRENCY]
+        found.set_concurrency(max(CONCURRENCY))
+        compared.append(_steady(found, max(5, int(_STEADY_S * scale))))
+    head = ["load", "", "p50, s", "p99, s", "most, s", "runs a second", "largest gap"]
+    bursts = compared[:-1]
+    # The median lies between two batches' starts or not, and jumps by as much.
+    worst = max(abs(ratio - 1) for load in bursts for ratio in load.ratios()[1:])
+    widest = max(gap(load.measured, load.modelled) for load in bursts)
+    return Result(
+        "model_check",
+        scale,
+        tables=[Table("Lateness on the embedded AWS, measured and modelled", head,
+                      [row for load in compared for row in load.rows()])],
+        goals=[
+            Goal("the model of a burst: p99, most and rate are off by at most", 0.1, worst, at_least=False),
+            Goal("the model of a burst: largest gap between the distributions", 0.15, widest, at_least=False),
+        ],
+        figures={
+            load.name: {
+                "ratios": load.ratios(),
+                "measured": _curve(load.measured),
+                "modelled": _curve(load.modelled),
+            }
+            for load in compared
+        },
+        notes=[
+            "Modelled: the model's first batch lasts as long as the first that was measured under this load, and so on."
+            " The gap is the largest between the two distributions of lateness, as a share of the runs."
+        ],
+    )  # fmt: skip
+
+
+def _burst(found: Engine, count: int, concurrency: int) -> Compared:
+    found.set_concurrency(concurrency)
+    due_at = int(time.time()) + 10 + count // 6
+    executions = register(found, f"at-{concurrency}", [due_at] * count)
+    assert len(executions) == count, "this machine was too slow to register them before their second"
+    late = sorted(lateness_of(found, executions))
+    setting = measured_setting(found, concurrency, [due_at], count)
+    modelled, smooth = (sorted(burst(count, each).lateness) for each in (setting, at_the_mean(setting)))
+    return Compared(f"{count} at one second, `maximumConcurrency: {concurrency}`", late, modelled, smooth)
+
+
+def _steady(found: Engine, seconds: int) -> Compared:
+    first = int(time.time()) + 10
+    late = sorted(lateness_of(found, every_second(found, first, seconds)))
+    setting = measured_setting(found, max(CONCURRENCY), range(first, first + seconds), len(late))
+    modelled, smooth = (
+        sorted(simulate(_each_second(seconds), each).lateness) for each in (setting, at_the_mean(setting))
+    )
+    return Compared(f"10 a second for {seconds} s", late, modelled, smooth)
+
+
+def _each_second(seconds: int) -> list[Message]:
+    """What one job sends at once is out the same part of a second early."""
+    messages = (Message(second - job / 10, second, job) for second in range(seconds) for job in range(10))
+    return sorted(messages, key=lambda message: message.visible_at)
+
+
+def at_the_mean(setting: Setting) -> Setting:
+    """The same, each batch lasting as long as they do on average."""
+    leads_s = [lead_s for service in setting.services for lead_s in service.leads_s]
+    whole_s = statistics.mean(service.whole_s for service in setting.services)
+    return replace(setting, services=(Service((statistics.mean(leads_s),), whole_s),))
+
+
+def measured_setting(found: Engine, concurrency: int, seconds: Sequence[int], executions: int) -> Setting:
+    """The embedded AWS after a load of so many executions, due at these seconds, with its batches' durations.
+
+    Nothing grows, nothing throttles, the executor's processes are there already.
+    """
+    # A batch is in the log when it has ended, which is after its runs began.
+    until = time.time() + PATIENCE_S
+    while (batches := _batches(found, seconds)) and _runs(batches) < executions:
+        assert time.time() < until, f"the log has not all of {executions} runs"
+        time.sleep(1)
+    return Setting(
+        maximum_concurrency=concurrency,
+        warm_environments=concurrency,
+        warm_reads=_NO_LIMIT,
+        warm_writes=_NO_LIMIT,
+        services=tuple(batches),
+        look_s=_LOOK_S,
+        grows=False,
+    )
+
+
+def _batches(found: Engine, seconds: Sequence[int]) -> list[Service]:
+    return services(found.executor_log(seconds[0] - _EARLY_S), seconds)
+
+
+def _runs(batches: Iterable[Service]) -> int:
+    return sum(len(batch.leads_s) for batch in batches)
+
+
+def services(events: Iterable[dict[str, Any]], seconds: Sequence[int]) -> list[Service]:
+    """The batches in the executor's log of a load that was due at these ordered seconds, as they began.
+
+    Of each: when its runs began after the batch, or their second, had begun; how long it lasted.
+    """
+    streams = defaultdict(list)
+    for event in events:
+        streams[event["logStreamName"]].append(event)
+    found = []
+    for stream in streams.values():
+        reports = [event for event in stream if event["message"].startswith("REPORT")]
+        late = [late for event in stream for late in _lateness_in(event["message"])]
+        if reports and late:
+            ended_at = reports[0]["timestamp"] / 1000
+            duration_s = int(reports[0]["message"].partition("Duration: ")[2].split()[0]) / 1000
+            began_at = ended_at - duration_s
+            if began_at >= seconds[0] - _EARLY_S:  # else it is an earlier load's
+                found.append((began_at, _service(began_at, ended_at, late, seconds)))
+    return [service for _, service in sorted(found, key=lambda pair: pair[0])]
+
+
+def _service(began_at: float, ended_at: float, late: Sequence[float], seconds: Sequence[int]) -> Service:
+    # A run began at its second plus its lateness, before the batch ended: at the last second of which that is true.
+    dues = [max((at for at in seconds if at + late_s <= ended_at), default=seconds[0]) for late_s in late]
+    leads = [due_at + late_s - max(began_at, due_at) for due_at, late_s in zip(dues, late, strict=True)]
+    whole_s = ended_at - max(began_at, max(dues))
+    return Service(tuple(max(0.0, lead_s) for lead_s in leads), max(whole_s, *leads))
+
+
+def _lateness_in(line: str) -> list[float]:
+    """Of a line with metrics, as powertools writes them: one value or a list."""
+    if not line.startswith("{") or LATENESS_S not in line:
+        return []
+    value = json.loads(line)[LATENESS_S]
+    return [float(late) for late in (value if isinstance(value, list) else [value])]
+
+
+def gap(one: Sequence[float], other: Sequence[float]) -> float:
+    """The largest difference between two sorted samples' distributions."""
+    values = sorted({*one, *other})
+    return max(abs(bisect_right(one, v) / len(one) - bisect_right(other, v) / len(other)) for v in values)
+
+
+def _figures(late: Sequence[float]) -> list[float]:
+    """p50, p99, the most, and runs a second until the last began."""
+    return [statistics.median(late), percentile(late, 0.99), max(late), len(late) / max(late)]
+
+
+def _cells(figures: Sequence[float]) -> list[str]:
+    return [*(f"{figure:.2f}" for figure in figures[:3]), f"{figures[3]:.0f}"]
+
+
+def _curve(late: Sequence[float]) -> list[tuple[float, int]]:
+    step = max(1, len(late) // _POINTS)
+    return [*((round(late[n], 3), n + 1) for n in range(0, len(late), step)), (late[-1], len(late))]

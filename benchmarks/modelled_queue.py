@@ -1,0 +1,82 @@
+"""SQS as the model has it: messages become visible, are in flight, come back."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+BATCH = 10
+# Received and not deleted, of one queue.
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+IN_FLIGHT = 120_000
+
+
+@dataclass(slots=True)
+class Message:
+    """One execution: out from `visible_at` on, to run at `due_at`; seconds."""
+
+    visible_at: float
+    due_at: float
+    tenant: int
+    receives: int = 0
+
+
+class Queue:
+    """Messages in the order in which they become visible, and those that come back."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._coming = iter(messages)
+        self._next = next(self._coming, None)
+        # In flight until their visibility timeout is over; sent again, with a delay.
+        self._hidden: list[tuple[float, int, Message]] = []
+        self._delayed: list[tuple[float, int, Message]] = []
+        self._numbers = itertools.count()
+        self.begin_at = self._next.visible_at if self._next else 0.0
+        self.in_flight = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return self._next is None and not self._delayed and not self.in_flight
+
+    def can_give(self, now: float) -> bool:
+        """Whether a batch can be had."""
+        if _is_out(self._hidden, now):
+            return True
+        waiting = _is_out(self._delayed, now) or (self._next is not None and self._next.visible_at <= now)
+        return waiting and self.in_flight < IN_FLIGHT
+
+    def take(self, now: float, most: int = BATCH) -> list[Message]:
+        """A batch of what is visible."""
+        batch: list[Message] = []
+        while len(batch) < most and _is_out(self._hidden, now):
+            batch.append(heapq.heappop(self._hidden)[2])
+        while len(batch) < most and self.in_flight < IN_FLIGHT and (message := self._first(now)):
+            batch.append(message)
+            self.in_flight += 1
+        for message in batch:
+            message.receives += 1
+        return batch
+
+    def hide(self, message: Message, until: float) -> None:
+        """Received and not deleted: it stays in flight, until its time is over and it is received again."""
+        heapq.heappush(self._hidden, (until, next(self._numbers), message))
+
+    def send(self, message: Message) -> None:
+        """One more, out from its `visible_at` on."""
+        heapq.heappush(self._delayed, (message.visible_at, next(self._numbers), message))
+
+    def delete(self, count: int) -> None:
+        self.in_flight -= count
+
+    def _first(self, now: float) -> Message | None:
+        """Take the message that is out for longest."""
+        if self._next is not None and self._next.visible_at <= now:
+            message, self._next = self._next, next(self._coming, None)
+            return message
+        return heapq.heappop(self._delayed)[2] if _is_out(self._delayed, now) else None
+
+
+def _is_out(heap: list[tuple[float, int, Message]], now: float) -> bool:
+    return bool(heap) and heap[0][0] <= now

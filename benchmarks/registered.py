@@ -1,0 +1,154 @@
+"""Ten million registered jobs, a million of them due at one second: how long until these are in the queue."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import dataclass, replace
+
+from benchmarks import workload
+from benchmarks.measure import track
+from benchmarks.model import simulate
+from benchmarks.modelled_queue import Message
+from benchmarks.planning import BARE_PROCESS_MB
+from benchmarks.result import Goal, Result, Table
+from benchmarks.setting import Outcome, Service, Setting
+from benchmarks.shares_stub import SharesStub
+from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
+from common.calendars import Calendars
+from common.clock import ManualClock
+from common.due_index import DueIndex
+from common.events import NoEvents
+from common.executions_queue import ExecutionsQueue
+from common.runs import Runs
+from common.shares import PlanningQueue, Shares, encode
+from common.tables import Table as DynamoTable
+from scheduler.planner import Planner
+from scheduler.tick import FanOut, Scheduler, Summary
+
+_REGISTERED, _AT_ONCE = 10_000_000, 1_000_000
+_START = workload.DAY + 7 * 3600
+# The defaults of serverless.yml.
+SHARE_ENTRIES, TICK_MB, PLANNER_MB = 20_000, 512, 1024
+# A function with so much memory has one processor.
+_PROCESSOR_MB = 1_769
+# A request that is waited for, one after the other: pages of the directory, a share's shards.
+_REQUEST_S = 0.02
+# The tick is at minute 8, and its rule fires somewhere in that minute.
+_TICK_AHEAD_S, _RULE_LATE_S = 120, 60
+_SAMPLED_SHARES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one invocation did and cost."""
+
+    summary: Summary
+    cost: Cost
+
+    def lasts_s(self, memory_mb: int) -> float:
+        """On AWS: its processor time at this memory, and the requests that nothing overlaps with."""
+        read = sum(count for name, count in self.cost.requests.items() if name != "SendMessageBatch")
+        return self.cost.cpu_s / (memory_mb / _PROCESSOR_MB) + read * _REQUEST_S
+
+
+class Stage:
+    """A tick and its planners over the stub."""
+
+    def __init__(self, table: SharesStub, share_entries: int) -> None:
+        self.table = table
+        self._aws = StubAws()
+        self._aws.answers |= {
+            "GetItem": table.get_item,
+            "UpdateItem": table.update_item,
+            "Query": table.query,
+            "DeleteItem": table.delete_item,
+            "TransactWriteItems": table.transact_write_items,
+        }
+        dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
+        clock, due = ManualClock(_START - _TICK_AHEAD_S + 0.5), DynamoTable(dynamodb, "due")
+        self._shares = Shares(due)
+        self._scheduler = Scheduler(
+            index=DueIndex(due),
+            runs=Runs(DynamoTable(dynamodb, "runs")),
+            queue=ExecutionsQueue(sqs, QUEUE_URL, clock),
+            clock=clock,
+            calendars=Calendars(DynamoTable(dynamodb, "jobs")),
+            events=NoEvents(),
+            fan_out=FanOut(self._shares, PlanningQueue(sqs, QUEUE_URL), share_entries),
+        )
+
+    def tick(self) -> Measured:
+        """Divide the window."""
+        with self._aws.measured() as cost:
+            summary = self._scheduler.tick()
+        return Measured(summary, cost)
+
+    def plan(self, number: int) -> Measured:
+        """Hand over one share."""
+        planner = Planner(replace(self._scheduler, fan_out=None), self._shares)
+        with self._aws.measured() as cost:
+            summary = planner.plan(encode(_START + 600, number))
+        return Measured(summary, cost)
+
+
+def run(scale: float) -> Result:
+    """Tick over 10 million registered jobs at scale 1, have some of its planners work, and model all of them."""
+    registered, at_once = int(_REGISTERED * scale), int(_AT_ONCE * scale)
+    share_entries = max(100, int(SHARE_ENTRIES * scale))
+    stage = Stage(SharesStub(registered, at_once, _START), share_entries)
+    tracemalloc.start()
+    tick = stage.tick()
+    peak_mb = tracemalloc.get_traced_memory()[1] / 1e6 + BARE_PROCESS_MB
+    tracemalloc.stop()
+    tick = _again(stage)
+    shares = tick.summary.shares
+    sampled = range(0, shares, max(1, shares // _SAMPLED_SHARES))
+    planners = [stage.plan(number) for number in track(list(sampled), "shares")]
+    planned = sum(planner.summary.planned for planner in planners) / len(planners) * shares
+    tick_s = tick.lasts_s(TICK_MB)
+    each_s = max(planner.lasts_s(PLANNER_MB) for planner in planners)
+    outcome = _planners(shares, each_s, tick_s)
+    queued_s = max(outcome.lateness)
+    entries = sum(planner.summary.entries_read for planner in planners) / len(planners) * shares
+    rows = [
+        ["registered jobs", f"{registered + at_once:,}"],
+        ["groups, directory items read", f"{stage.table.groups:,}, {tick.summary.groups_known:,}"],
+        ["the tick: processor time here, s", f"{tick.cost.cpu_s:.2f}"],
+        ["the tick: peak memory, MB", f"{peak_mb:.0f}"],
+        [f"the tick on AWS at {TICK_MB} MB, s", f"{tick_s:.1f}"],
+        ["due entries, executions in the window", f"{entries:,.0f}, {planned:,.0f}"],
+        [f"shares of {share_entries:,} entries", str(shares)],
+        ["a planner: processor time here, s", f"{max(p.cost.cpu_s for p in planners):.2f}"],
+        [f"a planner on AWS at {PLANNER_MB} MB, s", f"{each_s:.1f}"],
+        ["planners at once, simulated", str(outcome.most_executors)],
+        ["everything in the queue after the tick began, s, simulated", f"{queued_s:.0f}"],
+    ]
+    return Result(
+        "registered",
+        scale,
+        tables=[Table("One window of ten million registered jobs, of which a million are due at its first second",
+                      ["what", "measured"], rows)],
+        goals=[
+            Goal("ten million registered: peak memory of a tick, MB", 512, peak_mb, at_least=False),
+            Goal("ten million registered: a million executions of one second in the queue, s after a late tick's begin",
+                 _TICK_AHEAD_S - _RULE_LATE_S, queued_s, at_least=False),
+        ],
+        figures={"tick_cpu_s": tick.cost.cpu_s, "planner_s": each_s, "shares": shares, "queued_s": queued_s,
+                 "executions": planned, "groups": stage.table.groups},
+        notes=[
+            f"Requests that nothing overlaps with are counted, at {_REQUEST_S * 1000:.0f} ms each. The planners are"
+            " simulated with the default polling of the planning queue, all of them cold."
+        ],
+    )  # fmt: skip
+
+
+def _again(stage: Stage) -> Measured:
+    """The same tick, this time without tracing memory, which takes most of its time."""
+    stage.table.forget()
+    return stage.tick()
+
+
+def _planners(shares: int, each_s: float, sent_at: float) -> Outcome:
+    """When each share is in the queue; time 0 is the tick's begin."""
+    messages = [Message(sent_at, 0.0, number) for number in range(shares)]
+    return simulate(messages, Setting(batch=1, services=(Service((each_s,), each_s),)))

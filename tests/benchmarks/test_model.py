@@ -1,0 +1,107 @@
+"""The model of docs/capacity.md does what AWS publishes, seen where the arithmetic can be done by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("simpy", reason="requirements-bench.txt is not installed")
+
+from benchmarks.fairness import FairQueue, mixed, quiet
+from benchmarks.model import burst, simulate
+from benchmarks.modelled_queue import IN_FLIGHT, Message, Queue
+from benchmarks.setting import Service, Setting, allowed, pollers
+from benchmarks.throttle import Partitions
+
+WARM = Setting(warm_environments=1_000, warm_reads=10**6, warm_writes=10**6, early_s=0.0)
+
+
+def test_default_polling_begins_with_five_batches_and_adds_three_hundred_a_minute() -> None:
+    assert [allowed(Setting(), at) for at in (0, 60, 600)] == [5, 305, 1_250]
+    assert allowed(Setting(maximum_concurrency=20), 60) == 20
+
+
+def test_provisioned_pollers_begin_with_the_least_and_add_a_hundred_a_minute() -> None:
+    setting = Setting(minimum_pollers=200, maximum_pollers=250)
+    assert [pollers(setting, at) for at in (0, 15, 60)] == [200, 225, 250]
+    assert allowed(setting, 0) == 2_000
+
+
+def test_a_poller_asks_ten_times_a_second() -> None:
+    # Twenty pollers take 200 batches a second, though each batch would be over in a tenth of the time.
+    setting = replace(WARM, minimum_pollers=20, maximum_pollers=20, services=(Service((0.01,), 0.01),))
+    outcome = burst(10_000, setting)
+    assert max(outcome.lateness) == pytest.approx(1_000 / 200, rel=0.05)
+
+
+def test_five_batches_at_once_take_as_long_as_their_number_says() -> None:
+    setting = replace(WARM, maximum_concurrency=5, grows=False, services=(Service((0.1,), 1.0),))
+    outcome = burst(200, setting)
+    assert outcome.batches == 20
+    assert outcome.most_executors == 5
+    assert max(outcome.lateness) == pytest.approx(3 + 0.1, abs=0.2)
+
+
+def test_nothing_runs_early() -> None:
+    assert min(burst(1_000, Setting(early_s=1.0)).lateness) >= 0
+
+
+def test_a_partition_gives_its_units_a_second_and_no_more() -> None:
+    table = Partitions(4_000, 1_000)
+    assert table.count == 4
+    taken = sum(table.take(0, 1, now=number / 2000) for number in range(6_000))
+    assert taken == pytest.approx(1_000 + 3_000 - 1, abs=2)
+    late = Partitions(4_000, 1_000)
+    assert sum(late.take(0, 1, now=1.0) for _ in range(1_500)) == 1_000
+    assert late.refused == 500
+
+
+def test_a_new_table_turns_a_large_burst_away_and_a_warm_one_does_not() -> None:
+    pollers_of_load = Setting(minimum_pollers=200, maximum_pollers=200, account_concurrency=5_000)
+    new = burst(50_000, pollers_of_load)
+    warm = burst(50_000, replace(pollers_of_load, warm_reads=60_000, warm_writes=60_000))
+    assert new.throttled > 10_000 > warm.throttled == 0
+    assert max(new.lateness) > 2 * max(warm.lateness)
+    assert len(new.lateness) == len(warm.lateness) == 50_000
+
+
+def test_what_is_turned_away_four_times_comes_back_after_the_visibility_timeout() -> None:
+    # One write a second: of the first ten, all but a few are turned away again and again.
+    setting = replace(WARM, warm_writes=1, visibility_s=100, most_receives=2, grows=False)
+    outcome = burst(10, setting)
+    assert outcome.came_back > 0
+    assert outcome.dead > 0 or max(outcome.lateness) > 100
+    assert len(outcome.lateness) + outcome.dead == 10
+
+
+def test_no_more_is_in_flight_than_the_queue_allows() -> None:
+    queue = Queue(Message(0, 0, n) for n in range(IN_FLIGHT + 20))
+    while queue.can_give(0):
+        queue.take(0)
+    assert queue.in_flight == IN_FLIGHT
+    queue.delete(20)
+    assert len(queue.take(0)) == 10
+
+
+def test_targets_share_the_accounts_concurrency() -> None:
+    setting = replace(WARM, account_concurrency=10, target_s=1.0, services=(Service((0.0,), 0.1),))
+    outcome = burst(100, setting)
+    # A hundred calls of a second each, at most ten at once.
+    assert outcome.targets_done_at >= 10
+
+
+def test_with_fair_queues_others_hardly_wait_for_a_flood() -> None:
+    setting = Setting(account_concurrency=1_000)
+    alone = max(quiet(simulate(Queue(mixed(0)), setting)))
+    fair = max(quiet(simulate(FairQueue(mixed(3_000)), setting)))
+    unfair = max(quiet(simulate(Queue(mixed(3_000)), setting)))
+    assert alone <= fair < alone + 1 < unfair
+    assert len(simulate(FairQueue(mixed(3_000)), setting).lateness) == 3_050
+
+
+def test_a_limit_for_each_tenant_holds_and_sends_the_others_back() -> None:
+    setting = replace(Setting(), tenant_limit=20)
+    outcome = simulate(Queue(mixed(500)), setting)
+    assert outcome.sent_back > 500
+    assert len(outcome.lateness) == 550
