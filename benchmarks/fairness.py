@@ -89,7 +89,7 @@ def run(scale: float) -> Result:
             name = f"no grouping, at most {limit} of a tenant at once, others again after {back_s:g} s"
             ways[name] = (flood, Queue, replace(setting, tenant_limit=limit, sent_back_s=back_s))
         for how, (size, kind, each) in track(list(ways.items()), f"{pollers} pollers"):
-            outcomes = [simulate(kind(mixed(size, seed)), each) for seed in range(_ROUNDS)]
+            outcomes = [simulate(kind(mixed(size, seed, each.early_s)), each) for seed in range(_ROUNDS)]
             late = [late for outcome in outcomes for late in quiet(outcome)]
             ended = statistics.mean(max(outcome.lateness) for outcome in outcomes)
             sent_back = statistics.mean(outcome.sent_back for outcome in outcomes)
@@ -123,11 +123,11 @@ def run(scale: float) -> Result:
     )  # fmt: skip
 
 
-def mixed(flood: int, seed: int = 8) -> list[Message]:
+def mixed(flood: int, seed: int = 8, early_s: float = 0.0) -> list[Message]:
     """The flood of one tenant and one message of each quiet one, in any order, all due at one second."""
     tenants = [*([_NOISY] * flood), *range(1, _QUIET + 1)]
     random.Random(seed).shuffle(tenants)
-    return [Message(n / len(tenants) - 1, 0.0, tenant) for n, tenant in enumerate(tenants)]
+    return [Message(early_s * (n / len(tenants) - 1), 0.0, tenant) for n, tenant in enumerate(tenants)]
 
 
 def quiet(outcome: Outcome) -> list[float]:
@@ -159,7 +159,7 @@ def _measured(flood: int) -> tuple[list[list[str]], dict[str, list[float]]]:
         late = lateness_of(found, executions)
         setting = measured_setting(found, max(CONCURRENCY), [due_at], len(tenants))
     measured = [late_s for late_s, tenant in zip(late, tenants, strict=True) if tenant != _NOISY]
-    outcomes = [simulate(mixed(flood, seed), setting) for seed in range(_ROUNDS)]
+    outcomes = [simulate(mixed(flood, seed, setting.early_s), setting) for seed in range(_ROUNDS)]
     modelled = [late_s for outcome in outcomes for late_s in quiet(outcome)]
     rows, figures = [], {}
     for who, waits in {"measured": measured, "modelled": modelled}.items():

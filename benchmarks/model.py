@@ -33,8 +33,8 @@ from benchmarks.throttle import (
     backoff_s,
 )
 
-# The tenant's rules are read eventually consistent, once for each environment, tenant and 15 s: for nearly each
-# message, unless there are few tenants.
+# The tenant's rules are read eventually consistent, once for each environment and tenant: in a burst out of silence for
+# nearly each message, unless there are few tenants.
 _RULES_READ_UNITS = 0.5
 _STEPS = 3
 

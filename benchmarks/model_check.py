@@ -149,6 +149,7 @@ def measured_setting(found: Engine, concurrency: int, seconds: Sequence[int], ex
         warm_reads=_NO_LIMIT,
         warm_writes=_NO_LIMIT,
         services=tuple(batches),
+        early_s=1.0,  # what a registration hands over itself it sends at once
         look_s=_LOOK_S,
         grows=False,
     )

@@ -23,7 +23,7 @@ from common.runs import Runs
 from common.shares import PlanningQueue, Shares, encode
 from common.tables import Table as DynamoTable
 from scheduler.planner import Planner
-from scheduler.tick import FanOut, Scheduler, Summary
+from scheduler.tick import HURRY_S, FanOut, Scheduler, Summary
 
 _REGISTERED, _AT_ONCE = 10_000_000, 1_000_000
 _START = workload.DAY + 7 * 3600
@@ -108,7 +108,9 @@ def run(scale: float) -> Result:
     tick_s = tick.lasts_s(TICK_MB)
     each_s = max(planner.lasts_s(PLANNER_MB) for planner in planners)
     outcome = _planners(shares, each_s, tick_s)
-    queued_s = max(outcome.lateness)
+    # Planners send late in each second alone, until the window is near: the last of them may wait for that.
+    hurry_s = _TICK_AHEAD_S - _RULE_LATE_S - HURRY_S + each_s
+    queued_s = max(*outcome.lateness, hurry_s)
     entries = sum(planner.summary.entries_read for planner in planners) / len(planners) * shares
     rows = [
         ["registered jobs", f"{registered + at_once:,}"],
@@ -121,7 +123,11 @@ def run(scale: float) -> Result:
         ["a planner: processor time here, s", f"{max(p.cost.cpu_s for p in planners):.2f}"],
         [f"a planner on AWS at {PLANNER_MB} MB, s", f"{each_s:.1f}"],
         ["planners at once, simulated", str(outcome.most_executors)],
-        ["everything in the queue after the tick began, s, simulated", f"{queued_s:.0f}"],
+        [
+            "everything in the queue after the tick began, s, simulated, in a hurry",
+            f"{max(outcome.lateness):.0f}",
+        ],
+        ["the same, sending late in each second until the window is near", f"{queued_s:.0f}"],
     ]
     return Result(
         "registered",

@@ -44,8 +44,8 @@ class Setting:
     account_concurrency: int = 1_000
     # `Event` targets in the same account run so long; 0: they are in another one.
     target_s: float = 0.0
-    # A message is out up to so long before its second: delays are whole seconds, rounded down.
-    early_s: float = 1.0
+    # A message is out up to so long before its second: delays are whole seconds, and ticks send late in each.
+    early_s: float = 0.12
     # One batch after the other lasts so long, and then from the first on again.
     services: Sequence[Service] = (Service((0.1,), 0.3),)
     cold_s: float = 1.2

@@ -43,7 +43,7 @@ class Summary:
 
 
 # A window that begins sooner than this is handed over as fast as it goes.
-_HURRY_S = 30
+HURRY_S = 30
 # Where a window is behind, the tick waits so long for planners, in order to plan the next one too.
 _PATIENCE_S = 60
 
@@ -126,7 +126,7 @@ class Scheduler:
     def plan_shards(self, shards: Iterator[Shard], window: Mark, summary: Summary) -> None:
         """Hand over all that the entries of these shards have to run in the window."""
         calendars = RememberedCalendars(self.calendars)
-        spare_until = window.planned_until - _HURRY_S if self.patient else 0
+        spare_until = window.planned_until - HURRY_S if self.patient else 0
         self._hand_over(self._executions(shards, window, calendars, summary), summary, spare_until)
 
     def _drop(self, empty: list[Shard]) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from common import executions_queue
+
 ROOT = Path(__file__).resolve().parents[2]
 # What AWS takes, as the document says it.
 LIMITS = {
@@ -53,6 +55,7 @@ def test_the_model_is_told_what_is_recommended_and_the_deployments_own_defaults(
         assert setting.visibility_s == parameters["visibilityTimeoutS"]
         assert setting.most_receives == parameters["maxReceiveCount"]
         assert setting.functions == 1
+        assert setting.early_s == pytest.approx(1 - executions_queue._LATE_FROM)
 
 
 def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:
