@@ -1,18 +1,14 @@
 """API keys: who may call the API, and for whom.
 
-A key is shown once, when it is made; stored is only its SHA-256, which for 256 random bits needs no salt and no
-stretching. It begins with `m8_` and ends in a checksum, so that a secret scanner recognises a leaked one without
-asking, and a mistyped one costs no read.
+A key is shown once, when it is made; stored is only its hash (`common/key_text.py`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
+import random
 import re
-import secrets
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +16,9 @@ from typing import Any, Final, Literal
 
 from common import keys
 from common.audit import AWS, Audit
+from common.clock import Clock, SystemClock
 from common.errors import Busy, Conflict, InvalidInput, NotFound, Unauthenticated
+from common.key_text import hash_of, is_well_formed, new_key
 from common.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
 from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED
 
@@ -38,16 +36,14 @@ _NAME_CHARS: Final = 200
 MOST_KEYS: Final = 1_000
 # So long a revoked key is listed; the audit remembers it for longer.
 _REVOKED_KEPT_S: Final = 30 * DAY_S
-_TRIES: Final = 8
+# Seconds altogether.
+TRIES: Final = 12
+_FIRST_WAIT_S: Final = 0.02
+_LONGEST_WAIT_S: Final = 1.0
 
-_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_KEY_BITS: Final = 256
-_SECRET_CHARS: Final = 43  # the least that hold 256 bits in base 62
-_CHECKSUM_CHARS: Final = 6
 _SHOWN_CHARS: Final = 8
 _KEY_ID_CHARS: Final = 16
 _KEY_ID: Final = re.compile(rf"[0-9a-f]{{{_KEY_ID_CHARS}}}", re.ASCII)
-_KEY: Final = re.compile(rf"m8_([0-9A-Za-z]{{{_SECRET_CHARS}}})([0-9A-Za-z]{{{_CHECKSUM_CHARS}}})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +97,9 @@ class Credential:
 class ApiKeys:
     """The keys in the tenants table. One instance lives as long as its process and trusts a key for some seconds."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, clock: Clock | None = None) -> None:
         self._table = table
+        self._clock = clock or SystemClock()
         self._trusted: OrderedDict[str, tuple[float, ApiKey]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -164,14 +161,18 @@ class ApiKeys:
 
     def _commit(self, fill: Callable[[Transaction], None]) -> None:
         """Write what `fill` puts into a transaction. Raises ConditionFailed, Busy."""
-        for _ in range(_TRIES):
+        for tried in range(TRIES):
             tx = Transaction(self._table.client)
             fill(tx)
             try:
                 return tx.commit()
             except TransactionConflict:
-                continue  # a registration just counted, or another change of the same key
+                self._let_others_pass(tried)
         raise Busy("too many changes of this tenant at once")
+
+    def _let_others_pass(self, tried: int) -> None:
+        """Registrations count on the tenant's item, and one after another: a flood must not keep the platform out."""
+        self._clock.sleep(random.uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)))
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
         unused = Condition("attribute_not_exists(pk)", {})
@@ -271,33 +272,6 @@ def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | N
 
 def _audited(key: ApiKey) -> dict[str, Any]:
     return {"role": key.role, "name": key.name, "expires_at": key.expires_at, "revoked_at": key.revoked_at}
-
-
-def new_key() -> str:
-    secret = _base62(secrets.randbits(_KEY_BITS), _SECRET_CHARS)
-    return f"m8_{secret}{_checksum(secret)}"
-
-
-def is_well_formed(raw_key: str) -> bool:
-    """Whether it can be a key at all, its checksum included."""
-    match = _KEY.fullmatch(raw_key)
-    return match is not None and match[2] == _checksum(match[1])
-
-
-def hash_of(raw_key: str) -> str:
-    return hashlib.sha256(raw_key.encode()).hexdigest()
-
-
-def _checksum(secret: str) -> str:
-    return _base62(zlib.crc32(secret.encode()), _CHECKSUM_CHARS)
-
-
-def _base62(number: int, width: int) -> str:
-    digits = []
-    for _ in range(width):
-        number, digit = divmod(number, len(_ALPHABET))
-        digits.append(_ALPHABET[digit])
-    return "".join(reversed(digits))
 
 
 def checked_name(name: object) -> str:

@@ -9,14 +9,13 @@ from typing import Any, Final
 from common import keys, tenant_changes
 from common.api_keys import (
     ROLES,
+    TRIES,
     TRUSTED_FOR_S,
     ApiKey,
     ApiKeys,
     Credential,
     Role,
     checked_name,
-    is_well_formed,
-    new_key,
 )
 from common.audit import AWS, Audit
 from common.definition import TENANT_ID_CHARS, check_id
@@ -32,11 +31,8 @@ __all__ = [
     "Role",
     "Tenant",
     "Tenants",
-    "is_well_formed",
-    "new_key",
 ]
 
-_TRIES: Final = 8
 _NOTE_CHARS: Final = 500
 
 
@@ -174,7 +170,7 @@ class Tenants(ApiKeys):
     def _change(
         self, tenant_id: str, change: Callable[[Tenant], Tenant], now: float, action: str, by: str
     ) -> Tenant:
-        for _ in range(_TRIES):
+        for tried in range(TRIES):
             before = self.get(tenant_id)
             if before.rules.state == DELETING:
                 raise Conflict(f"tenant {tenant_id!r} is being deleted")
@@ -185,7 +181,8 @@ class Tenants(ApiKeys):
             try:
                 self._store(before, after, now, action, by)
             except (ConditionFailed, TransactionConflict):
-                continue  # somebody else changed it, or a registration just counted: decide again
+                self._let_others_pass(tried)  # and decide again
+                continue
             return after
         raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")
 

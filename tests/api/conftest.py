@@ -16,6 +16,7 @@ from api.services import Services
 from api.tokens import Tokens
 from common import keys
 from common.audit import Audit
+from common.key_text import new_key
 from common.known_tenants import KnownTenants
 from common.request_rate import RequestRate
 from common.run_lists import RunLists
@@ -23,7 +24,7 @@ from common.runs import Outcome
 from common.tenant_deletion import Deletions
 from common.tenant_ledger import TenantLedger
 from common.tenant_runs import Bounds, TenantRuns
-from common.tenants import ROLES, Tenants, new_key
+from common.tenants import ROLES, Tenants
 from common.webhook_secrets import WebhookSecrets
 from tests.api import issuer
 from tests.api.calls import Caller, Office
@@ -76,7 +77,7 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
     table = w.table("tenants")
-    tenants, known_tenants = Tenants(table), KnownTenants(table)
+    tenants, known_tenants = Tenants(table, w.clock), KnownTenants(table)
     app = build(
         Services(
             registry=replace(w.registry, ledger=TenantLedger(table, known_tenants), stage="test"),

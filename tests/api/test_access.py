@@ -8,9 +8,10 @@ import pytest
 
 from common.api_keys import OPERATOR
 from common.errors import Busy
+from common.key_text import is_well_formed
 from common.registry import Registry
 from common.tables import Table
-from common.tenants import Tenants, is_well_formed
+from common.tenants import Tenants
 from tests.api.calls import Caller, Office
 from tests.api.conftest import settle
 from tests.api.walk import calls_of_document

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from common.api_keys import hash_of
+from common.key_text import hash_of
 from common.runs import Outcome
 from tests.api.calls import Caller, Office
 from tests.api.walk import Call, calls_of_document

@@ -14,7 +14,8 @@ from api.token_settings import ALGORITHMS, TokenSettings
 from api.tokens import LEEWAY_S, is_token
 from common import telemetry
 from common.errors import InvalidInput, Unauthenticated
-from common.tenants import Tenants, new_key
+from common.key_text import new_key
+from common.tenants import Tenants
 from tests.api.calls import Caller, Office
 from tests.api.conftest import open_office
 from tests.api.issuer import (

@@ -1,0 +1,46 @@
+"""What a key looks like: `m8_`, 256 random bits in base 62, and a checksum. Pure but for the chance.
+
+A secret scanner recognises a leaked one by that without asking, and a mistyped one costs no read. For 256 random bits
+SHA-256 needs no salt and no stretching.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import zlib
+from typing import Final
+
+_ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_KEY_BITS: Final = 256
+_SECRET_CHARS: Final = 43  # the least that hold 256 bits in base 62
+_CHECKSUM_CHARS: Final = 6
+_KEY: Final = re.compile(rf"m8_([0-9A-Za-z]{{{_SECRET_CHARS}}})([0-9A-Za-z]{{{_CHECKSUM_CHARS}}})", re.ASCII)
+
+
+def new_key() -> str:
+    secret = _base62(secrets.randbits(_KEY_BITS), _SECRET_CHARS)
+    return f"m8_{secret}{_checksum(secret)}"
+
+
+def is_well_formed(raw_key: str) -> bool:
+    """Whether it can be a key at all, its checksum included."""
+    match = _KEY.fullmatch(raw_key)
+    return match is not None and match[2] == _checksum(match[1])
+
+
+def hash_of(raw_key: str) -> str:
+    return hashlib.sha256(raw_key.encode()).hexdigest()
+
+
+def _checksum(secret: str) -> str:
+    return _base62(zlib.crc32(secret.encode()), _CHECKSUM_CHARS)
+
+
+def _base62(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
