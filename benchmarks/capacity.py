@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.measure import percentile, track
 from benchmarks.model import burst
 from benchmarks.modelled_queue import BATCH
-from benchmarks.requests import PRICES
+from benchmarks.requests import _EXECUTOR_GB, PRICES
 from benchmarks.result import Result, Table
 from benchmarks.setting import Outcome, Setting
 
@@ -31,7 +31,7 @@ _FIELDS = {
 # `Event` targets are called in the same account, and run so long.
 _TARGET_S = 0.2
 _FUNCTIONS = 4
-_EXECUTOR_GB = 0.25
+_HOURS_A_MONTH = 730
 # A plot needs no more.
 _POINTS = 200
 
@@ -87,15 +87,30 @@ def run(scale: float) -> Result:
             text = ", ".join(f"`{name}: {value}`" for name, value in RECOMMENDED[case.load].items())
             late = [f"{found[name]:,.1f}" for name in ("p50_s", "most_s")]
             recommended.append(
-                [f"{case.load:,}", text or "the defaults", f"{ACCOUNT[case.load]:,}", *late, f"{found['dollars']:.2f}"]
-            )  # fmt: skip
+                [
+                    f"{case.load:,}",
+                    text or "the defaults",
+                    f"{ACCOUNT[case.load]:,}",
+                    *late,
+                    f"{found['dollars']:.2f}",
+                    f"{pollers_dollars(case.setting):,.0f}",
+                ]
+            )
     return Result(
         "capacity",
         scale,
         tables=[
             Table(
                 "For this load, set these parameters",
-                ["due at one second", "parameters", "account concurrency", "p50, s", "most, s", "$ a burst"],
+                [
+                    "due at one second",
+                    "parameters",
+                    "account concurrency",
+                    "p50, s",
+                    "most, s",
+                    "$ a burst",
+                    "pollers, $ a month",
+                ],
                 recommended,
             ),
             Table("Lateness, throttling and cost of a burst, simulated", _HEAD, rows),
@@ -108,8 +123,8 @@ def run(scale: float) -> Result:
             f" target {_TARGET_S} s in the same account. 1,000 tenants share each burst evenly.",
             "Throttled: requests that DynamoDB turned away. Came back: executions turned away four times, which the"
             " queue delivers again after `visibilityTimeoutS`.",
-            "Dollars: queue, executor and tables, by benchmarks/prices.json; what pollers cost while they wait, and"
-            " what warming a table costs once, is not among them.",
+            "Dollars: queue, executor and tables, by benchmarks/prices.json; what warming a table costs once is"
+            " not among them. Pollers are paid by the hour, whether they have work or not.",
         ],
     )
 
@@ -145,6 +160,11 @@ def dollars(executions: int, outcome: Outcome, prices: Mapping[str, float]) -> f
     executor += outcome.busy_s * _EXECUTOR_GB * prices["lambda_gb_s_arm64"]
     tables = executions * (1.5 * prices["dynamodb_read_unit"] + prices["dynamodb_write_unit"])
     return queue + executor + tables
+
+
+def pollers_dollars(setting: Setting) -> float:
+    """Of the pollers that are always there, a month."""
+    return setting.minimum_pollers * _HOURS_A_MONTH * PRICES["lambda_sqs_poller_hour"]
 
 
 def _cells(found: Mapping[str, Any]) -> list[str]:
