@@ -14,6 +14,7 @@ from cli.aws_refusals import aws_refusal
 from cli.doctor.command import doctor
 from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
 from cli.failures import failures
+from cli.output import problem_lines
 from cli.preview import preview
 from cli.redrive import redrive
 from cli.session import Session
@@ -27,6 +28,7 @@ _BY_STATUS = {
     400: INVALID,
     413: INVALID,
     415: INVALID,
+    422: INVALID,
     404: NOT_FOUND,
     409: CONFLICT,
     412: CONFLICT,
@@ -44,7 +46,7 @@ class _Guarded(TyperGroup):
         try:
             return super().invoke(ctx)
         except Minute8Problem as problem:
-            for line in _lines(problem):
+            for line in problem_lines(problem):
                 typer.echo(f"minute8: {line}", err=True)
             raise typer.Exit(_BY_STATUS.get(problem.status, FAILED)) from None
         except Unreachable as error:
@@ -65,18 +67,6 @@ class _Guarded(TyperGroup):
                 raise
             typer.echo(f"minute8: {refusal[0]}", err=True)
             raise typer.Exit(refusal[1]) from None
-
-
-def _lines(problem: Minute8Problem) -> list[str]:
-    lines = [
-        f"{error.get('field', '')}: {error['message']}"
-        + (f" (got {error['value']})" if error.get("value") else "")
-        + (f"; accepted: {error['accepted']}" if error.get("accepted") else "")
-        for error in problem.errors
-        if error.get("field")
-    ]
-    request = f" (request {problem.request_id})" if problem.status >= 500 else ""
-    return lines or [f"{problem}{request}"]
 
 
 app = typer.Typer(

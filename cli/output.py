@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common.instants import rfc3339
+from minute8_client import Minute8Problem
 
 _WIDE = 200
 _STYLES = {
@@ -103,6 +104,19 @@ def schedule_words(schedule: Mapping[str, Any]) -> str:
     if "every" in schedule:
         return f"every {schedule['every']}{' s' if isinstance(schedule['every'], int) else ''}"
     return f"at {schedule.get('at')}"
+
+
+def problem_lines(problem: Minute8Problem) -> list[str]:
+    """What was refused, a line for each field that is not valid."""
+    lines = [
+        f"{error.get('field', '')}: {error['message']}"
+        + (f" (got {error['value']})" if error.get("value") else "")
+        + (f"; accepted: {error['accepted']}" if error.get("accepted") else "")
+        for error in problem.errors
+        if error.get("field")
+    ]
+    request = f" (request {problem.request_id})" if problem.status >= 500 else ""
+    return lines or [f"{problem}{request}"]
 
 
 def why(run: Mapping[str, Any]) -> str:

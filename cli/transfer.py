@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,20 +15,19 @@ from rich.console import Console
 from rich.progress import Progress
 
 from cli import output
-from cli.output import console, print_json, schedule_words
+from cli.exit_codes import INVALID
+from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
 from cli.sources import READERS, format_of
 from cli.sources.found import Defaults, Found
-from common.definition import JOB_ID_CHARS, Limits, check_id, parse_definition, schedule_given
-from common.errors import InvalidInput
-from common.job import job_key
-from common.schedule import parse_schedule
-from minute8_client import Client, Job, Minute8Problem, definition_in
+from minute8_client import BulkLine, Client, Minute8Problem
 
-_WRITERS = 8
+# So that a progress bar moves; the API takes more.
+_A_REQUEST = 200
 _PUT = ("new", "changed")
 
-Action = Literal["new", "changed", "same", "left out", "refused"]
+Action = Literal["new", "changed", "same", "refused"]
+_SAID: dict[str, Action] = {"created": "new", "replaced": "changed", "unchanged": "same"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,82 +69,65 @@ def import_jobs(
     lambda_target = {"kind": "lambda", "arn": target} if target else None
     found = list(READERS[source](text, Defaults(lambda_target, timezone)))
     with session(ctx).client() as client:
-        existing = {job["job_id"]: job for job in client.jobs()}
-        steps = planned(found, existing, session(ctx).clock.now())
+        steps = planned(client, found)
         refused = any(step.action == "refused" for step in steps)
         if not dry_run and (skip_invalid or not refused):
             steps = _applied(client, steps)
     _tell(steps, as_json, done=not dry_run and (skip_invalid or not refused))
     if any(step.action == "refused" for step in steps):
-        raise typer.Exit(2)
+        raise typer.Exit(INVALID)
 
 
 def export_jobs(ctx: typer.Context) -> None:
     """Print all jobs as NDJSON, a definition with its id on each line, for `minute8 import`."""
     with session(ctx).client() as client:
-        for job in client.jobs():
-            line = {"job_id": job["job_id"], **definition_in(job), "state": job["state"]}
-            sys.stdout.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
+        for job in client.export_jobs():
+            sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def planned(found: Sequence[Found], existing: dict[str, Job], now: float) -> list[Step]:
-    """What importing would do; pure."""
-    steps: list[Step] = []
-    seen: set[str] = set()
-    for one in found:
-        step = _step(one, existing.get(one.job_id), now)
-        if step.action != "refused" and one.job_id in seen:
-            step = Step(one, "refused", f"{one.job_id} is there twice")
-        seen.add(one.job_id)
-        steps.append(step)
-    return steps
+def planned(client: Client, found: Sequence[Found]) -> list[Step]:
+    """What importing would do, as the API says; what it could not say over several requests is said here."""
+    times = Counter(one.job_id for one in found if not one.refusal)
+    steps: dict[int, Step] = {}
+    for n, one in enumerate(found):
+        if one.refusal:
+            steps[n] = Step(one, "refused", one.refusal)
+        elif times[one.job_id] > 1:
+            steps[n] = Step(one, "refused", f"{one.job_id} is there {times[one.job_id]} times")
+    asked = [n for n in range(len(found)) if n not in steps]
+    results = client.bulk_put((_line(found[n]) for n in asked), dry_run=True)
+    steps |= {n: _step(found[n], result) for n, result in zip(asked, results, strict=True)}
+    return [steps[n] for n in range(len(found))]
 
 
-def _step(one: Found, job: Job | None, now: float) -> Step:
-    if one.refusal:
-        return Step(one, "refused", one.refusal)
-    try:
-        definition = _normal(one, now)
-    except InvalidInput as error:
-        return Step(one, "refused", str(error))
-    if job is None:
-        if one.suspended:
-            return Step(one, "left out", "it is suspended there, and would run here")
-        return Step(one, "new")
-    current = definition_in(job)
-    differing = [name for name, value in definition.items() if current.get(name) != value]
-    return Step(one, "changed", ", ".join(differing)) if differing else Step(one, "same")
+def _line(one: Found) -> dict[str, Any]:
+    return {"job_id": one.job_id, **one.definition, **({"state": "paused"} if one.suspended else {})}
 
 
-def _normal(one: Found, now: float) -> dict[str, Any]:
-    """The whole definition as the API would show it. Raises InvalidInput."""
-    check_id("job_id", one.job_id, JOB_ID_CHARS)
-    definition = parse_definition(one.definition, Limits())
-    given = schedule_given(definition)
-    parse_schedule(given, job_key=job_key("tenant", one.job_id), now=int(now))
-    target = definition.target.model_dump(exclude_none=True)
-    return definition.model_dump() | {"schedule": given, "target": target}
+def _step(one: Found, result: BulkLine) -> Step:
+    """How the API's word is said here."""
+    if result["result"] == "refused":
+        problem = result["problem"]
+        return Step(one, "refused", "; ".join(problem_lines(Minute8Problem(problem["status"], problem))))
+    why = (
+        "paused" if one.suspended and result["result"] == "created" else ", ".join(result.get("changed", ()))
+    )
+    return Step(one, _SAID[result["result"]], why)
 
 
 def _applied(client: Client, steps: Sequence[Step]) -> list[Step]:
-    """Put what is new or changed, several at a time, with a progress bar on a terminal."""
-    wanted = [step for step in steps if step.action in _PUT]
-
-    def put(step: Step) -> Step:
-        try:
-            client.put_job(step.found.job_id, step.found.definition)
-        except Minute8Problem as problem:
-            return replace(step, action="refused", why=str(problem))
-        return step
-
+    """Put what is new or changed, with a progress bar on a terminal."""
+    wanted = [(n, step.found) for n, step in enumerate(steps) if step.action in _PUT]
+    done: dict[int, Step] = {}
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("importing", total=len(wanted))
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            done: dict[str, Step] = {}
-            for step in pool.map(put, wanted):
-                done[step.found.job_id] = step
-                progress.advance(task)
-    return [done.get(step.found.job_id, step) if step.action in _PUT else step for step in steps]
+        for first in range(0, len(wanted), _A_REQUEST):
+            some = wanted[first : first + _A_REQUEST]
+            results = client.bulk_put(_line(found) for _, found in some)
+            done |= {n: _step(found, result) for (n, found), result in zip(some, results, strict=True)}
+            progress.advance(task, len(some))
+    # As it was told before it was done: sent again after an answer that was lost, what was done is unchanged.
+    return [done[n] if n in done and done[n].action == "refused" else step for n, step in enumerate(steps)]
 
 
 def _text(file: str) -> str:
@@ -164,7 +146,7 @@ def _tell(steps: Sequence[Step], as_json: bool, done: bool) -> None:
             step.found.where,
             step.action,
             step.found.job_id,
-            schedule_words(step.found.definition["schedule"]) if "schedule" in step.found.definition else "",
+            _schedule_in(step.found),
             "; ".join(filter(None, (step.why, *step.found.notes))),
         )
         for step in steps
@@ -177,7 +159,12 @@ def _tell(steps: Sequence[Step], as_json: bool, done: bool) -> None:
     console().print(f"{counts or 'no jobs found'}{'' if done else ' - nothing was imported'}")
 
 
-_ACTIONS: tuple[Action, ...] = ("new", "changed", "same", "left out", "refused")
+_ACTIONS: tuple[Action, ...] = ("new", "changed", "same", "refused")
+
+
+def _schedule_in(found: Found) -> str:
+    schedule = found.definition.get("schedule")
+    return schedule_words(schedule) if isinstance(schedule, dict) else ""
 
 
 def _view(step: Step) -> dict[str, Any]:

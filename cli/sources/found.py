@@ -18,8 +18,8 @@ class Defaults:
 class Found:
     """One job of a source, or why it cannot be one.
 
-    `where` is its place in the source. `notes` say what means something else here. `suspended` ones are not created,
-    for a job that is created runs.
+    `where` is its place in the source. `notes` say what means something else here. `suspended` ones are created
+    paused; one that exists keeps its state.
     """
 
     where: str

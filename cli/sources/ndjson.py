@@ -21,7 +21,9 @@ def _job(where: str, line: str, defaults: Defaults) -> Found:
         return Found(where, refusal=f"not JSON: {error}")
     if not isinstance(job, dict) or not isinstance(job.get("job_id"), str):
         return Found(where, refusal="not an object with a job_id")
-    job_id, state = job.pop("job_id"), job.pop("state", "active")
+    job_id, suspended = job.pop("job_id"), False
+    if job.get("state") in ("active", "paused"):  # the API refuses another
+        suspended = job.pop("state") == "paused"
     if defaults.target:
         job.setdefault("target", defaults.target)
-    return Found(where, job_id, job, suspended=state == "paused")
+    return Found(where, job_id, job, suspended=suspended)

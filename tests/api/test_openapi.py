@@ -61,7 +61,7 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
     shape = GIVEN[route.gives]
     assert answer.headers["content-type"] == route.gives_type
     if route.gives_type == NDJSON:
-        assert len(answer.text.splitlines()) == 2
+        assert answer.text.endswith("\n")
         for line in answer.text.splitlines():
             shape.model_validate_json(line)
         return

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from cli import transfer
+from common.tenants import Tenants
+from scripts.demo import workload
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 
@@ -38,46 +44,78 @@ def test_nothing_is_imported_where_something_cannot_be(desk: Desk) -> None:
         {"job_id": "bad", **job(cron="61 3 * * *")},
         {"job_id": "worse", **job(cron="0 3 * * *"), "color": "red"},
         {"job_id": "a/b", **job(cron="0 3 * * *")},
-        {"job_id": "good", **job(cron="0 4 * * *")},
+        {"job_id": "twice", **job(cron="0 4 * * *")},
+        {"job_id": "twice", **job(cron="0 4 * * *")},
     ]
     text = "\n".join(json.dumps(line) for line in lines)
     refused = desk("import", "-", stdin=text)
-    assert (refused.code, refused.out.splitlines()[-1]) == (2, "1 new, 4 refused - nothing was imported")
-    for words in ("line 2", "61", "color", "a/b", "there twice"):
+    assert (refused.code, refused.out.splitlines()[-1]) == (2, "1 new, 5 refused - nothing was imported")
+    for words in ("line 2", "61", "color", "a/b", "there 2 times"):
         assert words in refused.out
     assert desk.office.alice("GET", "/v1/jobs").json["jobs"] == []
     told = desk("import", "-", "--skip-invalid", "--json", stdin=text)
-    assert (told.code, [step["action"] for step in told.json]) == (2, ["new"] + ["refused"] * 4)
+    assert (told.code, [step["action"] for step in told.json]) == (2, ["new"] + ["refused"] * 5)
     assert [found["job_id"] for found in desk.office.alice("GET", "/v1/jobs").json["jobs"]] == ["good"]
     assert desk.office.alice("GET", "/v1/jobs/good").json["schedule"] == {"cron": "0 3 * * *"}
 
 
 def test_what_the_api_refuses_is_told(desk: Desk) -> None:
-    desk.environment["MINUTE8_KEY"] = desk.office.alice_reads.key or ""
+    reads = {**desk.environment, "MINUTE8_KEY": desk.office.alice_reads.key or ""}
+    writes, desk.environment = desk.environment, reads
     told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
-    assert (told.code, told.out.splitlines()[-1]) == (2, "2 refused")
-    assert "'write'" in told.out
+    assert (told.code, told.out) == (5, "")
+    assert "'write'" in told.err
+    desk.environment = writes
+    Tenants(desk.office.world.table("tenants")).edit(
+        "alice", {"quotas": {"jobs": 1}}, desk.office.world.clock.now()
+    )
+    told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
+    assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused - nothing was imported")
+    assert "quota jobs: 1 of 1 are in use" in told.out
+    told = desk("import", "-", "--target", ARN, "--skip-invalid", stdin=CRONTAB)
+    assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused")
+    assert len(desk.office.alice("GET", "/v1/jobs").json["jobs"]) == 1
 
 
-def test_a_suspended_job_is_not_started(desk: Desk) -> None:
-    text = json.dumps({"job_id": "a", **job(cron="0 3 * * *"), "state": "paused"})
-    assert desk("import", "-", stdin=text).out.splitlines()[-1] == "1 left out"
-    assert desk.office.alice("GET", "/v1/jobs").json["jobs"] == []
-    desk.office.alice("PUT", "/v1/jobs/a", job(cron="0 4 * * *"))
-    desk("jobs", "pause", "a")
-    assert desk("import", "-", stdin=text).out.splitlines()[-1] == "1 changed"
-    assert desk.office.alice("GET", "/v1/jobs/a").json["state"] == "paused"
+def test_what_is_refused_in_the_end_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between looking and writing the platform has changed its mind."""
+    tenants = Tenants(desk.office.world.table("tenants"))
+
+    plan = transfer.planned
+
+    def planned_then_changed(*arguments: Any) -> Any:
+        steps = plan(*arguments)
+        tenants.edit("alice", {"quotas": {"jobs": 1}}, desk.office.world.clock.now())
+        return steps
+
+    monkeypatch.setattr("cli.transfer.planned", planned_then_changed)
+    monkeypatch.setattr("cli.transfer._A_REQUEST", 1)
+    told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
+    assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused")
+
+
+def test_a_suspended_job_is_created_paused_and_one_that_is_there_keeps_its_state(desk: Desk) -> None:
+    text = json.dumps({"job_id": "a", **job(cron="0 3 * * *"), "state": "paused", "note": "moving"})
+    told = desk("import", "-", stdin=text)
+    assert "paused" in told.out
+    assert told.out.splitlines()[-1] == "1 new"
+    shown = desk.office.alice("GET", "/v1/jobs/a").json
+    assert (shown["state"], shown["note"]) == ("paused", "moving")
+    desk("jobs", "resume", "a")
+    assert desk("import", "-", stdin=text.replace("0 3", "0 4")).out.splitlines()[-1] == "1 changed"
+    assert desk.office.alice("GET", "/v1/jobs/a").json["state"] == "active"
+    assert desk("import", "-", stdin=text.replace("paused", "dormant")).code == 2
 
 
 def test_what_is_exported_can_be_imported(desk: Desk) -> None:
     for name, sent in {
-        "a": job(cron="30 2 * * *", timezone="Europe/Paris", tags=["x"], payload={"é": [1.5, None]}),
+        "a": job(cron="30 2 * * *", timezone="Europe/Paris", tags=["x"], payload={"é\u2028": [1.5, None]}),
         "b": job(every="90m", retry={"max_attempts": 7}, catch_up="all", jitter_s=30),
         "c": job(at="2027-01-01T00:00:00Z", invocation="Event", exclude={"dates": ["2027-01-02"]}),
     }.items():
         desk.office.alice("PUT", f"/v1/jobs/{name}", sent)
     exported = desk("export").out
-    assert len(exported.splitlines()) == 3
+    assert exported.count("\n") == 3
     assert desk("import", "-", stdin=exported).out == "3 same\n"
     desk.environment["MINUTE8_KEY"] = desk.office.bob.key or ""
     assert desk("import", "-", stdin=exported).out.splitlines()[-1] == "3 new"
@@ -88,3 +126,18 @@ def test_odd_files(desk: Desk) -> None:
     assert desk("import", "/nowhere").code == 2
     assert desk("import", "-", "--format", "xml", stdin="").code == 2
     assert desk("import", "-", stdin="").out == "no jobs found\n"
+
+
+def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.transfer._A_REQUEST", 20)
+    real = list(workload.real_workload(ARN))[::15]
+    assert len(real) == 46
+    text = "\n".join(
+        json.dumps({"job_id": f"{one.job_id[:120]}.{n}", **one.definition}) for n, one in enumerate(real)
+    )
+    done = desk("import", "-", stdin=text)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "46 new")
+    assert len(desk.transport.requests) == 1 + 3
+    assert desk("import", "-", stdin=text).out == "46 same\n"
+    assert len(desk.transport.requests) == 4 + 1
+    assert desk.office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 46
