@@ -13,20 +13,19 @@ from api.routing import Reply, Route
 from api.services import Services
 from api.views import run_view
 from common.backfill import Backfill
-from common.definition import check_id
+from common.definition import NONCE_CHARS, check_id
 from common.duration import parse_instant
 from common.errors import InvalidInput, NotFound
 from common.execution import Execution
 from common.instants import rfc3339
 
-_NONCE_CHARS = 32
 _MOST_AT_A_TIME = 100
 
 
 def run_now(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/run"""
     fields = _fields(request, {"nonce"})
-    nonce = check_id("nonce", fields.get("nonce", secrets.token_hex(6)), _NONCE_CHARS)
+    nonce = _named(fields, "nonce")
     execution = services.by_hand.run_now(request.tenant, existing_id(request), nonce)
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
@@ -60,7 +59,7 @@ def backfill(services: Services, request: Request) -> Reply:
     if fields.get("dry_run"):
         total = services.by_hand.backfill_count(request.tenant, job_id, start, end)
         return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
-    named = check_id("backfill_id", fields.get("backfill_id", secrets.token_hex(6)), _NONCE_CHARS)
+    named = _named(fields, "backfill_id")
     started = services.by_hand.backfill(request.tenant, job_id, start, end, concurrency, named)
     return Reply(_backfill_view(started), HTTPStatus.ACCEPTED)
 
@@ -69,12 +68,18 @@ def backfill_progress(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/backfills/{backfill_id}"""
     named = request.path["backfill_id"]
     try:
-        check_id("backfill_id", named, _NONCE_CHARS)
+        check_id("backfill_id", named, NONCE_CHARS)
     except InvalidInput:
         raise NotFound("backfill", named) from None
     return Reply(
         _backfill_view(services.by_hand.backfill_progress(request.tenant, existing_id(request), named))
     )
+
+
+def _named(fields: Mapping[str, Any], name: str) -> str:
+    """What the client calls it; else a name of ours."""
+    given = fields.get(name)
+    return check_id(name, secrets.token_hex(6) if given is None else given, NONCE_CHARS)
 
 
 def _run(services: Services, execution: Execution, status: HTTPStatus) -> Reply:

@@ -35,7 +35,8 @@ def create(services: Services, request: Request) -> Reply:
     """POST /v1/jobs"""
     body = _object(request.json())
     definition = {name: value for name, value in body.items() if name != "job_id"}
-    job_id = check_id("job_id", body.get("job_id") or _new_id(), JOB_ID_CHARS)
+    named = body.get("job_id")
+    job_id = check_id("job_id", _new_id() if named is None else named, JOB_ID_CHARS)
     key = request.idempotency_key()
     once = Once.of(request.tenant, key, body) if key else None
     job = services.registry.create(request.tenant, job_id, definition, once)
@@ -47,8 +48,8 @@ def put(services: Services, request: Request) -> Reply:
     """PUT /v1/jobs/{job_id}"""
     job_id = check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
     definition = _object(request.json())
-    named = definition.pop("job_id", job_id)
-    if named != job_id:
+    named = definition.pop("job_id", None)
+    if named not in (None, job_id):
         raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
     existed = _exists(services, request.tenant, job_id)
     job = services.registry.put(request.tenant, job_id, definition, request.if_match())

@@ -11,15 +11,17 @@ from api.problems import CONTENT_TYPE as PROBLEM
 from api.problems import KINDS, Kind
 from api.routing import NDJSON, Route
 from common.api_keys import OPERATOR
+from common.definition import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
 
 _REF = "#/components/schemas/{model}"
+# What they are, and what they can look like: anything else is not found, or refused.
 _PATH_PARAMETERS = {
-    "job_id": "The job's id.",
-    "execution_id": "The run's execution id, `tenant:job:fire time:revision`.",
-    "name": "The calendar's name.",
-    "backfill_id": "The backfill's id.",
-    "tenant_id": "The tenant's id.",
-    "key_id": "The key's id, which is not the key.",
+    "job_id": ("The job's id.", id_pattern(JOB_ID_CHARS)),
+    "execution_id": ("The run's execution id, `tenant:job:fire time:revision`.", "^[^:/]+:[^:/]+:[^/]+$"),
+    "name": ("The calendar's name.", id_pattern(64)),
+    "backfill_id": ("The backfill's id.", id_pattern(NONCE_CHARS)),
+    "tenant_id": ("The tenant's id.", id_pattern(TENANT_ID_CHARS)),
+    "key_id": ("The key's id, which is not the key.", "^[0-9a-f]{16}$"),
 }
 _DESCRIPTION = """A multi-tenant cron: jobs, and the runs that they have made.
 
@@ -101,8 +103,8 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _PATH_PARAMETERS[name],
-            "schema": {"type": "string"},
+            "description": _PATH_PARAMETERS[name][0],
+            "schema": {"type": "string", "pattern": _PATH_PARAMETERS[name][1]},
         }
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]
@@ -116,7 +118,7 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "name": "If-Match",
                 "in": "header",
                 "description": "Only if this is still the current revision.",
-                "schema": {"type": "string", "examples": ['"7"']},
+                "schema": {"type": "string", "pattern": r'^((W/)?"\d{1,18}"|\d{1,18})$', "examples": ['"7"']},
             }
         )
     if route.takes_key:
@@ -125,7 +127,11 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
                 "name": "Idempotency-Key",
                 "in": "header",
                 "description": "Sent again with the same key and body within a day, it is answered as the first time.",
-                "schema": {"type": "string", "examples": ['"8e03978e-40d5-43e8-bc93-6894a57f9324"']},
+                "schema": {
+                    "type": "string",
+                    "pattern": r'^("[ !#-\[\]-~]{1,255}"|[!#-\[\]-~]{1,255})$',
+                    "examples": ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+                },
             }
         )
     return parameters

@@ -82,10 +82,10 @@ class Request:
 
     def if_match(self) -> int | None:
         """The revision that the client wants to change. Raises InvalidInput."""
-        text = self.headers.get("if-match", "").strip()
-        if not text:
+        text = self.headers.get("if-match")
+        if text is None:
             return None
-        match = _ETAG.fullmatch(text)
+        match = _ETAG.fullmatch(text.strip())
         if not match:
             raise InvalidInput("If-Match", "is no revision", value=text, accepted='one ETag, such as "7"')
         return int(match[1] or match[2])

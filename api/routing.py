@@ -75,4 +75,4 @@ LIMIT: Final = Query(
     "How many at most.",
     {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
 )
-CURSOR: Final = Query("cursor", "The `next_cursor` of the page before.", {"type": "string"})
+CURSOR: Final = Query("cursor", "The `next_cursor` of the page before.", {"type": "string", "minLength": 1})

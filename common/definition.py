@@ -26,6 +26,8 @@ _RETRY = Retry()
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 TENANT_ID_CHARS = 64
 JOB_ID_CHARS = 128
+# Of what a client calls a run by hand, or a backfill.
+NONCE_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,17 @@ class ExcludeDefinition(_Strict):
 
 class ScheduleDefinition(_Strict):
     """When the job fires: exactly one of `cron`, `every` and `at`."""
+
+    # For the document; the meaning of a schedule is checked by `common.schedule`.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
+                {"required": ["every"], "properties": {"every": {"type": ["string", "integer"]}}},
+                {"required": ["at"], "properties": {"at": {"type": "string"}}},
+            ]
+        }
+    )
 
     cron: str | None = Field(
         default=None, description="Five fields, or six with seconds first.", examples=["30 2 * * *"]
@@ -153,6 +166,11 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
 def schedule_given(definition: JobDefinition) -> dict[str, Any]:
     """The schedule as the client wrote it, without what was left out."""
     return definition.schedule.model_dump(exclude_none=True, exclude_defaults=True)
+
+
+def id_pattern(longest: int) -> str:
+    """What `check_id` accepts, as documents say it."""
+    return rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{longest - 1}}}$"
 
 
 def check_id(field: str, text: object, longest: int) -> str:

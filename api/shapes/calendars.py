@@ -12,7 +12,16 @@ from api.shapes.parts import Answer, Instant, Shapes
 class NewCalendar(BaseModel):
     """A calendar: exactly one of `dates`, `icalendar` and `country`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"dates": ["2026-12-24", "2026-12-25"]}],
+            "oneOf": [
+                {"required": [name], "properties": {name: {"type": kind}}}
+                for name, kind in (("dates", "array"), ("icalendar", "string"), ("country", "string"))
+            ],
+        },
+    )
 
     dates: list[str] | None = Field(default=None, examples=[["2026-12-24"]])
     source: dict[str, Any] | None = Field(

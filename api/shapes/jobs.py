@@ -13,7 +13,21 @@ from common.definition import JobDefinition
 class NewJob(JobDefinition):
     """A job as a client writes it, with an id of its own choice."""
 
-    model_config = ConfigDict(title="NewJob")
+    model_config = ConfigDict(
+        title="NewJob",
+        json_schema_extra={
+            "examples": [
+                {
+                    "schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"},
+                    "target": {
+                        "kind": "lambda",
+                        "arn": "arn:aws:lambda:eu-west-1:123456789012:function:report",
+                    },
+                    "payload": {"customer": 7},
+                }
+            ]
+        },
+    )
 
     job_id: JobId | None = Field(default=None, description="Generated if left out.")
 
@@ -28,8 +42,12 @@ class JobPatch(BaseModel):
     schedule: dict[str, JsonValue] | None = None
     target: dict[str, JsonValue] | None = None
     payload: JsonValue = None
-    timeout_s: int | None = None
+    timeout_s: int | None = Field(default=None, ge=1)
     retry: dict[str, JsonValue] | None = None
+    start_deadline_s: int | None = Field(default=None, ge=1, le=14 * 86_400)
+    catch_up: Literal["none", "latest", "all"] | None = None
+    overlap: Literal["allow", "skip", "queue_one"] | None = None
+    pause_after_failures: int | None = Field(default=None, ge=1, le=1_000)
 
 
 class Pause(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from common.definition import JOB_ID_CHARS
+from common.definition import JOB_ID_CHARS, id_pattern
 
 Instant = Annotated[
     str,
@@ -19,7 +19,7 @@ Instant = Annotated[
 Seconds = Annotated[float, Field(description="Seconds.", ge=0)]
 JobId = Annotated[
     str,
-    StringConstraints(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{JOB_ID_CHARS - 1}}}$"),
+    StringConstraints(pattern=id_pattern(JOB_ID_CHARS)),
     Field(examples=["nightly-report"]),
 ]
 

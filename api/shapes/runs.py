@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
+from common.definition import NONCE_CHARS, id_pattern
 
 
 class Attempt(Answer):
@@ -114,24 +115,36 @@ class RunSummary(Answer):
     next_cursor: str | None
 
 
+_Nonce = Annotated[str, StringConstraints(pattern=id_pattern(NONCE_CHARS))]
+
+
 class RunNow(BaseModel):
     """Starts a job by hand."""
 
     model_config = ConfigDict(extra="forbid")
 
-    nonce: str | None = Field(default=None, description="The same nonce in the same second starts it once.")
+    nonce: _Nonce | None = Field(
+        default=None, description="The same nonce in the same second starts it once."
+    )
 
 
 class NewBackfill(BaseModel):
     """The fire times of a past range."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"start_at": "2026-11-20T00:00:00Z", "end_at": "2026-11-20T06:00:00Z", "dry_run": True}
+            ]
+        },
+    )
 
     start_at: Instant
     end_at: Instant
     concurrency: int = Field(default=1, ge=1, le=100, description="How many of its runs go at a time.")
     dry_run: bool = Field(default=False, description="Count the fire times, and start nothing.")
-    backfill_id: str | None = Field(default=None, description="The same id is the same backfill.")
+    backfill_id: _Nonce | None = Field(default=None, description="The same id is the same backfill.")
 
 
 class Backfill(Answer):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, Instant, Shapes
-from common.definition import TENANT_ID_CHARS
+from common.definition import TENANT_ID_CHARS, id_pattern
 
 _Name = Annotated[str | None, StringConstraints(max_length=200), Field(description="A name for people.")]
 _Patterns = Annotated[
@@ -49,7 +49,7 @@ class NewTenant(TenantPatch):
 
     tenant_id: Annotated[
         str,
-        StringConstraints(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{TENANT_ID_CHARS - 1}}}$"),
+        StringConstraints(pattern=id_pattern(TENANT_ID_CHARS)),
         Field(examples=["acme"]),
     ]
 

@@ -75,7 +75,8 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[open_office.__module__], "TenantRuns", few)
 
 
-def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
+def serve(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Tenants:
+    """The API as a process that has just begun: it trusts nothing yet that it would keep for some seconds."""
     table = w.table("tenants")
     tenants, known_tenants = Tenants(table, w.clock), KnownTenants(table)
     app = build(
@@ -96,6 +97,11 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
         )
     )
     monkeypatch.setattr(handler, "_app", lambda: app)
+    return tenants
+
+
+def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
+    tenants = serve(w, monkeypatch, takes)
     now = w.clock.now()
     for tenant in ("alice", "bob"):
         tenants.create(tenant, tenant.title(), now, {"allowed_targets": ["*"]})

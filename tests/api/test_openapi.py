@@ -11,6 +11,8 @@ from api.app import ROUTES
 from api.openapi import document
 from api.routing import NDJSON, Route
 from api.shapes import GIVEN
+from api.shapes.jobs import JobPatch
+from common.definition import JobDefinition
 from tests.api.calls import Office, send
 from tests.api.conftest import settle
 from tests.api.walk import calls_of_document
@@ -70,6 +72,10 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
     for name, inner in (("jobs", "Job"), ("runs", "Run"), ("keys", "KeyView")):
         for item in answer.json.get(name, []):
             assert item.keys() <= GIVEN[inner].model_fields.keys()
+
+
+def test_a_patch_can_say_all_that_a_job_can() -> None:
+    assert set(JobPatch.model_fields) == set(JobDefinition.model_fields)
 
 
 def test_refusals_have_their_shape(office: Office) -> None:

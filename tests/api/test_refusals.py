@@ -54,7 +54,7 @@ def test_odd_ids_create_nothing(settled: Office, job_id: str) -> None:
     assert settled.stored() == before
 
 
-@pytest.mark.parametrize("job_id", [7, ["report"], {"S": "report"}, True])
+@pytest.mark.parametrize("job_id", [7, ["report"], {"S": "report"}, True, "", [], {}, 0, False])
 def test_an_id_is_text(settled: Office, job_id: Any) -> None:
     refused = settled.alice("POST", "/v1/jobs", {"job_id": job_id, **job(cron="0 3 * * *")})
     assert (refused.status, refused.json["errors"][0]["field"]) == (400, "job_id")
