@@ -12,7 +12,7 @@ from itertools import count
 from common import keys
 from common.calendars import Calendars
 from common.execution import Execution
-from common.job import ACTIVE
+from common.job import ACTIVE, Job
 from common.tables import from_wire
 from executor.pipeline import Message
 from tests.faults.wire import Killed
@@ -126,7 +126,7 @@ class Simulation:
 
     def _register(self, job_id: str) -> None:
         definition = self._workload.definition(int(self.w.clock.now()))
-        before, alive = self.w.registry._load(TENANT, job_id), self.ledger.alive(job_id)
+        before, alive = self._stored(job_id), self.ledger.alive(job_id)
         job = self.w.registry.put(TENANT, job_id, definition)
         moved = before is None or before.schedule_revision != job.schedule_revision
         if moved and alive:
@@ -137,11 +137,15 @@ class Simulation:
             alive.catch_up = job.catch_up
         self.seen.changes["created" if before is None else "changed"] += 1
 
+    def _stored(self, job_id: str) -> Job | None:
+        """The job, or its tombstone."""
+        return self.w.registry.load_all(TENANT, [job_id]).get(job_id)
+
     def _change(self) -> None:
         if not self._ids:
             return
         job_id = self._somebodys_job()
-        job = self.w.registry._load(TENANT, job_id)
+        job = self._stored(job_id)
         assert job is not None
         kind = self.rng.choice(("change", "change", "pause", "pause", "delete"))
         if job.state == "paused" and kind == "pause":
@@ -165,7 +169,7 @@ class Simulation:
         return self.rng.choice(self._ids)
 
     def _resume(self, job_id: str) -> None:
-        job = self.w.registry._load(TENANT, job_id)
+        job = self._stored(job_id)
         if job is not None and job.state == "paused":
             self.ledger.began(self.w.registry.resume(TENANT, job_id))
             self.seen.changes["resumed"] += 1
