@@ -1,0 +1,345 @@
+"""What can be broken in a deployment, and who has to notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from cli.doctor.findings import Level
+from common.due_index import Shard
+from common.shares import Shares
+from tests.doctor.stage import Patient
+from tests.worlds import at
+
+Break = Callable[[Patient], Any]
+F, W = Level.FAILED, Level.WARNING
+
+
+def unplug(patient: Patient) -> None:
+    patient["events"].remove_targets(Rule=patient.name("tick"), Ids=["scheduler"])
+
+
+def retimed(patient: Patient) -> None:
+    patient["events"].put_rule(Name=patient.name("tick"), ScheduleExpression="rate(10 minutes)")
+
+
+def small_hidden_time(patient: Patient) -> None:
+    patient["sqs"].set_queue_attributes(
+        QueueUrl=patient.queue_url("executions"), Attributes={"VisibilityTimeout": "19"}
+    )
+
+
+def elsewhere_dead(patient: Patient) -> None:
+    arn = patient.deployment.queue_arn("outcomes-dead")
+    policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 5}}'
+    patient["sqs"].set_queue_attributes(
+        QueueUrl=patient.queue_url("executions"), Attributes={"RedrivePolicy": policy}
+    )
+
+
+def piled_up(patient: Patient) -> None:
+    """Messages that nobody takes: moto would hand them to the function at once."""
+    url, stock = patient.queue_url("executions"), patient["sqs"].get_queue_attributes
+
+    def answer(QueueUrl: str, **wanted: Any) -> Any:
+        found = stock(QueueUrl=QueueUrl, **wanted)
+        if QueueUrl == url:
+            found["Attributes"]["ApproximateNumberOfMessages"] = "1010"
+        return found
+
+    patient.alter("sqs", get_queue_attributes=answer)
+
+
+def dead(queue: str) -> Break:
+    return lambda patient: patient["sqs"].send_message(
+        QueueUrl=patient.queue_url(f"{queue}-dead"), MessageBody="given up"
+    )
+
+
+def mapped(function: str, **changes: Any) -> Break:
+    return lambda patient: patient["lambda"].update_event_source_mapping(
+        UUID=patient.mapping(function)["UUID"], **changes
+    )
+
+
+def configured(function: str, **changes: Any) -> Break:
+    return lambda patient: patient["lambda"].update_function_configuration(
+        FunctionName=patient.name(function), **changes
+    )
+
+
+def reserved(patient: Patient) -> None:
+    patient["lambda"].put_function_concurrency(
+        FunctionName=patient.name("api"), ReservedConcurrentExecutions=0
+    )
+
+
+def state(function: str, **fields: str) -> Break:
+    """A state that moto's functions never have."""
+
+    def broken(patient: Patient) -> None:
+        stock = patient["lambda"].get_function_configuration
+
+        def answer(FunctionName: str) -> Any:
+            found = stock(FunctionName=FunctionName)
+            return found | fields if FunctionName == patient.name(function) else found
+
+        patient.alter("lambda", get_function_configuration=answer)
+
+    return broken
+
+
+def forever(patient: Patient) -> None:
+    patient["dynamodb"].update_time_to_live(
+        TableName=patient.name("runs"),
+        TimeToLiveSpecification={"Enabled": False, "AttributeName": "expires_at"},
+    )
+
+
+def without_index(patient: Patient) -> None:
+    patient["dynamodb"].update_table(
+        TableName=patient.name("runs"), GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "failures"}}]
+    )
+
+
+def later(text: str) -> Break:
+    return lambda patient: patient.clock.move_to(at(text))
+
+
+def half_planned(patient: Patient) -> None:
+    """The tick of 3:28 announced 3:30 to 3:40 and died; nobody has noticed by 3:34, but that it is late."""
+    patient.index.begin_planning(
+        patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
+    )
+    patient.clock.sleep(301)
+
+
+def half_divided(patient: Patient) -> None:
+    mark = patient.index.begin_planning(
+        patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
+    )
+    Shares(patient.deployment.due_table()).record(mark, [[Shard("a", 0)], [Shard("b", 0)]])
+    patient.clock.sleep(301)
+
+
+def cut_off(patient: Patient) -> None:
+    """A registration that was committed; what its entry holds does not matter here."""
+    patient["dynamodb"].put_item(
+        TableName=patient.name("due"),
+        Item={"pk": {"S": "PENDING#3"}, "sk": {"S": "alice#report#1"}, "entry": {"S": "[]"}},
+    )
+
+
+def older_zones(patient: Patient) -> None:
+    patient["dynamodb"].update_item(
+        TableName=patient.name("due"),
+        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
+        UpdateExpression="SET tzdata = :old",
+        ExpressionAttributeValues={":old": {"S": "2019a"}},
+    )
+
+
+def no_mark(patient: Patient) -> None:
+    patient["dynamodb"].delete_item(
+        TableName=patient.name("due"), Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}}
+    )
+
+
+def deleted(kind: str, name: str) -> Break:
+    def broken(patient: Patient) -> None:
+        if kind == "queue":
+            patient["sqs"].delete_queue(QueueUrl=patient.queue_url(name))
+        elif kind == "table":
+            patient["dynamodb"].delete_table(TableName=patient.name(name))
+        elif kind == "function":
+            patient["lambda"].delete_function(FunctionName=patient.name(name))
+        elif kind == "mapping":
+            patient["lambda"].delete_event_source_mapping(UUID=patient.mapping(name)["UUID"])
+        elif kind == "bus":
+            patient["events"].delete_event_bus(Name=patient.name())
+        elif kind == "alarm":
+            patient["cloudwatch"].delete_alarms(AlarmNames=[patient.name(name)])
+
+    return broken
+
+
+BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
+    (
+        "rule gone",
+        lambda p: (unplug(p), p["events"].delete_rule(Name=p.name("tick"))),
+        {"rule": F},
+        "there is no rule",
+    ),
+    ("rule off", lambda p: p["events"].disable_rule(Name=p.name("tick")), {"rule": F}, "is disabled"),
+    ("other times", retimed, {"rule": F}, "'rate(10 minutes)' instead of 'cron(8/10 * * * ? *)'"),
+    ("no target", unplug, {"rule": F}, "calls nothing instead of arn:aws:lambda"),
+    (
+        "not let in",
+        lambda p: p["lambda"].remove_permission(FunctionName=p.name("scheduler"), StatementId="rule"),
+        {"rule": F},
+        "may not invoke minute8-test-scheduler",
+    ),
+    (
+        "one tick lost",
+        later("2026-11-21T03:29:40Z"),
+        {"mark": W},
+        "about to be late: planned until 2026-11-21T03:30",
+    ),
+    ("late", later("2026-11-21T03:39:40Z"), {"mark": F}, "(9 min ago), 2 ticks are missed"),
+    (
+        "nothing planned",
+        no_mark,
+        {"mark": W, "time zones": Level.NOT_CHECKED},
+        "nothing has been planned yet",
+    ),
+    ("window open", half_planned, {"unfinished planning": W}, "has not finished its window"),
+    ("shares left", half_divided, {"unfinished planning": W}, "2 shares of the window"),
+    ("registration cut off", cut_off, {"unfinished planning": W}, "1 registrations were cut off"),
+    ("old zones", older_zones, {"time zones": W}, "ticks plan by tzdata 2019a"),
+    ("queue gone", deleted("queue", "executions"), {"queue executions": F}, "there is no queue"),
+    ("hidden too shortly", small_hidden_time, {"queue executions": F}, "come back after 19 s"),
+    (
+        "wrong dead letters",
+        elsewhere_dead,
+        {"queue executions": F},
+        "instead of minute8-test-executions-dead",
+    ),
+    ("backlog", piled_up, {"queue executions": W}, "1010 messages are due and wait for executor"),
+    (
+        "dead executions",
+        dead("executions"),
+        {"dead letters executions": F},
+        "1 messages in",
+    ),
+    (
+        "dead shares",
+        dead("planning"),
+        {"dead letters planning": F},
+        "1 messages in",
+    ),
+    (
+        "dead outcomes",
+        dead("outcomes"),
+        {"dead letters outcomes": F},
+        "1 messages in",
+    ),
+    (
+        "no dead-letter queue",
+        deleted("queue", "planning-dead"),
+        {"dead letters planning": F},
+        "there is no queue",
+    ),
+    ("nobody reads", deleted("mapping", "executor"), {"mapping executions": F}, "0 event source mappings"),
+    ("reading is off", mapped("planner", Enabled=False), {"mapping planning": F}, "planning is not read"),
+    ("small batches", mapped("outcomes", BatchSize=3), {"mapping outcomes": W}, "batches of 3 instead of 10"),
+    ("waits", mapped("executor", MaximumBatchingWindowInSeconds=5), {"mapping executions": W}, "waits 5 s"),
+    (
+        "whole batches",
+        mapped("executor", FunctionResponseTypes=[]),
+        {"mapping executions": F},
+        "no ReportBatch",
+    ),
+    (
+        "function gone",
+        deleted("function", "outcomes"),
+        {"function outcomes": F, "permissions outcomes": F},
+        "there is no function minute8-test-outcomes",
+    ),
+    ("switched off", reserved, {"function api": F}, "reserved concurrency is 0"),
+    ("old runtime", configured("planner", Runtime="python3.9"), {"function planner": W}, "runs on python3.9"),
+    (
+        "shorter than believed",
+        configured("executor", Timeout=10),
+        {f"function {name}": F for name in ("scheduler", "planner", "executor", "outcomes", "api")},
+        "takes the executor's time limit for 20 s, and it is 10 s",
+    ),
+    (
+        "function failed",
+        state("api", State="Failed", StateReason="no image"),
+        {"function api": F},
+        "no image",
+    ),
+    ("function idle", state("api", State="Inactive"), {"function api": W}, "it is inactive"),
+    ("update failed", state("api", LastUpdateStatus="Failed"), {"function api": F}, "its last update failed"),
+    (
+        "update under way",
+        state("api", LastUpdateStatus="InProgress"),
+        {"function api": W},
+        "update is under way",
+    ),
+    (
+        "permission gone",
+        lambda p: p.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning")),
+        {"permissions scheduler": F},
+        "may not sqs:SendMessage on arn:aws:sqs:us-east-1:123456789012:minute8-test-planning",
+    ),
+    (
+        "index not readable",
+        lambda p: p.simulator.denied.add(("dynamodb:Query", "table/minute8-test-runs/index/failures")),
+        {"permissions api": F},
+        "may not dynamodb:Query on",
+    ),
+    (
+        "tenants may call Minute8",
+        lambda p: p.simulator.allowed.add(("lambda:InvokeFunction", ":minute8-test-api")),
+        {"permissions executor": F},
+        "tenants' jobs can call Minute8 itself",
+    ),
+    ("table gone", deleted("table", "tenants"), {"table tenants": F}, "there is no table"),
+    ("runs for ever", forever, {"table runs": F}, "time to live is off"),
+    ("failures not found", without_index, {"table runs": F}, "its index failures is missing"),
+    (
+        "api fails",
+        lambda p: setattr(p, "api_answers", 502),
+        {"api": F},
+        "https://api.test/v1/openapi.json answers 502 Bad Gateway",
+    ),
+    (
+        "api is not there",
+        lambda p: setattr(p, "api_answers", httpx.ConnectError("no such host")),
+        {"api": F},
+        "does not answer: no such host",
+    ),
+    (
+        "api's address unknown",
+        lambda p: setattr(p.stacks, "tells_url", False),
+        {"api": Level.NOT_CHECKED},
+        "does not tell the API's address",
+    ),
+    ("nobody told", deleted("bus", ""), {"event bus": F}, "there is no event bus minute8-test"),
+    ("no alarm", deleted("alarm", "no-tick"), {"alarms": W}, "there is no alarm minute8-test-no-tick"),
+    (
+        "alarm",
+        lambda p: p["cloudwatch"].set_alarm_state(
+            AlarmName=p.name("no-tick"), StateValue="ALARM", StateReason="no datapoints"
+        ),
+        {"alarms": F},
+        "minute8-test-no-tick is on: no datapoints",
+    ),
+    (
+        "rolled back",
+        lambda p: setattr(p.stacks, "status", "UPDATE_ROLLBACK_COMPLETE"),
+        {"stack": W},
+        "was rolled back",
+    ),
+    (
+        "not made",
+        lambda p: setattr(p.stacks, "status", "ROLLBACK_COMPLETE"),
+        {"stack": F},
+        "ended as ROLLBACK",
+    ),
+    (
+        "being deployed",
+        lambda p: setattr(p.stacks, "status", "UPDATE_IN_PROGRESS"),
+        {"stack": W},
+        "under way",
+    ),
+    (
+        "by other means",
+        lambda p: setattr(p.stacks, "status", ""),
+        {"stack": Level.NOT_CHECKED, "api": Level.NOT_CHECKED},
+        "no stack",
+    ),
+]

@@ -1,0 +1,49 @@
+"""All checks at once: one that breaks, or that does not answer, hides no other."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from cli.doctor.examine import Check, examine
+from cli.doctor.findings import Finding, Level, ok
+from tests.doctor.broken import F
+from tests.doctor.stage import Patient
+
+
+def raising(error: Exception) -> Check:
+    def look(_: object) -> list[Finding]:
+        raise error
+
+    return Check("broken", look)
+
+
+def refusal(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "DescribeRule")
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "told"),
+    [
+        (refusal("AccessDeniedException"), Level.NOT_CHECKED, "your credentials may not DescribeRule"),
+        (refusal("InvalidAction"), Level.NOT_CHECKED, "this AWS does not know DescribeRule"),
+        (refusal("InternalError"), F, "InternalError"),
+        (EndpointConnectionError(endpoint_url="https://nowhere"), F, "AWS does not answer"),
+        (KeyError("State"), F, "the check itself broke: KeyError('State')"),
+    ],
+)
+def test_a_check_that_breaks_says_so_and_hides_no_other(
+    patient: Patient, error: Exception, level: Level, told: str
+) -> None:
+    broken, other = examine(patient.deployment, 60, (raising(error), Check("other", lambda _: [ok("well")])))
+    assert (broken.level, told in broken.found, other.found) == (level, True, "well"), broken
+
+
+def test_what_does_not_answer_is_not_waited_for(patient: Patient) -> None:
+    never = Event()
+    stuck = Check("stuck", lambda _: [ok(str(never.wait()))])
+    late, other = examine(patient.deployment, 0.2, (stuck, Check("other", lambda _: [ok("well")])))
+    never.set()
+    assert (late.level, late.found, other.found) == (F, "no answer within 0.2 s", "well")
