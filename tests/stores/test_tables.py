@@ -141,3 +141,13 @@ def test_a_transaction_sent_twice_under_one_token_happens_once(
     for _ in range(2):
         engine[1].transact_write_items(TransactItems=[{"Update": update}], ClientRequestToken="one-token")
     assert tables["due"].get(KEY) == {**KEY, "n": 1}
+
+
+def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tables: Tables) -> None:
+    table = tables["jobs"]
+    which: list[Key] = [{"pk": "p", "sk": f"{n:02}"} for n in range(60)]
+    for key in which[:40]:
+        table.put(key)
+    assert table.delete_many(which[10:]) == 50
+    assert [item["sk"] for item in table.query("p")] == [f"{n:02}" for n in range(10)]
+    assert table.delete_many([]) == 0
