@@ -9,7 +9,7 @@ RUNTIME: Final = "python3.13"
 TABLES: Final = ("jobs", "due", "tenants", "runs")
 INDEXES: Final = {"runs": ("failures",)}
 TTL_ATTRIBUTE: Final = "expires_at"
-ALARMS: Final = ("dead-letters", "no-tick")
+ALARMS: Final = ("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "no-tick")
 # Every other stage is taken for production.
 STAGES_TO_LOSE: Final = ("dev", "local", "test")
 

@@ -6,6 +6,7 @@ import pytest
 from moto import mock_aws
 
 from cli.doctor.examine import CHECKS, examine
+from cli.doctor.expected import ALARMS
 from cli.doctor.findings import Finding, Level
 from cli.doctor.planning import ticks_missed
 from common.due_index import Mark
@@ -75,10 +76,9 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
                 TableName=production.name(table), DeletionProtectionEnabled=True
             )
         assert [f.found for f in found["alarms"]] == [
-            "minute8-prod-dead-letters tells nobody",
-            "minute8-prod-no-tick tells nobody",
+            f"minute8-prod-{alarm} tells nobody" for alarm in ALARMS
         ]
-        for alarm in ("dead-letters", "no-tick"):
+        for alarm in ALARMS:
             production.alarm(alarm, AlarmActions=["arn:aws:sns:us-east-1:123456789012:pager"])
         assert seen(production).keys() == {"last hour", "clock"}
 
