@@ -84,7 +84,8 @@ def run(scale: float) -> Result:
         notes=[
             "Requests take "
             + ", ".join(f"{name} {seconds * 1000:.0f} ms" for name, seconds in TAKES_S.items())
-            + f". By processor time alone the ratio is {cpu_ratio:.2f}: two requests and a tenth, where the bare one makes one.",
+            + f". By processor time alone the ratio is {cpu_ratio:.2f}: two requests and a tenth, where the bare"
+            " one makes one.",
             f"A batch of ten whose slowest call takes {slowest_s:.2f} s (the sum is {slowest_s * 5.5:.1f} s)"
             f" took {batch_s:.2f} s.",
             f"The last of ten calls that are waited for starts {alone_s * 1000:.0f} ms after its batch where all are"
