@@ -9,7 +9,7 @@ from typing import Final
 from api.cursors import read_cursor, write_cursor
 from api.problems import line_view
 from api.requests import Request
-from api.routing import CURSOR, LONGEST_BODY, LONGEST_PAGE_BYTES, NDJSON, Query, Reply, Route
+from api.routing import A_THOUSAND_JOBS, CURSOR, LONGEST_BODY, LONGEST_PAGE_BYTES, NDJSON, Query, Reply, Route
 from api.services import Services
 from api.views import job_line
 from common import bulk
@@ -73,6 +73,6 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/jobs/_bulk", "put_jobs", put_all, "write", "Create and replace many jobs", "BulkResult",
-        takes="BulkJob", takes_type=NDJSON, query=_BULK_FLAGS, longest_body=LONGEST_BULK,
+        takes="BulkJob", takes_type=NDJSON, query=_BULK_FLAGS, longest_body=LONGEST_BULK, weight=A_THOUSAND_JOBS,
     ),
 )  # fmt: skip

@@ -70,6 +70,9 @@ class Route:
     longest_body: int = LONGEST_BODY
 
 
+# The weight of a request that may ask or change a thousand jobs.
+A_THOUSAND_JOBS: Final = 20
+
 LIMIT: Final = Query(
     "limit",
     "How many at most.",

@@ -7,8 +7,8 @@ from typing import Final
 
 from api.jobs import existing_id
 from api.requests import Request
-from api.routing import CURSOR, Query, Reply, Route
-from api.runs import INSTANT, OVER_ALL_JOBS, behind, read_place
+from api.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
+from api.runs import INSTANT, behind, read_place
 from api.services import Services
 from common.duration import parse_instant
 from common.errors import InvalidInput
@@ -100,6 +100,6 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/summary", "summarise", of_tenant, "read",
-        "What became of the runs of all jobs, by day", "RunSummary", query=_QUERY, weight=OVER_ALL_JOBS,
+        "What became of the runs of all jobs, by day", "RunSummary", query=_QUERY, weight=A_THOUSAND_JOBS,
     ),
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from common.audit import Audit
@@ -134,3 +136,13 @@ def test_a_change_is_written_down_with_its_key(office: Office) -> None:
         ("job.created", office.alice("GET", "/v1/tenant").json["key"]["key_id"]),
     ]
     assert entries[0].after["note"] == "holiday"
+
+
+def test_a_request_that_puts_many_jobs_counts_as_twenty(office: Office, tenants: Tenants) -> None:
+    tenants.edit("alice", {"quotas": {"requests_per_minute": 22}}, office.world.clock.now())
+    soon(office)
+    line = json.dumps({"job_id": "one", **job(every=60)}).encode()
+    put = office.alice("POST", "/v1/jobs/_bulk", line, content_type="application/x-ndjson")
+    assert put.status == 200
+    statuses = [office.alice("GET", "/v1/tenant").status for _ in range(3)]
+    assert statuses == [200, 200, 429]
