@@ -35,6 +35,10 @@ def test_what_the_command_and_the_client_import_is_declared() -> None:
     assert wanted == declared
 
 
+# As if the shell had been found out: in a person's terminal it is, and tests may have no shell above them at all.
+NAMED = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+
+
 @pytest.fixture
 def shell(tmp_path: Path) -> dict[str, str]:
     """A home without settings, and a `minute8` to be found."""
@@ -68,7 +72,7 @@ def bash(script: str, shell: dict[str, str]) -> str:
     ],
 )
 def test_bash_completes_what_is_typed(shell: dict[str, str], typed: str, completed: list[str]) -> None:
-    bash("minute8 --install-completion bash", shell)
+    bash("minute8 --install-completion bash", shell | NAMED)
     words = typed.split(" ")
     script = f"""
         . "$HOME/.bash_completions/minute8.sh"
@@ -81,9 +85,7 @@ def test_bash_completes_what_is_typed(shell: dict[str, str], typed: str, complet
 
 @pytest.mark.parametrize("name", ["zsh", "fish"])
 def test_other_shells_get_their_completion_too(shell: dict[str, str], name: str) -> None:
-    # As if the shell had been found out, which is the one that the tests run in.
-    named = shell | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
-    script = bash(f"minute8 --show-completion {name}", named)
+    script = bash(f"minute8 --show-completion {name}", shell | NAMED)
     assert "_MINUTE8_COMPLETE=complete_" + name in script
 
 
