@@ -23,7 +23,6 @@ from typing import Any
 
 from common import keys
 from common.audit import Scribe
-from common.calendar_sources import resolved
 from common.errors import Conflict, InvalidInput, Minute8Error, NotFound
 from common.job import DELETED
 from common.schedule import check_calendar_name
@@ -95,6 +94,9 @@ class Calendars:
 
         Raises InvalidInput, Busy; nothing is stored then.
         """
+        # Here, for the stages read calendars and never store one.
+        from common.calendar_sources import resolved
+
         check_calendar_name(name, "name")
         dates, source = resolved(raw, int(now))
         old = self._table.get(keys.calendar(tenant, name))
