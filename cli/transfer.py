@@ -18,7 +18,8 @@ from cli import output
 from cli.exit_codes import INVALID
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
-from cli.sources import READERS, format_of
+from cli.sources import READERS, eventbridge_account, format_of
+from cli.sources.eventbridge_account import PREFIX, fetch
 from cli.sources.found import Defaults, Found
 from minute8_client import BulkLine, Client, Minute8Problem
 
@@ -41,7 +42,12 @@ class Step:
 
 def import_jobs(
     ctx: typer.Context,
-    file: Annotated[str, typer.Argument(help="What to import; - is stdin.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="What to import; - is stdin, eventbridge: (or eventbridge:GROUP) an AWS account."
+        ),
+    ],
     source: Annotated[
         str | None,
         typer.Option("--format", help="ndjson, crontab, cronjob or eventbridge; guessed if left out."),
@@ -62,8 +68,11 @@ def import_jobs(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Create and change jobs from a file. Importing it again changes nothing."""
-    text = _text(file)
-    source = source or format_of(file, text)
+    if file.startswith(PREFIX) and source in (None, "eventbridge"):
+        text, source = fetch(eventbridge_account.client(), file.removeprefix(PREFIX)), "eventbridge"
+    else:
+        text = _text(file)
+        source = source or format_of(file, text)
     if source not in READERS:
         raise typer.BadParameter(f"no format {source!r}; there are: {', '.join(READERS)}")
     lambda_target = {"kind": "lambda", "arn": target} if target else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -119,12 +120,21 @@ def target_client(
         )
 
 
-@cache
-def _session() -> Any:
-    # botocore's own session: boto3's adds 30 ms of resource loading that nothing here uses.
+def new_session() -> Any:
+    """botocore's own session: boto3's adds 30 ms of resource loading that nothing here uses.
+
+    botocore asks for AWS_DEFAULT_REGION alone; as in the other SDKs and the AWS CLI, AWS_REGION goes first.
+    https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
+    """
     import botocore.session
 
-    return botocore.session.get_session()
+    session = botocore.session.get_session()
+    if region := os.environ.get("AWS_REGION"):
+        session.set_config_variable("region", region)
+    return session
+
+
+_session = cache(new_session)
 
 
 def _own_config() -> ClientConfig:

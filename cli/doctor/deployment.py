@@ -10,6 +10,7 @@ from typing import Any, Final
 import httpx
 
 from cli.doctor.expected import FUNCTIONS
+from common.aws import new_session
 from common.clock import Clock
 from common.due_index import DueIndex
 from common.shares import Shares
@@ -94,10 +95,9 @@ class Deployment:
 
 def connect(stage: str, clock: Clock, api_url: str | None = None) -> Deployment:
     """The stage in the account and region of your AWS credentials. Raises botocore's errors."""
-    import botocore.session
     from botocore.config import Config
 
-    session = botocore.session.get_session()
+    session = new_session()
     config = Config(
         connect_timeout=3,
         read_timeout=5,

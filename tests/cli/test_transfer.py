@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from cli import transfer
+from cli.exit_codes import NOT_ALLOWED
+from cli.sources import eventbridge_account
 from common.tenants import Tenants
 from scripts.demo import workload
 from tests.cli.conftest import Desk
-from tests.worlds import ARN, job
+from tests.worlds import ARN, World, job
+
+ROLE = "arn:aws:iam::123456789012:role/scheduler"
 
 CRONTAB = "CRON_TZ=Europe/Paris\n30 2 * * * backup\n*/5 * * * * poll\n"
 
@@ -141,3 +148,52 @@ def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.
     assert desk("import", "-", stdin=text).out == "46 same\n"
     assert len(desk.transport.requests) == 4 + 1
     assert desk.office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 46
+
+
+@pytest.fixture
+def scheduler(w: World, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """EventBridge Scheduler with 120 schedules, more than it lists at once, and one in a group of its own."""
+    client = boto3.client("scheduler", region_name="us-east-1")
+    monkeypatch.setattr(eventbridge_account, "client", lambda: client)
+    client.create_schedule_group(Name="billing")
+    settings = {"FlexibleTimeWindow": {"Mode": "OFF"}, "Target": {"Arn": ARN, "RoleArn": ROLE}}
+    for n in range(120):
+        client.create_schedule(Name=f"report-{n}", ScheduleExpression=f"cron({n % 60} 2 * * ? *)", **settings)
+    client.create_schedule(
+        Name="invoices",
+        GroupName="billing",
+        ScheduleExpression="rate(2 hours)",
+        StartDate=datetime(2026, 12, 1, tzinfo=UTC),
+        State="DISABLED",
+        **settings,
+    )
+    return client
+
+
+def test_the_schedules_of_an_account_are_imported(desk: Desk, scheduler: Any) -> None:
+    dry = desk("import", "eventbridge:", "--dry-run")
+    assert (dry.code, dry.out.splitlines()[-1]) == (0, "121 new - nothing was imported")
+    assert desk("import", "eventbridge:").out.splitlines()[-1] == "121 new"
+    invoices = desk.office.alice("GET", "/v1/jobs/billing.invoices").json
+    assert (invoices["state"], invoices["target"]["arn"]) == ("paused", ARN)
+    assert invoices["schedule"] == {
+        "every": "2h",
+        "anchor": "2026-12-01T00:00:00Z",
+        "start_at": "2026-12-01T00:00:00Z",
+    }
+    assert desk.office.alice("GET", "/v1/jobs/report-7").json["schedule"]["cron"] == "7 2 * * *"
+    assert desk("import", "eventbridge:").out.splitlines()[-1] == "121 same"
+
+
+def test_one_group_of_an_account(desk: Desk, scheduler: Any) -> None:
+    assert desk("import", "eventbridge:billing").out.splitlines()[-1] == "1 new"
+
+
+def test_nothing_is_imported_of_an_account_that_cannot_be_read(desk: Desk, scheduler: Any) -> None:
+    def refuse(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetSchedule")
+
+    scheduler.meta.events.register("before-call.scheduler.GetSchedule", refuse)
+    refused = desk("import", "eventbridge:")
+    assert (refused.code, "AccessDeniedException" in refused.err) == (NOT_ALLOWED, True)
+    assert desk.office.alice("GET", "/v1/jobs").json["jobs"] == []

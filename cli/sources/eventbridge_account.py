@@ -1,0 +1,57 @@
+"""The schedules that EventBridge Scheduler has in an AWS account, as the text that `eventbridge.read` takes.
+
+https://docs.aws.amazon.com/scheduler/latest/APIReference/API_GetSchedule.html
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import Progress
+
+from common.aws import new_session
+
+# Before a group's name, or before nothing for all groups, in the place of a file.
+PREFIX: Final = "eventbridge:"
+# AWS takes some tens of requests a second of an account, and botocore slows down when it is told to.
+_THREADS: Final = 8
+
+
+def client() -> Any:
+    """Of the account and region of the AWS credentials. Raises botocore's errors."""
+    from botocore.config import Config
+
+    config = Config(retries={"mode": "adaptive", "total_max_attempts": 10}, max_pool_connections=_THREADS)
+    return new_session().create_client("scheduler", config=config)
+
+
+def fetch(scheduler: Any, group: str) -> str:
+    """Every schedule of a group, or of all of them, whole; with a progress bar on a terminal.
+
+    Raises botocore's errors: nothing is imported of an account that could not be read to its end.
+    """
+    pages = scheduler.get_paginator("list_schedules").paginate(**({"GroupName": group} if group else {}))
+    listed = [(one["GroupName"], one["Name"]) for page in pages for one in page["Schedules"]]
+
+    def whole(of: tuple[str, str]) -> dict[str, Any]:
+        found: dict[str, Any] = scheduler.get_schedule(GroupName=of[0], Name=of[1])
+        found.pop("ResponseMetadata", None)
+        return found
+
+    with (
+        Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress,
+        ThreadPoolExecutor(_THREADS) as pool,
+    ):
+        schedules = list(progress.track(pool.map(whole, listed), len(listed), description="reading"))
+    return json.dumps(schedules, default=_instant)
+
+
+def _instant(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"no JSON for {value!r}")
