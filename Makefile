@@ -18,7 +18,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 VENV_READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
-DYNAMODB_LOCAL := tests/stores/dynamodb_local
+DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor api cli scripts examples benchmarks tests
 
 .PHONY: help install up down reset status demo test lint types check bench package deploy remove

@@ -11,14 +11,18 @@ from urllib.parse import unquote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from api import (
+from api.http.openapi import document
+from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
+from api.http.requests import Request, bearer, raw_body
+from api.http.routing import JSON, Reply, Route
+from api.routes import (
     audit,
     bulk,
-    by_hand,
     calendars,
     deletions,
     jobs,
     keys,
+    manual,
     runs,
     schedules,
     summaries,
@@ -26,17 +30,13 @@ from api import (
     tenants,
     webhooks,
 )
-from api.openapi import document
-from api.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
-from api.requests import Request, bearer, raw_body
-from api.routing import JSON, Reply, Route
 from api.services import Services
 from common import telemetry
-from common.api_keys import OPERATOR
 from common.errors import Forbidden, InvalidInput, Unauthenticated, shown
-from common.tenant_ledger import admitted
-from common.tenant_rules import ACTIVE, SUSPENDED
-from common.tenants import Credential, Role
+from common.jobs.ledger import admitted
+from common.platform.api_keys import OPERATOR
+from common.platform.tenants import Credential, Role
+from common.tenants.rules import ACTIVE, SUSPENDED
 
 
 def openapi(services: Services, request: Request) -> Reply:
@@ -49,7 +49,7 @@ ROUTES: tuple[Route, ...] = (
     *bulk.ROUTES,
     *runs.ROUTES,
     *summaries.ROUTES,
-    *by_hand.ROUTES,
+    *manual.ROUTES,
     *calendars.ROUTES,
     *schedules.ROUTES,
     *tenant.ROUTES,

@@ -5,28 +5,28 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from api.token_settings import TokenSettings
-from api.tokens import Tokens, is_token
-from common import aws
-from common.audit import Audit
-from common.by_hand import ByHand
+from api.auth.token_settings import TokenSettings
+from api.auth.tokens import Tokens, is_token
 from common.clock import Clock, SystemClock
 from common.config import Config
-from common.definition import Limits
-from common.due_index import DueIndex
-from common.executions_queue import ExecutionsQueue
-from common.known_tenants import KnownTenants
-from common.registry import Registry
-from common.request_rate import RequestRate
-from common.run_changes import RunChanges
-from common.run_lists import RunLists
-from common.runs import Runs
-from common.tables import Table
-from common.tenant_deletion import Deletions
-from common.tenant_ledger import TenantLedger
-from common.tenant_runs import TenantRuns
-from common.tenants import Credential, Tenants
-from common.webhook_secrets import WebhookSecrets
+from common.history.lists import RunLists
+from common.history.tenant_runs import TenantRuns
+from common.jobs.ledger import TenantLedger
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.platform.deletion import Deletions
+from common.platform.request_rate import RequestRate
+from common.platform.tenants import Credential, Tenants
+from common.registration.definition import Limits
+from common.registration.manual import ByHand
+from common.registration.registry import Registry
+from common.runs.changes import RunChanges
+from common.runs.records import Runs
+from common.storage import aws
+from common.storage.tables import Table
+from common.tenants.audit import Audit
+from common.tenants.rules_cache import KnownTenants
+from common.tenants.webhook_secrets import WebhookSecrets
 
 
 @dataclass(frozen=True, slots=True)

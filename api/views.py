@@ -7,13 +7,13 @@ import re
 from collections.abc import Container, Mapping
 from typing import Any
 
-from common.fires import next_fires
-from common.instants import rfc3339
-from common.job import ACTIVE, Job
-from common.patching import definition_of
-from common.runs import DISPATCHED, RUNNING
-from common.schedule import Schedule
-from common.tables import Item
+from common.jobs.job import ACTIVE, Job
+from common.registration.patching import definition_of
+from common.runs.records import DISPATCHED, RUNNING
+from common.storage.tables import Item
+from common.timing.fires import next_fires
+from common.timing.instants import rfc3339
+from common.timing.schedule import Schedule
 
 _RUN_FIELDS = (
     "status",

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 
 from benchmarks import bare_api
-from common.tables import Table
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
+from common.storage.tables import Table
 from scripts.demo.stage import Stage
 from scripts.embedded import Embedded, deploy, kill, start
 from scripts.embedded.deployment import client

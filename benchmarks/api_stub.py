@@ -15,10 +15,11 @@ from api import handler
 from benchmarks import bare_api
 from benchmarks.api_stage import LISTED, definition
 from benchmarks.stub_aws import StubAws
-from common import aws, config
+from common import config
 from common.clock import SystemClock
-from common.tables import Table
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
+from common.storage import aws
+from common.storage.tables import Table
 
 _TENANTS = (bare_api.TENANT, bare_api.MAKER)
 _TARGET = "arn:aws:lambda:us-east-1:123456789012:function:report"

@@ -10,9 +10,9 @@ from typing import Any
 
 from benchmarks import workload
 from benchmarks.measure import track
-from common import keys
-from common.due_index import SHARD_ENTRIES
-from common.groups import group_can_fire
+from common.planning.due_index import SHARD_ENTRIES
+from common.storage import keys
+from common.timing.groups import group_can_fire
 
 _PAGE_BYTES = 1_000_000  # DynamoDB's is 1 MB
 

@@ -15,8 +15,8 @@ from benchmarks.measure import ratio, take_turns
 from benchmarks.result import Goal, Result, Table
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock, SystemClock
-from common.execution import Execution
-from common.executions_queue import ExecutionsQueue
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue
 
 _LATE = "ours, late in each second"
 _THREADS = (1, 4, 8, 16, 32)

@@ -15,9 +15,10 @@ from unittest import mock
 
 from benchmarks import workload
 from benchmarks.stub_aws import StubAws
-from common import aws, config, telemetry
-from common.execution import Execution
-from common.wire_format import to_wire
+from common import config, telemetry
+from common.planning.execution import Execution
+from common.storage import aws
+from common.storage.wire_format import to_wire
 from executor import handler
 
 _ENVIRONMENT = {

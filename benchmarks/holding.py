@@ -13,8 +13,8 @@ from typing import Any
 from benchmarks import workload
 from benchmarks.stub_aws import QUEUE_URL, StubAws, send_message_batch
 from common.clock import SystemClock
-from common.execution import Execution
-from common.executions_queue import ExecutionsQueue
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue
 
 # Inside one region a SendMessageBatch takes about so long.
 REQUEST_S = 0.01

@@ -13,13 +13,13 @@ from typing import Any
 from benchmarks.requests import PRICES
 from benchmarks.result import Result, Table
 from benchmarks.stub_aws import Cost, StubAws
-from common import keys
-from common.instants import parse_compact
-from common.run_lists import RunFilter
-from common.run_walk import Place
-from common.tables import Table as DynamoTable
-from common.tenant_runs import TenantRuns
-from common.wire_format import to_wire
+from common.history.lists import RunFilter
+from common.history.tenant_runs import TenantRuns
+from common.history.walk import Place
+from common.storage import keys
+from common.storage.tables import Table as DynamoTable
+from common.storage.wire_format import to_wire
+from common.timing.instants import compact_time, parse_compact
 
 _JOBS = (1, 100, 1_000, 10_000)
 _NOW = 1_795_262_400  # 2026-11-21T12:00:00Z
@@ -83,7 +83,7 @@ class _Tenant:
 def _run(job_id: str, fire_at: int) -> dict[str, Any]:
     attempt = {"attempt": 1, "started_at": fire_at, "outcome": "succeeded", "log_tail": "x" * 200}
     return {
-        **keys.run("alice", job_id, f"{keys.compact_time(fire_at)}:1"),
+        **keys.run("alice", job_id, f"{compact_time(fire_at)}:1"),
         "tenant": "alice",
         "job_id": job_id,
         "fire_at": fire_at,

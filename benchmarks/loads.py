@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from benchmarks.bare_path import Engine
-from common.execution import Execution
-from common.instants import rfc3339
+from common.planning.execution import Execution
+from common.timing.instants import rfc3339
 from scripts.demo.witness import expected
 from scripts.demo.workload import Registration
 

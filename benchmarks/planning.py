@@ -13,14 +13,14 @@ from benchmarks.measure import cpu_s, ratio, take_turns, track
 from benchmarks.naive import SAMPLE, Naive
 from benchmarks.result import Goal, Result, Table
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
-from common import groups
-from common.calendars import Calendars
 from common.clock import ManualClock
-from common.due_index import DueIndex
 from common.events import NoEvents
-from common.executions_queue import ExecutionsQueue
-from common.runs import Runs
-from common.tables import Table as DynamoTable
+from common.jobs.calendars import Calendars
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.records import Runs
+from common.storage.tables import Table as DynamoTable
+from common.timing import groups
 from scheduler.tick import Scheduler, Summary
 
 # On the hour, when most is due, and off it.

@@ -14,14 +14,14 @@ from benchmarks.result import Goal, Result, Table
 from benchmarks.setting import Outcome, Service, Setting
 from benchmarks.shares_stub import SharesStub
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
-from common.calendars import Calendars
 from common.clock import ManualClock
-from common.due_index import DueIndex
 from common.events import NoEvents
-from common.executions_queue import ExecutionsQueue
-from common.runs import Runs
-from common.shares import PlanningQueue, Shares, encode
-from common.tables import Table as DynamoTable
+from common.jobs.calendars import Calendars
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.planning.shares import PlanningQueue, Shares, encode
+from common.runs.records import Runs
+from common.storage.tables import Table as DynamoTable
 from scheduler.planner import Planner
 from scheduler.tick import HURRY_S, FanOut, Scheduler, Summary
 

@@ -15,10 +15,10 @@ from benchmarks.holding import Held, executions, measure
 from benchmarks.result import Goal, Result, Table
 from benchmarks.stub_aws import QUEUE_URL, StubAws
 from common.clock import ManualClock
-from common.execution import Execution
-from common.executions_queue import ExecutionsQueue
-from common.known_tenants import KnownTenants
-from common.tables import Table as DynamoTable
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue
+from common.storage.tables import Table as DynamoTable
+from common.tenants.rules_cache import KnownTenants
 from executor import batch
 
 PRICES: Mapping[str, float] = json.loads((Path(__file__).parent / "prices.json").read_text())

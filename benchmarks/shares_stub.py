@@ -9,11 +9,10 @@ from typing import Any
 
 from benchmarks import workload
 from benchmarks.due_stub import DueStub
-from common import keys
-from common.due_index import SHARD_ENTRIES
-from common.groups import group_key
-from common.planning import DueEntry
-from common.schedule import parse_schedule
+from common.planning.due_index import SHARD_ENTRIES
+from common.registration.schedule_text import parse_schedule
+from common.storage import keys
+from common.timing.groups import group_key
 
 
 class SharesStub(DueStub):
@@ -74,6 +73,6 @@ class SharesStub(DueStub):
 
     def _entry_at_once(self, number: int) -> bytes:
         job = replace(workload.job(number), schedule=self._at_once, group=self._group)
-        entry = DueEntry.of(job)
+        entry = job.due_entry()
         item = {"sk": {"S": f"{entry.tenant}#{entry.job_id}"}, "entry": {"S": entry.encode()}}
         return json.dumps(item).encode()

@@ -17,7 +17,7 @@ import botocore.session
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
-from common import aws
+from common.storage import aws
 
 Answer = Callable[[dict[str, Any]], bytes]
 QUEUE_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions"
@@ -48,7 +48,7 @@ class StubAws:
         self._lock = threading.Lock()
 
     def client(self, service: str) -> Any:
-        """A real client of `service`, configured as common/aws.py does it."""
+        """A real client of `service`, configured as common/storage/aws.py does it."""
         made = self.stock_client(service, aws._own_config())
         return aws.tuned(made) if service == "dynamodb" else made
 

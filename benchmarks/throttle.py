@@ -10,7 +10,7 @@ PARTITION_READS, PARTITION_WRITES = 3_000, 1_000
 # What a new on-demand table gives at once.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
 NEW_TABLE_READS, NEW_TABLE_WRITES = 12_000, 4_000
-# botocore's "standard" mode as common/aws.py sets it: four attempts, a random part of 1, 2, 4 s between them.
+# botocore's "standard" mode as common/storage/aws.py sets it: four attempts, a random part of 1, 2, 4 s between them.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 ATTEMPTS = 4
 

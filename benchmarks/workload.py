@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from common.duration import parse_duration
-from common.groups import group_key
-from common.job import Job
-from common.planning import DueEntry
-from common.schedule import AtTiming, EveryTiming, Schedule, parse_schedule
+from common.jobs.job import Job
+from common.planning.plan import DueEntry
+from common.registration.schedule_text import parse_schedule
+from common.timing.durations import parse_duration
+from common.timing.groups import group_key
+from common.timing.schedule import AtTiming, EveryTiming, Schedule
 from scripts.demo.workload import REAL_WORKLOAD
 
 TENANTS = 1_000
@@ -63,7 +64,7 @@ def job(number: int) -> Job:
 
 
 def entry(number: int) -> DueEntry:
-    return DueEntry.of(job(number))
+    return job(number).due_entry()
 
 
 def group(number: int) -> str:

@@ -8,19 +8,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli import by_hand, calendars, deletion, jobs, keys, quotas, runs, tenants
-from cli.audit import audit
 from cli.aws_refusals import aws_refusal
+from cli.commands import calendars, deletion, jobs, keys, manual, quotas, runs, tenants
+from cli.commands.audit import audit
+from cli.commands.failures import failures
+from cli.commands.preview import preview
+from cli.commands.redrive import redrive
+from cli.commands.summaries import summary
+from cli.commands.transfer import export_jobs, import_jobs
+from cli.commands.webhooks import webhook_secret
 from cli.doctor.command import doctor
 from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
-from cli.failures import failures
 from cli.output import problem_lines
-from cli.preview import preview
-from cli.redrive import redrive
 from cli.session import Session
-from cli.summaries import summary
-from cli.transfer import export_jobs, import_jobs
-from cli.webhooks import webhook_secret
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
 
@@ -85,11 +85,11 @@ app.add_typer(keys.operator_app, name="operator-keys")
 app.add_typer(quotas.app, name="quotas")
 tenants.app.command("delete")(deletion.delete)
 tenants.app.command("deletion")(deletion.deletion)
-jobs.app.command("run")(by_hand.run_now)
+jobs.app.command("run")(manual.run_now)
 runs.app.command("summary")(summary)
-runs.app.command("retry")(by_hand.retry)
-runs.app.command("cancel")(by_hand.cancel)
-app.command()(by_hand.backfill)
+runs.app.command("retry")(manual.retry)
+runs.app.command("cancel")(manual.cancel)
+app.command()(manual.backfill)
 app.command()(doctor)
 app.command()(redrive)
 app.command()(failures)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.instants import rfc3339
+from common.timing.instants import rfc3339
 from minute8_client import Minute8Problem
 
 _WIDE = 200

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from cli.tables import table
-from common import keys
-from common.audit import EntryFilter
 from common.clock import Clock
-from common.due_index import DueIndex
-from common.duration import parse_instant
-from common.tenant_deletion import Deletion, Deletions
-from common.tenant_views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
-from common.tenants import ApiKey, Tenant, Tenants
+from common.planning.due_index import DueIndex
+from common.platform.deletion import Deletion, Deletions
+from common.platform.tenants import ApiKey, Tenant, Tenants
+from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
+from common.storage import keys
+from common.tenants.audit import EntryFilter
+from common.timing.durations import parse_instant
 from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
 
 _PAGE = 200

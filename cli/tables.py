@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from common import aws
-from common.tables import Table
+from common.storage import aws
+from common.storage.tables import Table
 
 
 def table(kind: Literal["tenants", "jobs", "runs", "due"], stage: str) -> Table:

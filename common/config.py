@@ -23,7 +23,7 @@ class Config:
     plain_http_targets: bool = False
     planning_queue_url: str = ""
     planner_share_entries: int = 20_000
-    # Signed tokens in place of API keys; api/token_settings.py says what is possible. Without an issuer: none.
+    # Signed tokens in place of API keys; api/auth/token_settings.py says what is possible. Without an issuer: none.
     jwt_issuer: str = ""
     jwt_audience: str = ""
     jwt_tenant_claim: str = "tenant"

@@ -55,7 +55,7 @@ class EventBus:
 
 def event_bus(name: str) -> Events:
     """The bus of that name; without a name, events go nowhere."""
-    from common import aws
+    from common.storage import aws
 
     return EventBus(aws.on_first_use(aws.events), name) if name else NoEvents()
 

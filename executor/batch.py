@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Final
 
 from common import telemetry
-from common.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution, UnreadableMessage
 from executor.pipeline import Executor, Jobs, Message, Report
 
 # More than any batch holds, so that no message waits for another; there are as many as the fullest batch so far.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.execution import Execution
-from common.instants import rfc3339
-from common.job import Job
-from common.runs import Claim, Outcome
-from common.templating import PayloadTooLarge, render, values_for
+from common.jobs.job import Job
+from common.jobs.placeholders import PayloadTooLarge, render, values_for
+from common.planning.execution import Execution
+from common.runs.records import Claim, Outcome
+from common.timing.instants import rfc3339
 from executor.targets import Kind
 
 

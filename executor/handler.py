@@ -8,21 +8,22 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from common import aws, telemetry
-from common.audit import ITSELF
-from common.backfill import Backfills
+from common import telemetry
 from common.clock import SystemClock
 from common.config import config
-from common.due_index import DueIndex
 from common.events import event_bus
-from common.executions_queue import ExecutionsQueue
-from common.job_store import JobStore
-from common.known_tenants import KnownTenants
-from common.run_changes import RunChanges
-from common.runs import Runs
-from common.tables import Table
-from common.tenant_ledger import TenantLedger
-from common.webhook_secrets import WebhookSecrets
+from common.jobs.backfill import Backfills
+from common.jobs.ledger import TenantLedger
+from common.jobs.store import JobStore
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.changes import RunChanges
+from common.runs.records import Runs
+from common.storage import aws
+from common.storage.tables import Table
+from common.tenants.audit import ITSELF
+from common.tenants.rules_cache import KnownTenants
+from common.tenants.webhook_secrets import WebhookSecrets
 from executor.batch import execute_batch
 from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from common.errors import Minute8Error
-from common.web_address import IpAddress, WebAddress, is_public
+from common.tenants.web_address import IpAddress, WebAddress, is_public
 
 # Of one name; a name with hundreds of dead addresses must not use up the time one by one.
 _MOST_ADDRESSES = 4

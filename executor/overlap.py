@@ -12,12 +12,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from common import keys
-from common.execution import BACKFILL, Execution
-from common.job import Job
-from common.run_changes import RunChanges
-from common.runs import OVERLAP, Claim
-from common.tables import Condition, ConditionFailed, Item, Table
+from common.jobs.job import Job
+from common.planning.execution import BACKFILL, Execution
+from common.runs.changes import RunChanges
+from common.runs.records import OVERLAP, Claim
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item, Table
 from executor.admission import Skip
 
 # How long a queued execution keeps its place after the time at which it should have taken the lock.

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from common import keys
-from common.backfill import ID_PREFIX, MOVED_ON, Backfills
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.events import RUN_SKIPPED, Events
-from common.execution import Execution
-from common.executions_queue import ExecutionsQueue
-from common.job import DELETED, Job
-from common.known_tenants import RulesOf
-from common.runs import DISPATCHED, ENDED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
-from common.tables import Item, Table
-from common.tenant_rules import ACTIVE, DAY_S, SUSPENDED, TenantRules
+from common.jobs.backfill import ID_PREFIX, MOVED_ON, Backfills
+from common.jobs.job import DELETED, Job
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.records import DISPATCHED, ENDED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.storage import keys
+from common.storage.tables import Item, Table
+from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED, TenantRules
+from common.tenants.rules_cache import RulesOf
 from executor.admission import Skip, admit, admit_tenant
 from executor.calling import call
 from executor.exclusions import excluded

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from common import events, keys
+from common import events
 from common.errors import NotFound
 from common.events import Events
-from common.execution import SCHEDULE, Execution
-from common.job import DELETED, PAUSED, Job
-from common.job_store import JobStore
-from common.runs import FAILED, Outcome
-from common.tables import Condition, ConditionFailed, Item
+from common.jobs.job import DELETED, PAUSED, Job
+from common.jobs.store import JobStore
+from common.planning.execution import SCHEDULE, Execution
+from common.runs.records import FAILED, Outcome
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item
 
 # What a job's note begins with if it was paused here.
 _NOTE = "paused after "

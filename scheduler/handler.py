@@ -6,17 +6,18 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from common import aws, telemetry
-from common.calendars import Calendars
+from common import telemetry
 from common.clock import SystemClock
 from common.config import config
-from common.due_index import DueIndex
 from common.events import event_bus
-from common.executions_queue import ExecutionsQueue
-from common.runs import Runs
-from common.shares import PlanningQueue, Shares
-from common.tables import Table
-from common.tenant_deletion import Deletions
+from common.jobs.calendars import Calendars
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.planning.shares import PlanningQueue, Shares
+from common.platform.deletion import Deletions
+from common.runs.records import Runs
+from common.storage import aws
+from common.storage.tables import Table
 from scheduler.removal import Removed, remove_tenants
 from scheduler.tick import FanOut, Scheduler, Summary
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from common.shares import Shares, decode
+from common.planning.shares import Shares, decode
 from scheduler.tick import Scheduler, Summary
 
 

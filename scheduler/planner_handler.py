@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from common import aws
 from common.config import config
-from common.shares import Shares
-from common.tables import Table
+from common.planning.shares import Shares
+from common.storage import aws
+from common.storage.tables import Table
 from scheduler.handler import scheduler, tell
 from scheduler.planner import Planner
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.clock import Clock
-from common.tenant_deletion import Deletion, Deletions
+from common.platform.deletion import Deletion, Deletions
 
 # So long after its tick began it may begin another slice, which takes seconds; the function has 300 s (serverless.yml).
 WORKS_FOR_S: Final = 180

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from common.calendars import Calendars, RememberedCalendars
 from common.clock import Clock
-from common.due_index import BadEntry, DueIndex, Mark, Shard
 from common.events import RUN_SKIPPED, Events
-from common.execution import Execution
-from common.executions_queue import ExecutionsQueue
-from common.groups import group_can_fire
-from common.planning import DueEntry, Missed, plan, plan_registered
-from common.runs import INVALID, MISSED, Runs
-from common.shares import PlanningQueue, Shares, divide
-from common.window import planning_end
+from common.jobs.calendars import Calendars, RememberedCalendars
+from common.planning.due_index import BadEntry, DueIndex, Mark, Shard
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue
+from common.planning.plan import DueEntry, Missed, plan, plan_registered
+from common.planning.shares import PlanningQueue, Shares, divide
+from common.runs.records import INVALID, MISSED, Runs
+from common.timing.groups import group_can_fire
+from common.timing.windows import planning_end
 
 
 @dataclass(slots=True)

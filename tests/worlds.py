@@ -21,19 +21,19 @@ from typing import Any
 import boto3
 from moto import mock_aws
 
-from common.backfill import Backfills
-from common.by_hand import ByHand
-from common.calendars import Calendars
 from common.clock import ManualClock
-from common.definition import Limits
-from common.due_index import DueIndex
-from common.executions_queue import ExecutionsQueue
-from common.known_tenants import RulesOf
-from common.registry import Registry
-from common.run_changes import RunChanges
-from common.runs import Outcome, Runs
-from common.tables import Table
-from common.tenant_rules import TenantRules
+from common.jobs.backfill import Backfills
+from common.jobs.calendars import Calendars
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.registration.definition import Limits
+from common.registration.manual import ByHand
+from common.registration.registry import Registry
+from common.runs.changes import RunChanges
+from common.runs.records import Outcome, Runs
+from common.storage.tables import Table
+from common.tenants.rules import TenantRules
+from common.tenants.rules_cache import RulesOf
 from executor.batch import execute_batch
 from executor.overlap import Locks, Turns
 from executor.pipeline import Executor, Message, Report

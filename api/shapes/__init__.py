@@ -1,6 +1,6 @@
 """The shapes that requests and answers have, for OpenAPI and the tests. Imported when the document is asked for.
 
-What a request's body must be is decided by `common/definition.py`; the answers are written by `api/views.py`.
+`common/registration/definition.py` decides what a request's body must be. `api/views.py` writes the answers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, JobId, Shapes
 from api.shapes.problems import BulkLine
-from common.definition import JobDefinition
+from common.registration.definition import JobDefinition
 
 
 class BulkJob(JobDefinition):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from api.shapes.parts import Answer, Instant, JobId, Shapes
-from common.definition import JobDefinition
+from common.registration.definition import JobDefinition
 
 
 class NewJob(JobDefinition):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from common.definition import JOB_ID_CHARS, id_pattern
+from common.ids import JOB_ID_CHARS, id_pattern
 
 Instant = Annotated[
     str,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
-from common.definition import NONCE_CHARS, id_pattern
+from common.ids import NONCE_CHARS, id_pattern
 
 
 class Attempt(Answer):

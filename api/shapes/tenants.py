@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, Instant, Shapes
-from common.definition import TENANT_ID_CHARS, id_pattern
+from common.ids import TENANT_ID_CHARS, id_pattern
 
 _Name = Annotated[str | None, StringConstraints(max_length=200), Field(description="A name for people.")]
 _Patterns = Annotated[

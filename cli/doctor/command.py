@@ -14,7 +14,7 @@ from cli.doctor.examine import examine
 from cli.doctor.findings import Finding, Level, failed
 from cli.output import console, print_json
 from cli.session import session
-from common.instants import rfc3339
+from common.timing.instants import rfc3339
 
 _STYLES = {Level.FAILED: "bold red", Level.WARNING: "yellow", Level.NOT_CHECKED: "cyan", Level.OK: "green"}
 

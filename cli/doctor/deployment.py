@@ -10,11 +10,11 @@ from typing import Any, Final
 import httpx
 
 from cli.doctor.expected import FUNCTIONS
-from common.aws import new_session
 from common.clock import Clock
-from common.due_index import DueIndex
-from common.shares import Shares
-from common.tables import Table
+from common.planning.due_index import DueIndex
+from common.planning.shares import Shares
+from common.storage.aws import new_session
+from common.storage.tables import Table
 
 SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "sqs", "sts")
 _RESOURCE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")

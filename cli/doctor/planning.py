@@ -11,9 +11,9 @@ from cli.doctor.deployment import Deployment
 from cli.doctor.expected import TICK_EXPRESSION
 from cli.doctor.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 from cli.output import when
-from common.due_index import BadEntry, Mark
-from common.window import WINDOW_S, planning_end
-from common.zones import TZDATA_VERSION
+from common.planning.due_index import BadEntry, Mark
+from common.timing.windows import WINDOW_S, planning_end
+from common.timing.zones import TZDATA_VERSION
 
 _TICK_MINUTE_S: Final = 480
 # EventBridge invokes within a minute of the rule's time, and a tick takes seconds.

@@ -14,7 +14,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import Progress
 
-from common.aws import new_session
+from common.storage.aws import new_session
 
 # Before a group's name, or before nothing for all groups, in the place of a file.
 PREFIX: Final = "eventbridge:"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from common.allowed_targets import is_own
-from common.runs import Outcome
+from common.runs.records import Outcome
+from common.tenants.allowed_targets import is_own
 from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
 from executor.targets.events import Event
 from executor.targets.http_endpoint import HttpEndpoints

@@ -15,7 +15,7 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from common.runs import Outcome
+from common.runs.records import Outcome
 
 # What is kept with the run, in bytes: a write unit holds 1 KB, and an item 400 KB with all of a run's attempts.
 LOG_TAIL_BYTES: Final = 800

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from common import aws
+from common.storage import aws
 from executor.targets.events import Event, context
 
 # Assumed roles end after an hour, the most for a role that itself was assumed ("role chaining").

@@ -19,9 +19,9 @@ from functools import cache
 from typing import Any
 
 from common.clock import Clock
-from common.runs import Outcome
-from common.web_address import BadUrl, WebAddress, read_url
-from common.webhook_secrets import signature
+from common.runs.records import Outcome
+from common.tenants.web_address import BadUrl, WebAddress, read_url
+from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, Unreachable
 from executor.targets import answers
 from executor.targets.events import Event, context, encoded, execution_hash

@@ -8,10 +8,10 @@ from itertools import chain
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.execution import Execution
-from common.job import Job
-from common.runs import SKIPPED
-from common.tables import Item
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.records import SKIPPED
+from common.storage.tables import Item
 from scripts.demo.stage import Stage
 from scripts.demo.view import View, clock
 from scripts.demo.witness import ENDED, EXPLAINED, expected

@@ -14,18 +14,18 @@ from typing import Any
 
 import boto3
 
-from common import keys
 from common.clock import SystemClock
-from common.definition import Limits
-from common.due_index import DueIndex, Mark
 from common.errors import AlreadyExists
-from common.execution import Execution
-from common.executions_queue import ExecutionsQueue
-from common.job import Job
-from common.registry import Registry
-from common.tables import Item, Table
-from common.tenants import Tenants
-from common.wire_format import from_wire, to_wire
+from common.jobs.job import Job
+from common.planning.due_index import DueIndex, Mark
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue
+from common.platform.tenants import Tenants
+from common.registration.definition import Limits
+from common.registration.registry import Registry
+from common.storage import keys
+from common.storage.tables import Item, Table
+from common.storage.wire_format import from_wire, to_wire
 from scripts.demo.workload import Registration
 
 _TARGET = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"

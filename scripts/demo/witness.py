@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from common.execution import Execution
-from common.fires import due_at, fires
-from common.job import Job
-from common.runs import DISPATCHED, FAILED, RETRYING, SKIPPED, SUCCEEDED
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.records import DISPATCHED, FAILED, RETRYING, SKIPPED, SUCCEEDED
+from common.timing.fires import due_at, fires
 
 ENDED = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
 # A run that waits for its next attempt is explained, though it has not ended.

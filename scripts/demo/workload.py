@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.duration import parse_duration
-from common.instants import rfc3339
+from common.timing.durations import parse_duration
+from common.timing.instants import rfc3339
 
 REAL_WORKLOAD = Path(__file__).resolve().parents[2] / "examples" / "prow-periodics.csv"
 LIVELY_TENANT = "demo"

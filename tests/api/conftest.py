@@ -12,20 +12,20 @@ import pytest
 
 from api import handler
 from api.app import build
+from api.auth.tokens import Tokens
 from api.services import Services
-from api.tokens import Tokens
-from common import keys
-from common.audit import Audit
-from common.key_text import new_key
-from common.known_tenants import KnownTenants
-from common.request_rate import RequestRate
-from common.run_lists import RunLists
-from common.runs import Outcome
-from common.tenant_deletion import Deletions
-from common.tenant_ledger import TenantLedger
-from common.tenant_runs import Bounds, TenantRuns
-from common.tenants import ROLES, Tenants
-from common.webhook_secrets import WebhookSecrets
+from common.history.lists import RunLists
+from common.history.tenant_runs import Bounds, TenantRuns
+from common.jobs.ledger import TenantLedger
+from common.platform.deletion import Deletions
+from common.platform.key_format import new_key
+from common.platform.request_rate import RequestRate
+from common.platform.tenants import ROLES, Tenants
+from common.runs.records import Outcome
+from common.storage import keys
+from common.tenants.audit import Audit
+from common.tenants.rules_cache import KnownTenants
+from common.tenants.webhook_secrets import WebhookSecrets
 from tests.api import issuer
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
@@ -121,9 +121,9 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
     operator_raw_revoked, operator_revoked = tenants.create_operator_key(now)
     tenants.revoke_key(keys.OPERATORS, operator_revoked.key_id, now)
     with pytest.MonkeyPatch.context() as known:
-        known.setattr("common.api_keys.new_key", lambda: SPARE_KEY)
+        known.setattr("common.platform.api_keys.new_key", lambda: SPARE_KEY)
         key("alice", "read", name="spare")
-        known.setattr("common.api_keys.new_key", lambda: SPARE_OPERATOR_KEY)
+        known.setattr("common.platform.api_keys.new_key", lambda: SPARE_OPERATOR_KEY)
         operator_key(name="spare")
     return Office(
         world=w,

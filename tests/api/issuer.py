@@ -11,9 +11,9 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from api.issuer_keys import IssuerKeys
-from api.token_settings import TokenSettings
-from api.tokens import Tokens
+from api.auth.issuer_keys import IssuerKeys
+from api.auth.token_settings import TokenSettings
+from api.auth.tokens import Tokens
 from common.config import Config
 
 ISSUER = "https://login.example.com/"

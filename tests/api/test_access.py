@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from common.api_keys import OPERATOR
 from common.errors import Busy
-from common.key_text import is_well_formed
-from common.registry import Registry
-from common.tables import Table
-from common.tenants import Tenants
+from common.platform.api_keys import OPERATOR
+from common.platform.key_format import is_well_formed
+from common.platform.tenants import Tenants
+from common.registration.registry import Registry
+from common.storage.tables import Table
 from tests.api.calls import Caller, Office
 from tests.api.conftest import settle
 from tests.api.walk import calls_of_document

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from common.key_text import hash_of
-from common.runs import Outcome
+from common.platform.key_format import hash_of
+from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
 from tests.api.walk import Call, calls_of_document
 from tests.worlds import ARN, job

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from api import bulk, handler
+from api import handler
+from api.routes import bulk
 from api.shapes import GIVEN
-from common.job_store import JobStore
-from common.tenants import Tenants
+from common.jobs.store import JobStore
+from common.platform.tenants import Tenants
 from minute8_client import Client, InvalidInput
 from minute8_client.bulk import LONGEST_BULK, MOST_LINES
 from tests.api.calls import Answer, HandlerTransport, Office, event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.runs import Outcome
+from common.runs.records import Outcome
 from tests.api.calls import Office
 from tests.worlds import job
 

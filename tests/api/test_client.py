@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from common.definition import JobDefinition
+from common.registration.definition import JobDefinition
 from minute8_client import (
     AlreadyExists,
     Client,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from common.api_keys import hash_of
+from common.platform.api_keys import hash_of
 from tests.api.calls import Caller, Office
-from tests.tenants.leftovers import deletions_of
+from tests.platform.leftovers import deletions_of
 from tests.worlds import job
 
 

@@ -108,7 +108,7 @@ def test_it_goes_on_by_cursor_and_holds_each_job_once(
 ) -> None:
     furnish(office)
     whole = list(client(office.alice).export_jobs())
-    monkeypatch.setattr(f"api.bulk.{bound}", 2 if bound == "MOST_LINES" else 500)
+    monkeypatch.setattr(f"api.routes.bulk.{bound}", 2 if bound == "MOST_LINES" else 500)
     with client(office.alice) as minute8:
         assert list(minute8.export_jobs()) == whole
     first = office.alice("GET", URL)

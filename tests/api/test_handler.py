@@ -8,10 +8,10 @@ import boto3
 import pytest
 
 from api import handler
-from common import aws
 from common.config import config
-from common.tables import Table
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
+from common.storage import aws
+from common.storage.tables import Table
 from tests.api.calls import Caller
 from tests.worlds import World, job
 

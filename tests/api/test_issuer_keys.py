@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from api.issuer_keys import AGAIN_S, FRESH_S, STALE_S, IssuerKeys, fetching
-from api.problems import IssuerUnreachable
-from api.tokens import Tokens
+from api.auth.issuer_keys import AGAIN_S, FRESH_S, STALE_S, IssuerKeys, fetching
+from api.auth.tokens import Tokens
+from api.http.problems import IssuerUnreachable
 from common.errors import InvalidInput, Unauthenticated
 from tests.api.calls import Caller
 from tests.api.conftest import open_office
 from tests.api.issuer import NOW, jwk, key_set, settings, token
-from tests.targets.servers import Server, serving, trusting
+from tests.executor.servers import Server, serving, trusting
 from tests.worlds import World
 
 _DISCOVERY = "/.well-known/openid-configuration"

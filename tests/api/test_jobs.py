@@ -266,7 +266,7 @@ def test_a_list_by_what_is_wanted(office: Office) -> None:
 def test_a_rare_job_is_found_over_pages_of_bounded_work(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.jobs.MOST_SEEN", 3)
+    monkeypatch.setattr("api.routes.jobs.MOST_SEEN", 3)
     for n in range(8):
         office.alice("PUT", f"/v1/jobs/job-{n}", job(cron="0 3 * * *", tags=["rare"] if n == 6 else []))
     found, cursor, pages = [], "", 0

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from api.app import ROUTES
-from api.openapi import document
-from api.routing import NDJSON, Route
+from api.http.openapi import document
+from api.http.routing import NDJSON, Route
 from api.shapes import GIVEN
 from api.shapes.jobs import JobPatch
-from common.definition import JobDefinition
+from common.registration.definition import JobDefinition
 from tests.api.calls import Office, send
 from tests.api.conftest import settle
 from tests.api.walk import calls_of_document

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from common import keys
-from common.api_keys import MOST_KEYS
-from common.audit import Audit
-from common.tables import Transaction, TransactionConflict
-from common.tenant_rules import Quotas
-from common.tenants import Tenant, Tenants
+from common.platform.api_keys import MOST_KEYS
+from common.platform.tenants import Tenant, Tenants
+from common.storage import keys
+from common.storage.tables import Transaction, TransactionConflict
+from common.tenants.audit import Audit
+from common.tenants.rules import Quotas
 from tests.api.calls import Caller, Office
 from tests.worlds import ARN, job
 
@@ -154,7 +154,7 @@ def test_keys_come_in_pages_oldest_first(office: Office) -> None:
 
 
 def test_keys_are_bounded_and_revoked_ones_forgotten(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.api_keys.MOST_KEYS", 2)
+    monkeypatch.setattr("common.platform.api_keys.MOST_KEYS", 2)
     made = office.bob("POST", "/v1/keys", {"role": "read"}).json
     before = office.stored()
     refused = office.bob("POST", "/v1/keys", {"role": "read"})

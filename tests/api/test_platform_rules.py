@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from common.audit import Audit
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
+from common.tenants.audit import Audit
 from tests.api.calls import Caller, Office
 from tests.api.walk import WHILE_SUSPENDED, Call, calls_of_document
 from tests.worlds import ARN, job

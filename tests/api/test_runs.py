@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from api.cursors import write_cursor
-from common.runs import Outcome
+from api.http.cursors import write_cursor
+from common.runs.records import Outcome
 from tests.api.calls import Office
 from tests.worlds import job
 

@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
 
 from api import handler
 from api.app import ROUTES
-from api.openapi import document
+from api.http.openapi import document
 from tests.api.calls import Office, event
 from tests.api.conftest import open_office, serve, settle
 from tests.api.walk import ROLE_OF, Call, calls_of_document

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from api.cursors import write_cursor
-from common.run_lists import RunFilter
-from common.runs import Outcome
+from api.http.cursors import write_cursor
+from common.history.lists import RunFilter
+from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
 from tests.worlds import job
 

@@ -10,12 +10,12 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from api.token_settings import ALGORITHMS, TokenSettings
-from api.tokens import LEEWAY_S, is_token
+from api.auth.token_settings import ALGORITHMS, TokenSettings
+from api.auth.tokens import LEEWAY_S, is_token
 from common import telemetry
 from common.errors import InvalidInput, Unauthenticated
-from common.key_text import new_key
-from common.tenants import Tenants
+from common.platform.key_format import new_key
+from common.platform.tenants import Tenants
 from tests.api.calls import Caller, Office
 from tests.api.conftest import open_office
 from tests.api.issuer import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.webhook_secrets import WebhookSecrets
+from common.tenants.webhook_secrets import WebhookSecrets
 from tests.api.calls import Office
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.execution import Execution
-from common.job import Job
-from common.runs import ENDED
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.records import ENDED
 from scripts.demo.stage import Stage
 from scripts.demo.witness import calls_in, expected
 from scripts.embedded import Embedded, kill, start

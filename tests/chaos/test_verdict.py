@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.execution import Execution
+from common.planning.execution import Execution
 from scripts.demo.witness import Call
 from tests.chaos.verdict import judge
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from cli import platform, session
 from cli.main import app
-from common import aws
+from common.storage import aws
 from minute8_client import Client, Operator
 from tests.api.calls import HandlerTransport, Office
 from tests.api.conftest import few_at_once as few_at_once

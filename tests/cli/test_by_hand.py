@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from common import aws, keys
-from common.audit import Audit
-from common.runs import Outcome
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
+from common.runs.records import Outcome
+from common.storage import aws, keys
+from common.tenants.audit import Audit
 from tests.cli.conftest import Desk
 from tests.worlds import job
 

@@ -6,7 +6,7 @@ import pytest
 
 from cli import session
 from tests.cli.conftest import Desk
-from tests.tenants.leftovers import deletions_of
+from tests.platform.leftovers import deletions_of
 from tests.worlds import job
 
 

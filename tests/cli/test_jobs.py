@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cli import jobs
+from cli.commands import jobs
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 

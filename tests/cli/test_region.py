@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common import aws
+from common.storage import aws
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cli.watching import watched
-from common.runs import Outcome
+from common.runs.records import Outcome
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 
@@ -138,7 +138,7 @@ def test_watching_tells_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyP
     )
     monkeypatch.setattr(desk.office.world.clock, "sleep", lambda _: None)
     monkeypatch.setattr(
-        "cli.runs.watched",
+        "cli.commands.runs.watched",
         lambda client, job_id, rounds, wait: watched(
             client, job_id, rounds, lambda: desk.office.world.run_until(next(moments))
         ),

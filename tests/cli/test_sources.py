@@ -9,7 +9,8 @@ import pytest
 
 from cli.sources import READERS, format_of
 from cli.sources.found import Defaults, Found
-from common.definition import Limits, check_id, parse_definition
+from common.ids import check_id
+from common.registration.definition import Limits, parse_definition
 from tests.worlds import ARN
 
 TARGET = {"kind": "lambda", "arn": ARN}

@@ -11,10 +11,10 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from cli import transfer
+from cli.commands import transfer
 from cli.exit_codes import NOT_ALLOWED
 from cli.sources import eventbridge_account
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
 from scripts.demo import workload
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, World, job
@@ -95,8 +95,8 @@ def test_what_is_refused_in_the_end_is_told(desk: Desk, monkeypatch: pytest.Monk
         tenants.edit("alice", {"quotas": {"jobs": 1}}, desk.office.world.clock.now())
         return steps
 
-    monkeypatch.setattr("cli.transfer.planned", planned_then_changed)
-    monkeypatch.setattr("cli.transfer._A_REQUEST", 1)
+    monkeypatch.setattr("cli.commands.transfer.planned", planned_then_changed)
+    monkeypatch.setattr("cli.commands.transfer._A_REQUEST", 1)
     told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
     assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused")
 
@@ -136,7 +136,7 @@ def test_odd_files(desk: Desk) -> None:
 
 
 def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.transfer._A_REQUEST", 20)
+    monkeypatch.setattr("cli.commands.transfer._A_REQUEST", 20)
     real = list(workload.real_workload(ARN))[::15]
     assert len(real) == 46
     text = "\n".join(

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from common.definition import Limits, parse_definition
-from common.execution import Execution
-from common.fires import next_fires
-from common.registry import defined
+from common.planning.execution import Execution
+from common.registration.definition import Limits, parse_definition
+from common.registration.registry import defined
+from common.timing.fires import next_fires
 from scripts.demo.witness import Call, calls_in, problems
 from scripts.demo.workload import real_workload
 from tests.worlds import ARN

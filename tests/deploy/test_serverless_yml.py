@@ -9,9 +9,9 @@ import yaml
 
 from cli.doctor import expected
 from cli.doctor.expected import PERMISSIONS
-from common import keys
-from common.audit import Audit
-from common.tables import Table
+from common.storage import keys
+from common.storage.tables import Table
+from common.tenants.audit import Audit
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package

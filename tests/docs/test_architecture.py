@@ -11,24 +11,34 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGES = ("scheduler", "executor", "api")
 # Pure files: decisions without I/O. No AWS client, no environment, no clock.
 PURE = (
-    "common/cron.py",
-    "common/cron_text.py",
-    "common/duration.py",
-    "common/fires.py",
-    "common/groups.py",
-    "common/instants.py",
-    "common/planning.py",
-    "common/run_states.py",
-    "common/run_summary.py",
-    "common/run_walk.py",
-    "common/schedule.py",
-    "common/templating.py",
-    "common/window.py",
-    "common/zones.py",
+    "common/timing/cron.py",
+    "common/registration/cron_text.py",
+    "common/timing/durations.py",
+    "common/timing/fires.py",
+    "common/timing/groups.py",
+    "common/timing/instants.py",
+    "common/planning/plan.py",
+    "common/runs/states.py",
+    "common/history/summary.py",
+    "common/history/walk.py",
+    "common/timing/schedule.py",
+    "common/jobs/placeholders.py",
+    "common/timing/windows.py",
+    "common/timing/zones.py",
     "executor/admission.py",
     "executor/retry.py",
 )
-IMPURE = {"boto3", "botocore", "os", "time", "random", "urllib3", "socket", "common.aws", "common.config"}
+IMPURE = {
+    "boto3",
+    "botocore",
+    "os",
+    "time",
+    "random",
+    "urllib3",
+    "socket",
+    "common.storage.aws",
+    "common.config",
+}
 # What costs a cold start and is of use to the API alone.
 HEAVY = {"pydantic", "boto3.session", "httpx", "typer", "rich", "icalendar", "holidays"}
 

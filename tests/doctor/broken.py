@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 
 from cli.doctor.findings import Level
-from common.due_index import Shard
-from common.shares import Shares
+from common.planning.due_index import Shard
+from common.planning.shares import Shares
 from tests.doctor.stage import Patient
 from tests.worlds import at
 

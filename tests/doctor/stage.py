@@ -17,8 +17,8 @@ from botocore.exceptions import ClientError
 from cli.doctor.deployment import SERVICES, Deployment
 from cli.doctor.expected import ALARMS, FEEDS, FUNCTIONS, RUNTIME, TABLES, TICK_EXPRESSION, TTL_ATTRIBUTE
 from common.clock import ManualClock
-from common.due_index import DueIndex, Mark
-from common.tables import Table
+from common.planning.due_index import DueIndex, Mark
+from common.storage.tables import Table
 from tests.worlds import at, make_tables
 
 REGION = "us-east-1"

@@ -9,7 +9,7 @@ from cli.doctor.examine import CHECKS, examine
 from cli.doctor.expected import ALARMS
 from cli.doctor.findings import Finding, Level
 from cli.doctor.planning import ticks_missed
-from common.due_index import Mark
+from common.planning.due_index import Mark
 from tests.doctor.broken import BROKEN, Break, F, W
 from tests.doctor.stage import Patient
 from tests.worlds import at

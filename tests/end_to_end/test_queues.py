@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from common.execution import Execution
-from common.instants import rfc3339
+from common.planning.execution import Execution
+from common.timing.instants import rfc3339
 from scripts.demo.stage import Stage
 from scripts.demo.witness import calls_in, expected, problems
 from scripts.demo.workload import Registration

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from common.clock import SystemClock
-from common.tables import Table
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
+from common.storage.tables import Table
 from minute8_client import Client, Operator
 from scripts import newcomer
 from scripts.demo.stage import Stage

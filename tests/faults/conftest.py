@@ -2,7 +2,7 @@
 
 import pytest
 
-from common import keys
+from common.storage import keys
 
 
 @pytest.fixture(autouse=True)

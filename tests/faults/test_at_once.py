@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from common import keys
-from common.runs import Outcome
+from common.runs.records import Outcome
+from common.storage import keys
 from executor.pipeline import Message
 from tests.faults.interleaving import Apart, Choose, anywhere, every_order, play, some_orders
 from tests.faults.stage import Stage, killed_after, staged

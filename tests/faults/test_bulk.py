@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
-from common import bulk
-from common.bulk import Line, Outcome
-from common.known_tenants import KnownTenants
-from common.tenant_ledger import TenantLedger
-from common.tenants import Tenants
+from common.jobs.ledger import TenantLedger
+from common.platform.tenants import Tenants
+from common.registration import bulk
+from common.registration.bulk import Line, Outcome
+from common.tenants.rules_cache import KnownTenants
 from tests.faults.interleaving import anywhere, play, some_orders
 from tests.faults.stage import Stage, staged
 from tests.faults.truth import everything_explained, index_is_right

@@ -10,7 +10,7 @@ import pytest
 from common.errors import NotFound
 from tests.faults.stage import Stage, staged
 from tests.faults.wire import Fault
-from tests.tenants.leftovers import TOMBSTONE, deletions_of, directory, finish, furnish, left_of, registry_of
+from tests.platform.leftovers import TOMBSTONE, deletions_of, directory, finish, furnish, left_of, registry_of
 from tests.worlds import World, job
 
 NOW = "2026-11-21T03:12:00Z"

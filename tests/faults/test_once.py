@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from common.job import Job
-from common.once import Once
+from common.jobs.idempotency import Once
+from common.jobs.job import Job
 from tests.faults.interleaving import every_order, play
 from tests.faults.stage import Stage, staged
 from tests.faults.truth import index_is_right

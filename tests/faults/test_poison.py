@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from common.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution, UnreadableMessage
 from executor.batch import execute_batch
 from executor.pipeline import Message
 from tests.worlds import World, at, job

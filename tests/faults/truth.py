@@ -8,8 +8,8 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
 
-from common.instants import rfc3339
-from common.job import ACTIVE
+from common.jobs.job import ACTIVE
+from common.timing.instants import rfc3339
 from tests.worlds import World
 
 FINAL = {"succeeded", "failed", "dispatched", "skipped"}

@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
-from common.runs import Outcome
+from common.runs.records import Outcome
 
 _ENDPOINT = "https://aws.test"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.execution import Execution
+from common.planning.execution import Execution
 from executor.batch import execute_batch
 from executor.pipeline import Message, Report
 from tests.worlds import World, at, job

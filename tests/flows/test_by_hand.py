@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from common.by_hand import parse_execution_id
 from common.errors import Conflict, InvalidInput, NotFound
-from common.runs import Outcome
+from common.planning.execution import parse_execution_id
+from common.runs.records import Outcome
 from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from common.execution import UnreadableMessage
-from common.runs import Outcome
+from common.planning.execution import UnreadableMessage
+from common.runs.records import Outcome
 from executor.batch import execute_batch
 from executor.pipeline import Message, StillRunning
 from tests.worlds import World, at, job

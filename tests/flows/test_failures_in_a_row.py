@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from common.runs import Outcome
+from common.runs.records import Outcome
 from tests.worlds import World, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")

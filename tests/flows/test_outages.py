@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.window import MAX_DELAY_S
+from common.timing.windows import MAX_DELAY_S
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
 

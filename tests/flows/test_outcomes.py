@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from common.runs import Outcome
-from executor.outcomes import Outcomes, UnreadableOutcome
-from executor.outcomes_handler import complete_batch
+from common.runs.records import Outcome
+from executor.completion.handler import complete_batch
+from executor.completion.outcomes import Outcomes, UnreadableOutcome
 from tests.worlds import World, at, job
 
 SUCCESS, EXHAUSTED, EXPIRED = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.runs import Outcome
+from common.runs.records import Outcome
 from executor.pipeline import Message
 from tests.worlds import World, at, job
 

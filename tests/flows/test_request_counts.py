@@ -1,7 +1,7 @@
 """What each step asks of AWS, counted on the wire: at millions of runs every request is money.
 
 Not counted here: the queue's own receive and delete (one each for ten messages), what a process keeps between runs
-(the tenants' rules: `tests/tenants/test_known_tenants.py`), and one read for the jobs of a batch (`test_batches.py`).
+(the tenants' rules: `tests/tenants/test_rules_cache.py`), and one read for the jobs of a batch (`test_batches.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from common.runs import Outcome
+from common.runs.records import Outcome
 from executor.pipeline import Message
 from tests.worlds import World, at, job
 

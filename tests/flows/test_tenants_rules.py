@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from common.known_tenants import TRUSTED_FOR_S, KnownTenants
-from common.runs import Outcome
-from common.tenants import Tenants
+from common.platform.tenants import Tenants
+from common.runs.records import Outcome
+from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from tests.worlds import ARN, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")

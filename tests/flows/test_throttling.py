@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from common.execution import Execution
-from common.job import Retry
-from common.runs import THROTTLES_KEPT, Outcome
+from common.jobs.job import Retry
+from common.planning.execution import Execution
+from common.runs.records import THROTTLES_KEPT, Outcome
 from executor.pipeline import Message
 from executor.retry import retry_at
 from tests.worlds import World, at, job

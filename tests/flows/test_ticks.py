@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from common import keys
-from common.executions_queue import HandOverFailed
+from common.planning.executions_queue import HandOverFailed
+from common.storage import keys
 from tests.worlds import World, at, job
 
 

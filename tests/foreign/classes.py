@@ -16,9 +16,9 @@ from functools import lru_cache
 from itertools import combinations, islice
 from typing import Any
 
-from common.cron import ALL_DAYS, ALL_WEEKDAYS, Cron
-from common.fires import cron_fires
-from common.zones import DAY_S, instant_of_local, offset_at
+from common.timing.cron import ALL_DAYS, ALL_WEEKDAYS, Cron
+from common.timing.fires import cron_fires
+from common.timing.zones import DAY_S, instant_of_local, offset_at
 from tests.foreign.dialects import Dialect, Read, Unreadable, dates, read
 from tests.foreign.facts import Fact, agrees, refusal
 from tests.foreign.manners import MANNERS, Manner, our_clock

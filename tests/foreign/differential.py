@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from common.zones import DAY_S, changes
+from common.timing.zones import DAY_S, changes
 from tests.foreign import debian
 from tests.foreign.classes import reason
 from tests.foreign.facts import Fact, agrees, answer

@@ -26,11 +26,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from common.cron import Cron, compile_cron
-from common.cron_text import read_cron
 from common.errors import InvalidInput
-from common.fires import cron_fires
-from common.zones import DAY_S, date_bits
+from common.registration.cron_text import read_cron
+from common.timing.cron import Cron, compile_cron
+from common.timing.fires import cron_fires
+from common.timing.zones import DAY_S, date_bits
 
 DATA = Path(__file__).parent / "data"
 REFUSED = "refused"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from common.cron import runs_freely
+from common.timing.cron import runs_freely
 from tests.foreign.dialects import Dialect, Read
 
 WHY = {

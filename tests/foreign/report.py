@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from common.zones import TZDATA_VERSION
+from common.timing.zones import TZDATA_VERSION
 from tests.foreign.classes import reason
 from tests.foreign.facts import REFUSED, Fact, Suite, agrees, answer, refusal, suites
 from tests.foreign.manners import WHY

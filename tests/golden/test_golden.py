@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from common.execution import Execution, UnreadableMessage
-from common.planning import DueEntry
+from common.planning.execution import Execution, UnreadableMessage
+from common.planning.plan import DueEntry
 
 HERE = Path(__file__).parent
 

@@ -1,4 +1,4 @@
-"""DynamoDB's expression language, as far as `common/tables.py` speaks it: conditions and updates of wire items.
+"""DynamoDB's expression language, as far as `common/storage/tables.py` speaks it: conditions and updates of wire items.
 
 An expression is compiled once to functions of (item, values); the contract test holds both against moto.
 """
@@ -51,7 +51,7 @@ def compile_update(text: str) -> Callable[[Wire, Values], Wire]:
 
 
 class _Parser:
-    """Recursive descent, a method for each rule. Names are written `#name` for `name`, as `common/tables.py` does."""
+    """Recursive descent, a method for each rule. Names are written `#name`, as in `common/storage/tables.py`."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _TOKEN.findall(text)

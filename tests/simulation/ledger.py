@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from common.job import CatchUp, Job
-from common.schedule import Schedule
+from common.jobs.job import Job
+from common.planning.plan import CatchUp
+from common.timing.schedule import Schedule
 
 FOREVER = math.inf
 

@@ -1,4 +1,4 @@
-"""DynamoDB in memory, for a year of ticks: the client calls that `common/tables.py` makes, and no others.
+"""DynamoDB in memory, for a year of ticks: the client calls that `common/storage/tables.py` makes, and no others.
 
 moto copies whole tables in a transaction. What this answers is held against moto by `test_memory_dynamodb.py`.
 """
@@ -22,7 +22,7 @@ class TransactionCanceledException(ClientError):
 
 
 class TransactionInProgressException(ClientError):
-    """Never raised here; `common/tables.py` asks for it by name."""
+    """Never raised here; `common/storage/tables.py` asks for it by name."""
 
 
 class _Partition:

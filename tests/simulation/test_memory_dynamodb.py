@@ -12,9 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from common.calendars import Calendars
-from common.runs import Outcome
-from common.tables import Condition, ConditionFailed, Table, Transaction
+from common.registration.calendar_store import CalendarStore
+from common.runs.records import Outcome
+from common.storage.tables import Condition, ConditionFailed, Table, Transaction
 from tests.simulation.memory_dynamodb import PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
 
@@ -71,7 +71,9 @@ def both() -> Iterator[Both]:
 
 def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
     w: World = make_world(both, "2026-11-21T03:12:00Z")
-    Calendars(w.table("jobs")).put("alice", "feasts", {"dates": ["2026-11-22"]}, at("2026-11-21T03:12:00Z"))
+    CalendarStore(w.table("jobs")).put(
+        "alice", "feasts", {"dates": ["2026-11-22"]}, at("2026-11-21T03:12:00Z")
+    )
     w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] % 2 == 0, error="odd")
     excluded = {"calendars": ["feasts"]}
     w.registry.create("alice", "minutely", job(cron="* * * * *", exclude=excluded, retry={"base_s": 5}))

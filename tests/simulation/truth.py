@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from common.fires import due_at, fires
-from common.instants import rfc3339
-from common.planning import CATCH_UP_LIMIT
-from common.schedule import CronTiming, Schedule
-from common.window import MISSED_AFTER_S
-from common.zones import changes
+from common.planning.plan import CATCH_UP_LIMIT
+from common.timing.fires import due_at, fires
+from common.timing.instants import rfc3339
+from common.timing.schedule import CronTiming, Schedule
+from common.timing.windows import MISSED_AFTER_S
+from common.timing.zones import changes
 from tests.simulation.ledger import Ledger, Life, Window
 from tests.timing.reference import matching
 

@@ -6,7 +6,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
-from common.instants import rfc3339
+from common.timing.instants import rfc3339
 from tests.worlds import job
 
 ZONES = (

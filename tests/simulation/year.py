@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 
-from common import keys
-from common.calendars import Calendars
-from common.execution import Execution
-from common.job import ACTIVE, Job
-from common.tables import from_wire
+from common.jobs.job import ACTIVE, Job
+from common.planning.execution import Execution
+from common.registration.calendar_store import CalendarStore
+from common.storage import keys
+from common.storage.tables import from_wire
 from executor.pipeline import Message
 from tests.faults.wire import Killed
 from tests.simulation.faults import Fate, Slot, Wire, kill, slots
@@ -117,7 +117,7 @@ class Simulation:
     def _store_calendar(self, name: str) -> None:
         now = self.w.clock.now()
         self.calendars[name] = self._workload.calendar(int(now), self.calendars[name])
-        Calendars(self.w.table("jobs")).put(TENANT, name, {"dates": self.calendars[name]}, now)
+        CalendarStore(self.w.table("jobs")).put(TENANT, name, {"dates": self.calendars[name]}, now)
 
     def _create(self) -> None:
         job_id = f"job-{len(self._ids)}"

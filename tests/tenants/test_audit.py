@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from common import audit as audit_file
-from common import keys
-from common.audit import ITSELF, Audit, EntryFilter, Scribe
 from common.errors import Busy
-from common.job_store import JobStore
-from common.known_tenants import KnownTenants
-from common.runs import Outcome
-from common.tables import Condition, ConditionFailed, Transaction, TransactionConflict
-from common.tenant_ledger import TenantLedger
+from common.jobs.ledger import TenantLedger
+from common.jobs.store import JobStore
+from common.runs.records import Outcome
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Transaction, TransactionConflict
+from common.tenants import audit as audit_file
+from common.tenants.audit import ITSELF, Audit, EntryFilter, Scribe
+from common.tenants.rules_cache import KnownTenants
 from executor.streak import Streak
 from tests.worlds import World, job
 

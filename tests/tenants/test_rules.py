@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from common import keys
 from common.errors import InvalidInput
-from common.known_tenants import KnownTenants
-from common.tables import Item, Table
-from common.tenant_rules import Quotas, TenantRules, changed
+from common.storage import keys
+from common.storage.tables import Item, Table
+from common.tenants.rules import Quotas, TenantRules, changed
+from common.tenants.rules_cache import KnownTenants
 from tests.worlds import World
 
 

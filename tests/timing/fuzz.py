@@ -30,8 +30,8 @@ except ImportError:
 
 with atheris.instrument_imports(include=["common", "croniter"]) if atheris else nullcontext():
     from common.errors import InvalidInput
-    from common.fires import next_fires
-    from common.schedule import parse_schedule
+    from common.registration.schedule_text import parse_schedule
+    from common.timing.fires import next_fires
 
 LIMIT_S = 0.05
 NOW = 1_763_694_600

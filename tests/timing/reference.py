@@ -16,9 +16,9 @@ import tzdata
 from croniter import croniter
 from hypothesis import strategies as st
 
-from common.cron import compile_cron
-from common.schedule import CronTiming, Schedule
-from common.zones import Change, changes, zone_names
+from common.timing.cron import compile_cron
+from common.timing.schedule import CronTiming, Schedule
+from common.timing.zones import Change, changes, zone_names
 
 HOUR_S = 3600
 FIRST_AT, LAST_AT = 0, 2_145_916_800  # 1970 to the end of 2037

@@ -12,9 +12,9 @@ from __future__ import annotations
 import random
 import sys
 
-from common.cron import compile_cron
-from common.fires import fires
-from common.zones import TZDATA_VERSION, Change, changes, zone_names
+from common.timing.cron import compile_cron
+from common.timing.fires import fires
+from common.timing.zones import TZDATA_VERSION, Change, changes, zone_names
 from tests.timing.reference import (
     FIRST_AT,
     HOUR_S,

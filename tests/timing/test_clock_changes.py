@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from common.duration import parse_instant
-from common.fires import fires
-from common.instants import rfc3339
+from common.timing.durations import parse_instant
+from common.timing.fires import fires
+from common.timing.instants import rfc3339
 from tests.timing.reference import HOUR_S, cron
 
 # (zone, "the change in UTC", "local before -> local after", {expression: fire times within 3 hours of the change})

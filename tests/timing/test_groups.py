@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.cron_text import read_cron
-from common.fires import fires
-from common.groups import WINDOW_S, group_can_fire, group_key
-from common.schedule import AtTiming, EveryTiming, Schedule, Timing
-from common.zones import changes
+from common.registration.cron_text import read_cron
+from common.timing.fires import fires
+from common.timing.groups import WINDOW_S, group_can_fire, group_key
+from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
+from common.timing.zones import changes
 from tests.timing.reference import FIRST_AT, LAST_AT, cron, expressions
 
 WHOLE_HOURS = ("UTC", "America/New_York", "Europe/Berlin", "Asia/Tokyo")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from common.fires import fires
-from common.zones import Change, changes, zone_names
+from common.timing.fires import fires
+from common.timing.zones import Change, changes, zone_names
 from tests.timing.reference import (
     FIRST_AT,
     HOUR_S,

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.fires import due_at, fires, next_fires
-from common.schedule import AtTiming, EveryTiming, Schedule
-from common.zones import changes
+from common.timing.fires import due_at, fires, next_fires
+from common.timing.schedule import AtTiming, EveryTiming, Schedule
+from common.timing.zones import changes
 from tests.timing.reference import FIRST_AT, HOUR_S, LAST_AT, cron, expressions
 
 ZONES = (

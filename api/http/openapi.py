@@ -1,0 +1,176 @@
+"""The OpenAPI document, from the routes and the shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from api.http.problems import CONTENT_TYPE as PROBLEM
+from api.http.problems import KINDS, Kind
+from api.http.routing import NDJSON, Route
+from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
+from common.platform.api_keys import OPERATOR
+
+_REF = "#/components/schemas/{model}"
+# What they are, and what they can look like: anything else is not found, or refused.
+_PATH_PARAMETERS = {
+    "job_id": ("The job's id.", id_pattern(JOB_ID_CHARS)),
+    "execution_id": ("The run's execution id, `tenant:job:fire time:revision`.", "^[^:/]+:[^:/]+:[^/]+$"),
+    "name": ("The calendar's name.", id_pattern(64)),
+    "backfill_id": ("The backfill's id.", id_pattern(NONCE_CHARS)),
+    "tenant_id": ("The tenant's id.", id_pattern(TENANT_ID_CHARS)),
+    "key_id": ("The key's id, which is not the key.", "^[0-9a-f]{16}$"),
+}
+_DESCRIPTION = """A multi-tenant cron: jobs, and the runs that they have made.
+
+The tenant is the API key's. An operation's `x-minute8-role` is the role that the key needs: `read`, `write` and `admin`
+may each do what those before them may; `operator` keys are the platform's, and do what no tenant's key does and nothing
+else.
+
+Instants are RFC 3339 in UTC and their names end in `_at`; durations are seconds and their names end in `_s`. Unknown
+fields and parameters are refused. Refusals are problem documents (RFC 9457) with a stable
+`type`, the field, its value, and what would be accepted."""
+_SECURITY = {
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "m8_…",
+        "description": "A key of a tenant, or a token (JWT).",
+    },
+    "operator_key": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "m8_…",
+        "description": "A key of the platform's own.",
+    },
+}
+
+
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """OpenAPI 3.1."""
+    # Here, for pydantic's JSON schema costs a cold start that no other route has to pay.
+    from pydantic.json_schema import models_json_schema
+
+    from api.shapes import GIVEN, TAKEN
+
+    models = [(shape, "validation") for shape in TAKEN.values()] + [
+        (shape, "serialization") for shape in GIVEN.values()
+    ]
+    refs, schemas = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]
+    named = {shape.__name__: ref for (shape, _), ref in refs.items()}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, named)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Minute8",
+            "version": "1",
+            "description": _DESCRIPTION,
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas["$defs"],
+            "securitySchemes": _SECURITY,
+        },
+    }
+
+
+def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.summary,
+        "tags": [route.path.split("/")[2].removesuffix(".json")],
+        "responses": _responses(route, named),
+    }
+    if parameters := _parameters(route):
+        operation["parameters"] = parameters
+    if route.takes:
+        body = {"content": {route.takes_type: {"schema": named[route.takes]}}}
+        operation["requestBody"] = body | {"required": not route.body_optional}
+    if route.role is not None:
+        operation["security"] = [{"operator_key" if route.role == OPERATOR else "key": []}]
+        operation["x-minute8-role"] = route.role
+    return operation
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    parameters: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _PATH_PARAMETERS[name][0],
+            "schema": {"type": "string", "pattern": _PATH_PARAMETERS[name][1]},
+        }
+        for name in re.findall(r"\{(\w+)\}", route.path)
+    ]
+    parameters += [
+        {"name": query.name, "in": "query", "description": query.description, "schema": dict(query.schema)}
+        for query in route.query
+    ]
+    if route.if_match:
+        parameters.append(
+            {
+                "name": "If-Match",
+                "in": "header",
+                "description": "Only if this is still the current revision.",
+                "schema": {"type": "string", "pattern": r'^((W/)?"\d{1,18}"|\d{1,18})$', "examples": ['"7"']},
+            }
+        )
+    if route.takes_key:
+        parameters.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "description": "Sent again with the same key and body within a day, it is answered as the first time.",
+                "schema": {
+                    "type": "string",
+                    "pattern": r'^("[ !#-\[\]-~]{1,255}"|[!#-\[\]-~]{1,255})$',
+                    "examples": ['"8e03978e-40d5-43e8-bc93-6894a57f9324"'],
+                },
+            }
+        )
+    return parameters
+
+
+def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
+    done: dict[str, Any] = {"description": route.summary}
+    if route.gives:
+        done["content"] = {route.gives_type: {"schema": named.get(route.gives, {"type": "object"})}}
+    if route.gives_type == NDJSON:
+        link = "Where it goes on: the same with a `cursor`, `rel` is `next`. There is none at the end."
+        done["headers"] = {"Link": {"description": link, "schema": {"type": "string"}}}
+    responses = {str(route.status.value): done}
+    if route.also is not None:
+        responses[str(route.also.value)] = done
+    statuses: dict[HTTPStatus, list[Kind]] = {}
+    for kind in KINDS.values():
+        if kind.status in _refusals(route):
+            statuses.setdefault(kind.status, []).append(kind)
+    for status, kinds in sorted(statuses.items()):
+        responses[str(status.value)] = {
+            "description": " / ".join(kind.title for kind in kinds),
+            "content": {PROBLEM: {"schema": named["Problem"]}},
+        }
+    return responses
+
+
+def _refusals(route: Route) -> set[HTTPStatus]:
+    """The statuses with which a route can refuse."""
+    found = {HTTPStatus.BAD_REQUEST}
+    if route.role is not None:
+        found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+        found |= {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+    if route.takes:
+        found |= {HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE}
+    if route.if_match:
+        found.add(HTTPStatus.PRECONDITION_FAILED)
+    if route.takes_key or route.takes_type == NDJSON:
+        found.add(HTTPStatus.UNPROCESSABLE_ENTITY)
+    if route.method != "GET":
+        found.add(HTTPStatus.CONFLICT)
+    return found

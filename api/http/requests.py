@@ -1,0 +1,189 @@
+"""One request, read and bounded: its body, its query, its preconditions."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
+from common.errors import InvalidInput, Unauthenticated
+from common.platform.tenants import Credential
+from common.registration.bulk import Line
+
+_BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+_NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+_KEY = re.compile(r'"([ !#-\[\]-~]{1,255})"|([!#-\[\]-~]{1,255})', re.ASCII)
+_ETAG = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a route's handler gets. `tenant` is the credential's, and there is no other."""
+
+    credential: Credential
+    now: float
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def tenant(self) -> str:
+        return self.credential.tenant
+
+    def json(self, also: str = "application/json") -> Any:
+        """The body, of type application/json or `also`. Raises Malformed, UnsupportedMediaType."""
+        content_type = self.headers.get("content-type", "application/json").split(";")[0].strip().lower()
+        accepted = sorted({"application/json", also})
+        if content_type not in accepted:
+            raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(accepted)}")
+        return read_json(self.body)
+
+    def fields(self, *names: str, also: str = "application/json") -> dict[str, Any]:
+        """The body, a JSON object with no fields but these. Raises what `json` raises, InvalidInput."""
+        body = self.json(also)
+        if not isinstance(body, dict):
+            raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
+        unknown = [
+            InvalidInput(name, "is not a field here", value=body[name], accepted=", ".join(names) or "none")
+            for name in sorted(set(body) - set(names))
+        ]
+        if unknown:
+            unknown[0].also = tuple(unknown[1:])
+            raise unknown[0]
+        return body
+
+    def lines(self, most: int, longest: int) -> list[Line]:
+        """The body's lines, each JSON or the error that it is not; empty ones are left out, and counted.
+
+        Raises TooLarge, UnsupportedMediaType.
+        """
+        content_type = self.headers.get("content-type", "").split(";")[0].strip().lower()
+        if content_type not in _NDJSON:
+            raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(_NDJSON)}")
+        numbered = [(number, line) for number, line in enumerate(self.body.split(b"\n"), 1) if line.strip()]
+        if len(numbered) > most:
+            raise TooLarge(
+                f"the body has {len(numbered)} lines; accepted: at most {most}, send them in parts"
+            )
+        return [Line(number, _holds(line, longest)) for number, line in numbered]
+
+    def flag(self, name: str) -> bool:
+        """Whether the query has it as true. Raises InvalidInput."""
+        text = self.query.get(name, "false")
+        if text not in ("true", "false"):
+            raise InvalidInput(name, "is no boolean", value=text, accepted="true or false")
+        return text == "true"
+
+    def if_match(self) -> int | None:
+        """The revision that the client wants to change. Raises InvalidInput."""
+        text = self.headers.get("if-match")
+        if text is None:
+            return None
+        match = _ETAG.fullmatch(text.strip())
+        if not match:
+            raise InvalidInput("If-Match", "is no revision", value=text, accepted='one ETag, such as "7"')
+        return int(match[1] or match[2])
+
+    def idempotency_key(self) -> str | None:
+        """The client's key of this request: a string as RFC 8941 has it, or the same without quotes.
+
+        Raises InvalidInput.
+        """
+        text = self.headers.get("idempotency-key")
+        if text is None:
+            return None
+        match = _KEY.fullmatch(text.strip())
+        if not match:
+            raise InvalidInput(
+                "Idempotency-Key",
+                "is no key",
+                value=text,
+                accepted='1 to 255 printable ASCII characters but " and \\, such as "8e03978e-40d5-43e8-bc93"',
+            )
+        return match[1] or match[2]
+
+    def number(self, name: str, default: int, highest: int) -> int:
+        """A count from the query, 1 to `highest`. Raises InvalidInput."""
+        text = self.query.get(name)
+        if text is None:
+            return default
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= highest:
+            raise InvalidInput(name, "is out of range", value=text, accepted=f"1 to {highest}")
+        return int(text)
+
+
+def bearer(headers: Mapping[str, str]) -> str:
+    """The API key of a request. Raises Unauthenticated."""
+    match = _BEARER.fullmatch(headers.get("authorization", ""))
+    if not match:
+        raise Unauthenticated("send your API key as `Authorization: Bearer m8_…`")
+    return match[1]
+
+
+def _holds(line: bytes, longest: int) -> Any:
+    if len(line) > longest:
+        return TooLarge(f"the line has {len(line)} bytes; accepted: at most {longest}")
+    try:
+        return read_json(line)
+    except Malformed as error:
+        return error
+
+
+def raw_body(body: str | None, is_base64: bool, longest: int) -> bytes:
+    """The body's bytes. Raises TooLarge, Malformed."""
+    try:
+        data = base64.b64decode(body or "", validate=True) if is_base64 else (body or "").encode()
+    except (binascii.Error, ValueError):
+        raise Malformed("the body is not valid text") from None
+    if len(data) > longest:
+        raise TooLarge(f"the body has {len(data)} bytes; accepted: at most {longest}")
+    return data
+
+
+def read_json(data: bytes) -> Any:
+    """JSON that means one thing to every reader: no doubled names, no NaN, no lone surrogates. Raises Malformed."""
+    if not data.strip():
+        raise Malformed("the body is empty; a JSON object is expected")
+    try:
+        value = json.loads(
+            data.decode(),
+            parse_constant=_no_number,
+            parse_float=_finite,
+            object_pairs_hook=_without_doubles,
+        )
+        json.dumps(value, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        raise Malformed(f"{error.msg} at position {error.pos}", error.pos) from None
+    except UnicodeError:
+        raise Malformed("the body is not valid Unicode") from None
+    except RecursionError:
+        raise Malformed("the body is nested too deeply") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise Malformed(str(error)) from None
+    return value
+
+
+def _no_number(text: str) -> NoReturn:
+    raise Malformed(f"{text} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise Malformed(f"{text} is larger than any number that every reader can hold")
+    return value
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise Malformed(f"the name {name[:100]!r} occurs twice in one object")
+        fields[name] = value
+    return fields

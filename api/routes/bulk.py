@@ -1,0 +1,87 @@
+"""The routes of many jobs at once: put all that a body holds, and read all that there are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Final
+
+from api.http.cursors import read_cursor, write_cursor
+from api.http.problems import line_view
+from api.http.requests import Request
+from api.http.routing import (
+    A_THOUSAND_JOBS,
+    CURSOR,
+    LONGEST_BODY,
+    LONGEST_PAGE_BYTES,
+    NDJSON,
+    Query,
+    Reply,
+    Route,
+)
+from api.services import Services
+from api.views import job_line
+from common.registration import bulk
+
+# What the time of a request allows on the slowest Lambda that is deployed: docs/cli.md has the figures.
+MOST_LINES: Final = 1_000
+# Lambda takes 6 MB, in which API Gateway has encoded the body as base64.
+LONGEST_BULK: Final = 4 * 1024 * 1024
+_EXPORT: Final = "export"
+# Of the 29 s that the function has. A transaction that meets others can take some seconds.
+_WRITING_S: Final = 18
+
+_BULK_FLAGS = (
+    Query("atomic", "Store nothing unless every line can be.", {"type": "boolean", "default": False}),
+    Query("dry_run", "Tell what would change, and store nothing.", {"type": "boolean", "default": False}),
+)
+
+
+def put_all(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/_bulk"""
+    dry_run = request.flag("dry_run")
+    outcomes = bulk.put_all(
+        services.registry,
+        request.tenant,
+        request.lines(MOST_LINES, LONGEST_BODY),
+        until=request.now + _WRITING_S,
+        atomic=request.flag("atomic"),
+        dry_run=dry_run,
+    )
+    counts = Counter(outcome.result for outcome in outcomes)
+    return Reply(
+        {
+            "dry_run": dry_run,
+            **{result: counts[result] for result in bulk.RESULTS},
+            "results": [line_view(outcome) for outcome in outcomes],
+        }
+    )
+
+
+def export(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/_export"""
+    after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
+    lines: list[str] = []
+    size, last, headers = 0, after, {}
+    for job in services.registry.list_jobs(request.tenant, after, MOST_LINES + 1):
+        if len(lines) == MOST_LINES or size >= LONGEST_PAGE_BYTES:
+            # Relative to the request, for nobody behind a gateway knows its own address.
+            headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
+            break
+        line = json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n"
+        lines.append(line)
+        size += len(line.encode())
+        last = job.job_id
+    return Reply("".join(lines), headers=headers, content_type=NDJSON)
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/jobs/_export", "export_jobs", export, "read", "All jobs as they can be put again", "ExportedJob",
+        gives_type=NDJSON, query=(CURSOR,),
+    ),
+    Route(
+        "POST", "/v1/jobs/_bulk", "put_jobs", put_all, "write", "Create and replace many jobs", "BulkResult",
+        takes="BulkJob", takes_type=NDJSON, query=_BULK_FLAGS, longest_body=LONGEST_BULK, weight=A_THOUSAND_JOBS,
+    ),
+)  # fmt: skip

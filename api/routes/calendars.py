@@ -1,0 +1,85 @@
+"""The routes of calendars: dates on which the jobs that name them do not fire."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from api.http.cursors import read_cursor, write_cursor
+from api.http.requests import Request
+from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
+from api.services import Services
+from common.errors import InvalidInput, NotFound
+from common.jobs.calendars import Calendar
+from common.registration.calendar_store import CalendarStore
+from common.registration.schedule_text import check_calendar_name
+from common.timing.instants import rfc3339
+
+
+def put(services: Services, request: Request) -> Reply:
+    """PUT /v1/calendars/{name}"""
+    calendar = _calendars(services).put(request.tenant, request.path["name"], request.json(), request.now)
+    created = calendar.created_at == calendar.updated_at
+    return Reply(_view(calendar), HTTPStatus.CREATED if created else HTTPStatus.OK)
+
+
+def get(services: Services, request: Request) -> Reply:
+    """GET /v1/calendars/{name}"""
+    return Reply(_view(_calendars(services).get(request.tenant, _existing(request))))
+
+
+def delete(services: Services, request: Request) -> Reply:
+    """DELETE /v1/calendars/{name}"""
+    _calendars(services).delete(request.tenant, _existing(request), request.now)
+    return Reply(status=HTTPStatus.NO_CONTENT)
+
+
+def list_page(services: Services, request: Request) -> Reply:
+    """GET /v1/calendars"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    after = read_cursor(request.tenant, "calendars", request.query.get("cursor"))
+    found = list(_calendars(services).list_calendars(request.tenant, after, limit + 1))
+    page = found[:limit]
+    cursor = write_cursor(request.tenant, "calendars", page[-1].name) if len(found) > limit else None
+    return Reply({"calendars": [_view(calendar) for calendar in page], "next_cursor": cursor})
+
+
+def _calendars(services: Services) -> CalendarStore:
+    return CalendarStore(services.registry.jobs, services.registry.scribe)
+
+
+def _existing(request: Request) -> str:
+    """The path's name; what cannot be a name names no calendar. Raises NotFound."""
+    name = request.path["name"]
+    try:
+        check_calendar_name(name, "name")
+    except InvalidInput:
+        raise NotFound("calendar", name) from None
+    return name
+
+
+def _view(calendar: Calendar) -> dict[str, Any]:
+    return {
+        "name": calendar.name,
+        "dates": list(calendar.dates),
+        "source": dict(calendar.source),
+        "created_at": rfc3339(calendar.created_at),
+        "updated_at": rfc3339(calendar.updated_at),
+    }
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/calendars", "list_calendars", list_page, "read", "List calendars", "CalendarPage",
+        query=(LIMIT, CURSOR),
+    ),
+    Route("GET", "/v1/calendars/{name}", "get_calendar", get, "read", "Get a calendar", "CalendarView"),
+    Route(
+        "PUT", "/v1/calendars/{name}", "put_calendar", put, "write", "Create or replace a calendar", "CalendarView",
+        also=HTTPStatus.CREATED, takes="NewCalendar",
+    ),
+    Route(
+        "DELETE", "/v1/calendars/{name}", "delete_calendar", delete, "write",
+        "Delete a calendar that no job names", "", HTTPStatus.NO_CONTENT,
+    ),
+)  # fmt: skip

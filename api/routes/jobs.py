@@ -1,0 +1,223 @@
+"""The routes of jobs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from api.http.cursors import read_cursor, write_cursor
+from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
+from api.http.requests import Request
+from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, LONGEST_PAGE_BYTES, PAGE, Query, Reply, Route
+from api.services import Services
+from api.views import coming_fires, job_view
+from common.errors import InvalidInput, NotFound
+from common.ids import JOB_ID_CHARS, check_id
+from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
+from common.jobs.idempotency import Once
+from common.jobs.job import Job
+from common.registration import patching
+from common.timing.fires import due_at
+from common.timing.instants import rfc3339
+from common.timing.schedule import CronTiming
+
+_NOTE_CHARS = 500
+_MOST_FIRES = 100
+_FIRES = 5
+
+
+def create(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs"""
+    body = _object(request.json())
+    definition = {name: value for name, value in body.items() if name != "job_id"}
+    named = body.get("job_id")
+    job_id = check_id("job_id", _new_id() if named is None else named, JOB_ID_CHARS)
+    key = request.idempotency_key()
+    once = Once.of(request.tenant, key, body) if key else None
+    job = services.registry.create(request.tenant, job_id, definition, once)
+    # As it was when it was created, also when this is the second time that it is asked for.
+    return _job_reply(services, job, job.effective_at, HTTPStatus.CREATED)
+
+
+def put(services: Services, request: Request) -> Reply:
+    """PUT /v1/jobs/{job_id}"""
+    job_id = check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
+    definition = _object(request.json())
+    named = definition.pop("job_id", None)
+    if named not in (None, job_id):
+        raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
+    existed = _exists(services, request.tenant, job_id)
+    job = services.registry.put(request.tenant, job_id, definition, request.if_match())
+    return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
+
+
+def get(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}"""
+    return _job_reply(services, services.registry.get(request.tenant, existing_id(request)), request.now)
+
+
+def delete(services: Services, request: Request) -> Reply:
+    """DELETE /v1/jobs/{job_id}"""
+    services.registry.delete(request.tenant, existing_id(request), request.if_match())
+    return Reply(status=HTTPStatus.NO_CONTENT)
+
+
+def patch(services: Services, request: Request) -> Reply:
+    """PATCH /v1/jobs/{job_id}"""
+    changes = _object(request.json(also="application/merge-patch+json"))
+    job = patching.patch(services.registry, request.tenant, existing_id(request), changes, request.if_match())
+    return _job_reply(services, job, request.now)
+
+
+def list_page(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    wanted = JobFilter.of(request.query)
+    after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
+    calendars = _calendars(services)
+    page: list[dict[str, Any]] = []
+    size, last, cursor = 0, after, None
+    # A rare tag in a long list: so many are looked at, and the cursor leads on, also from an empty page.
+    for seen, job in enumerate(services.registry.list_jobs(request.tenant, after, MOST_SEEN + 1)):
+        full = len(page) == limit or size >= LONGEST_PAGE_BYTES
+        if seen == MOST_SEEN or (full and wanted.takes(job)):
+            cursor = write_cursor(request.tenant, wanted.list_name, last)
+            break
+        if wanted.takes(job):
+            page.append(job_view(job, request.now, _excluded(calendars, job)))
+            size += len(json.dumps(page[-1], ensure_ascii=False).encode())
+        last = job.job_id
+    return Reply({"jobs": page, "next_cursor": cursor})
+
+
+def pause(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/pause"""
+    note = note_of(request.json() if request.body else {})
+    job = services.registry.pause(request.tenant, existing_id(request), note, request.if_match())
+    return _job_reply(services, job, request.now)
+
+
+def resume(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/resume"""
+    if request.body and _object(request.json()):
+        raise InvalidInput("body", "is not used here", accepted="no body")
+    job = services.registry.resume(request.tenant, existing_id(request), request.if_match())
+    return _job_reply(services, job, request.now)
+
+
+def next_fires(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/next"""
+    count = request.number("count", _FIRES, _MOST_FIRES)
+    job = services.registry.get(request.tenant, existing_id(request))
+    timing = job.schedule.timing
+    zone = ZoneInfo(timing.timezone if isinstance(timing, CronTiming) else "UTC")
+    fires = [
+        {
+            "fire_at": rfc3339(at),
+            "due_at": rfc3339(due_at(job.schedule, job.key, at)),
+            "local": datetime.fromtimestamp(at, zone).isoformat(),
+        }
+        for at in coming_fires(job, request.now, count, _excluded(_calendars(services), job))
+    ]
+    return Reply({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
+
+
+def _calendars(services: Services) -> RememberedCalendars:
+    """Each calendar is read once for an answer, however many of its jobs name it."""
+    return RememberedCalendars(Calendars(services.registry.jobs))
+
+
+def _excluded(calendars: RememberedCalendars, job: Job) -> frozenset[str]:
+    try:
+        return calendars.excluded(job.tenant, job.schedule.calendars)
+    except MissingCalendar:
+        return frozenset()
+
+
+def existing_id(request: Request) -> str:
+    """The path's job id; what cannot be an id names no job. Raises NotFound."""
+    try:
+        return check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
+    except InvalidInput:
+        raise NotFound("job", request.path["job_id"]) from None
+
+
+def _exists(services: Services, tenant: str, job_id: str) -> bool:
+    try:
+        services.registry.get(tenant, job_id)
+    except NotFound:
+        return False
+    return True
+
+
+def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    headers = {"ETag": f'"{job.revision}"'}
+    if status == HTTPStatus.CREATED:
+        headers["Location"] = f"/v1/jobs/{job.job_id}"
+    return Reply(job_view(job, now, _excluded(_calendars(services), job)), status, headers)
+
+
+def _object(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
+    return body
+
+
+def note_of(body: Mapping[str, Any]) -> str:
+    """The note of a body that holds nothing else. Raises InvalidInput."""
+    fields = _object(body)
+    if unknown := sorted(set(fields) - {"note"}):
+        raise InvalidInput(unknown[0], "is not a field here", accepted="note")
+    note = fields.get("note", "")
+    if not isinstance(note, str) or len(note) > _NOTE_CHARS:
+        raise InvalidInput("note", "is no note", value=note, accepted=f"text of up to {_NOTE_CHARS} chars")
+    return note
+
+
+def _new_id() -> str:
+    return f"job-{secrets.token_hex(8)}"
+
+
+_COUNT = Query(
+    "count",
+    "How many fire times.",
+    {"type": "integer", "minimum": 1, "maximum": _MOST_FIRES, "default": _FIRES},
+)
+
+ROUTES = (
+    Route("GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR, *FILTERS)),
+    Route(
+        "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
+        HTTPStatus.CREATED, takes="NewJob", takes_key=True,
+    ),
+    Route("GET", "/v1/jobs/{job_id}", "get_job", get, "read", "Get a job", "Job"),
+    Route(
+        "PUT", "/v1/jobs/{job_id}", "put_job", put, "write", "Create or replace a job", "Job",
+        also=HTTPStatus.CREATED, takes="NewJob", if_match=True,
+    ),
+    Route(
+        "PATCH", "/v1/jobs/{job_id}", "patch_job", patch, "write", "Change a part of a job", "Job",
+        takes="JobPatch", takes_type="application/merge-patch+json", if_match=True,
+    ),
+    Route(
+        "DELETE", "/v1/jobs/{job_id}", "delete_job", delete, "write", "Delete a job", "",
+        HTTPStatus.NO_CONTENT, if_match=True,
+    ),
+    Route(
+        "POST", "/v1/jobs/{job_id}/pause", "pause_job", pause, "write", "Pause a job", "Job",
+        takes="Pause", body_optional=True, if_match=True,
+    ),
+    Route(
+        "POST", "/v1/jobs/{job_id}/resume", "resume_job", resume, "write", "Resume a job", "Job",
+        if_match=True,
+    ),
+    Route(
+        "GET", "/v1/jobs/{job_id}/next", "next_fires", next_fires, "read", "When a job fires next", "Fires",
+        query=(_COUNT,),
+    ),
+)  # fmt: skip

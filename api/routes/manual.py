@@ -1,0 +1,145 @@
+"""The routes of what people do by hand: run now, retry, cancel, backfill."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from api.http.requests import Request
+from api.http.routing import Reply, Route
+from api.routes.jobs import existing_id, note_of
+from api.services import Services
+from api.views import run_view
+from common.errors import InvalidInput, NotFound
+from common.ids import NONCE_CHARS, check_id
+from common.jobs.backfill import Backfill
+from common.planning.execution import Execution
+from common.timing.durations import parse_instant
+from common.timing.instants import rfc3339
+
+_MOST_AT_A_TIME = 100
+
+
+def run_now(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/run"""
+    fields = _fields(request, {"nonce"})
+    nonce = _named(fields, "nonce")
+    execution = services.by_hand.run_now(request.tenant, existing_id(request), nonce)
+    return _run(services, execution, HTTPStatus.ACCEPTED)
+
+
+def retry(services: Services, request: Request) -> Reply:
+    """POST /v1/runs/{execution_id}/retry"""
+    _fields(request, set())
+    execution = services.by_hand.retry(request.tenant, request.path["execution_id"])
+    return _run(services, execution, HTTPStatus.ACCEPTED)
+
+
+def cancel(services: Services, request: Request) -> Reply:
+    """POST /v1/runs/{execution_id}/cancel"""
+    note = note_of(request.json() if request.body else {})
+    execution = services.by_hand.cancel(request.tenant, request.path["execution_id"], note)
+    return _run(services, execution, HTTPStatus.OK)
+
+
+def backfill(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/backfills"""
+    fields = _fields(request, {"start_at", "end_at", "concurrency", "dry_run", "backfill_id"})
+    job_id = existing_id(request)
+    start, end = (_instant(fields, name) for name in ("start_at", "end_at"))
+    concurrency = fields.get("concurrency", 1)
+    if type(concurrency) is not int or not 1 <= concurrency <= _MOST_AT_A_TIME:
+        raise InvalidInput(
+            "concurrency", "is out of range", value=concurrency, accepted=f"1 to {_MOST_AT_A_TIME}"
+        )
+    if not isinstance(fields.get("dry_run", False), bool):
+        raise InvalidInput("dry_run", "is no boolean", value=fields["dry_run"], accepted="true or false")
+    if fields.get("dry_run"):
+        total = services.by_hand.backfill_count(request.tenant, job_id, start, end)
+        return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
+    named = _named(fields, "backfill_id")
+    started = services.by_hand.backfill(request.tenant, job_id, start, end, concurrency, named)
+    return Reply(_backfill_view(started), HTTPStatus.ACCEPTED)
+
+
+def backfill_progress(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/backfills/{backfill_id}"""
+    named = request.path["backfill_id"]
+    try:
+        check_id("backfill_id", named, NONCE_CHARS)
+    except InvalidInput:
+        raise NotFound("backfill", named) from None
+    return Reply(
+        _backfill_view(services.by_hand.backfill_progress(request.tenant, existing_id(request), named))
+    )
+
+
+def _named(fields: Mapping[str, Any], name: str) -> str:
+    """What the client calls it; else a name of ours."""
+    given = fields.get(name)
+    return check_id(name, secrets.token_hex(6) if given is None else given, NONCE_CHARS)
+
+
+def _run(services: Services, execution: Execution, status: HTTPStatus) -> Reply:
+    item = services.runs.get(execution)
+    if item is None:
+        raise NotFound("run", execution.execution_id)
+    return Reply(run_view(item), status, {"Location": f"/v1/runs/{execution.execution_id}"})
+
+
+def _backfill_view(backfill: Backfill) -> dict[str, Any]:
+    return {
+        "job_id": backfill.job_id,
+        "backfill_id": backfill.backfill_id,
+        "start_at": rfc3339(backfill.start_at),
+        "end_at": rfc3339(backfill.end_at),
+        "concurrency": backfill.concurrency,
+        "total": backfill.total,
+        "sent": backfill.sent,
+        "created_at": rfc3339(backfill.created_at),
+        "dry_run": False,
+    }
+
+
+def _fields(request: Request, known: set[str]) -> Mapping[str, Any]:
+    body = request.json() if request.body else {}
+    if not isinstance(body, dict):
+        raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
+    if unknown := sorted(set(body) - known):
+        accepted = ", ".join(sorted(known)) or "no fields"
+        raise InvalidInput(unknown[0], "is not a field here", accepted=accepted)
+    return body
+
+
+def _instant(fields: Mapping[str, Any], name: str) -> int:
+    if name not in fields:
+        raise InvalidInput(name, "is missing", accepted="an RFC 3339 instant")
+    return parse_instant(fields[name], name)
+
+
+ROUTES = (
+    Route(
+        "POST", "/v1/jobs/{job_id}/run", "run_job_now", run_now, "write", "Run a job now, paused or not", "Run",
+        HTTPStatus.ACCEPTED, takes="RunNow", body_optional=True,
+    ),
+    Route(
+        "POST", "/v1/runs/{execution_id}/retry", "retry_run", retry, "write", "Try a failed run once more", "Run",
+        HTTPStatus.ACCEPTED,
+    ),
+    Route(
+        "POST", "/v1/runs/{execution_id}/cancel", "cancel_run", cancel, "write",
+        "Cancel an execution that has not started, or that waits for its next attempt", "Run",
+        takes="Pause", body_optional=True,
+    ),
+    Route(
+        "POST", "/v1/jobs/{job_id}/backfills", "start_backfill", backfill, "write",
+        "Run the fire times of a past range, or count them", "Backfill",
+        HTTPStatus.ACCEPTED, also=HTTPStatus.OK, takes="NewBackfill",
+    ),
+    Route(
+        "GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "get_backfill", backfill_progress, "read",
+        "How far a backfill is", "Backfill",
+    ),
+)  # fmt: skip

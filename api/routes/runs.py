@@ -1,0 +1,146 @@
+"""The routes of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from api.http.cursors import read_cursor, write_cursor
+from api.http.requests import Request
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.routes.jobs import existing_id
+from api.services import Services
+from api.views import read_execution_id, run_view
+from common.errors import InvalidInput, NotFound
+from common.history.lists import RunFilter
+from common.history.walk import Place
+from common.runs.records import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
+from common.timing.durations import parse_instant
+from common.timing.instants import rfc3339
+
+STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
+TRIGGERS = ("schedule", "manual", "retry", "backfill")
+_LATEST = 1e11
+# How far back the list of all jobs' runs goes unless `from_at` says otherwise.
+RECENT_S = 86_400
+
+
+def of_job(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/runs"""
+    job_id = existing_id(request)
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    wanted = _filter(request.query)
+    list_name = f"runs:{job_id}:{wanted}"
+    before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    page, behind = services.run_lists.of_job(request.tenant, job_id, wanted, limit=limit, before=before)
+    if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
+        services.registry.get(request.tenant, job_id)  # tells a job without runs from no job
+    cursor = write_cursor(request.tenant, list_name, behind) if behind else None
+    return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
+
+
+def of_tenant(services: Services, request: Request) -> Reply:
+    """GET /v1/runs"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    wanted = _filter(request.query)
+    list_name = f"runs::{wanted}"
+    place = read_place(request, list_name) or _newest(request.now, wanted)
+    page = services.tenant_runs.page(request.tenant, place, wanted, limit=limit)
+    return Reply(
+        {"runs": [run_view(item) for item in page.runs], **behind(request, list_name, place, page.next)}
+    )
+
+
+def _newest(now: float, wanted: RunFilter) -> Place:
+    until_at = wanted.until_at
+    from_at = wanted.from_at
+    if from_at is None:
+        from_at = max(0, (int(now) if until_at is None else until_at) - RECENT_S)
+    return Place.start(now, from_at, until_at)
+
+
+def read_place(request: Request, list_name: str) -> Place | None:
+    """Where the request's cursor leads on a walk over many jobs. Raises InvalidInput."""
+    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    try:
+        return Place.of_text(cursor) if cursor else None
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+
+
+def behind(request: Request, list_name: str, place: Place, following: Place | None) -> dict[str, str | None]:
+    """What an answer says of what is behind it: `following` the walk's place, None at its end."""
+    complete_from_at = following.complete_from_at if following else place.from_at
+    return {
+        "next_cursor": write_cursor(request.tenant, list_name, following.to_text()) if following else None,
+        "complete_from_at": rfc3339(complete_from_at) if complete_from_at is not None else None,
+    }
+
+
+def failures(services: Services, request: Request) -> Reply:
+    """GET /v1/failures"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    before = _read_failure(read_cursor(request.tenant, "failures", request.query.get("cursor")))
+    page, behind = services.run_lists.failures(request.tenant, limit=limit, before=before)
+    cursor = write_cursor(request.tenant, "failures", json.dumps(behind)) if behind else None
+    return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
+
+
+def get(services: Services, request: Request) -> Reply:
+    """GET /v1/runs/{execution_id}"""
+    execution_id = request.path["execution_id"]
+    named = read_execution_id(execution_id)
+    if named is None or named[0] != request.tenant:
+        raise NotFound("run", execution_id)
+    item = services.runs.named(*named)
+    if item is None:
+        raise NotFound("run", execution_id)
+    return Reply(run_view(item))
+
+
+def _filter(query: Mapping[str, str]) -> RunFilter:
+    for name, accepted in (("status", STATUSES), ("trigger", TRIGGERS)):
+        if name in query and query[name] not in accepted:
+            raise InvalidInput(name, f"is no {name}", value=query[name], accepted=", ".join(accepted))
+    bounds = {name: parse_instant(query[name], name) for name in ("from_at", "until_at") if name in query}
+    return RunFilter(**bounds, status=query.get("status", ""), trigger=query.get("trigger", ""))
+
+
+def _read_failure(cursor: str) -> tuple[float, str, str] | None:
+    """Of a cursor that is of this list but may still be made by hand."""
+    if not cursor:
+        return None
+    try:
+        failed_at, job_id, run_name = json.loads(cursor)
+        if not isinstance(failed_at, int | float) or not 0 < failed_at < _LATEST:
+            raise ValueError
+        if read_execution_id(f"x:{job_id}:{run_name}") is None:
+            raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+    return failed_at, job_id, run_name
+
+
+INSTANT = {"type": "string", "format": "date-time"}
+_FILTERS = (
+    Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
+    Query("trigger", "Only runs started by this.", {"type": "string", "enum": list(TRIGGERS)}),
+    Query("from_at", "Only fire times at or after this.", INSTANT),
+    Query("until_at", "Only fire times before this.", INSTANT),
+)
+
+ROUTES = (
+    Route(
+        "GET", "/v1/jobs/{job_id}/runs", "list_runs_of_job", of_job, "read", "A job's runs, newest first",
+        "RunPage", query=(LIMIT, CURSOR, *_FILTERS),
+    ),
+    Route(
+        "GET", "/v1/runs", "list_runs", of_tenant, "read", "The runs of all jobs, newest first",
+        "TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS), weight=A_THOUSAND_JOBS,
+    ),
+    Route(
+        "GET", "/v1/failures", "list_failures", failures, "read",
+        "The failed runs of all jobs, latest failure first", "RunPage", query=(LIMIT, CURSOR),
+    ),
+    Route("GET", "/v1/runs/{execution_id}", "get_run", get, "read", "Get a run with its attempts", "Run"),
+)  # fmt: skip

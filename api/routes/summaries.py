@@ -1,0 +1,105 @@
+"""The routes of summaries: what became of a job's runs, or of all, by day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from api.http.requests import Request
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
+from api.routes.jobs import existing_id
+from api.routes.runs import INSTANT, behind, read_place
+from api.services import Services
+from common.errors import InvalidInput
+from common.history.summary import Summary
+from common.history.walk import Place
+from common.timing.durations import parse_instant
+from common.timing.instants import rfc3339
+
+_DAY_S: Final = 86_400
+_DAYS: Final = 7
+_MOST_DAYS: Final = 92
+
+
+def of_job(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/summary"""
+    job_id = existing_id(request)
+    summary, reply = _summary(services, request, job_id)
+    if not summary.records and not services.runs.of_job(request.tenant, job_id, limit=1):
+        services.registry.get(request.tenant, job_id)  # tells a job without runs from no job
+    return reply
+
+
+def of_tenant(services: Services, request: Request) -> Reply:
+    """GET /v1/summary"""
+    return _summary(services, request)[1]
+
+
+def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Summary, Reply]:
+    start, values = _start(request), _values(request.query)
+    list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
+    place = read_place(request, list_name) or start
+    if place.until_at is None:
+        raise InvalidInput("cursor", "is not of this list", value=request.query.get("cursor"))
+    summary, following = services.tenant_runs.summary(request.tenant, place, job_id)
+    complete_from_at = following.complete_from_at if following else place.from_at
+    shown = summary.to_json(values=values)
+    for day in shown["days"]:
+        begins_at = max(place.from_at, parse_instant(f"{day['date']}T00:00:00Z", "date"))
+        day["complete"] = complete_from_at is not None and complete_from_at <= begins_at
+    shown |= {
+        "from_at": rfc3339(place.from_at),
+        "until_at": rfc3339(place.until_at),
+        "complete": following is None,
+        **behind(request, list_name, place, following),
+    }
+    return summary, Reply(shown)
+
+
+def _start(request: Request) -> Place:
+    """The range that is asked for: whole days unless it is given. Raises InvalidInput."""
+    given = {
+        name: parse_instant(request.query[name], name)
+        for name in ("from_at", "until_at")
+        if name in request.query
+    }
+    until_at = given.get("until_at", int(request.now) // _DAY_S * _DAY_S + _DAY_S)
+    from_at = given.get("from_at", max(0, (until_at - 1) // _DAY_S * _DAY_S - (_DAYS - 1) * _DAY_S))
+    if until_at - from_at > _MOST_DAYS * _DAY_S:
+        raise InvalidInput(
+            "from_at",
+            "is too far from until_at",
+            value=rfc3339(from_at),
+            accepted=f"a range of up to {_MOST_DAYS} days",
+        )
+    return Place.start(request.now, from_at, until_at)
+
+
+def _values(query: Mapping[str, str]) -> bool:
+    given = query.get("values", "false")
+    if given not in ("true", "false"):
+        raise InvalidInput("values", "is no yes or no", value=given, accepted="true, false")
+    return given == "true"
+
+
+_QUERY = (
+    CURSOR,
+    Query("from_at", f"Only fire times at or after this; {_DAYS} days unless given.", INSTANT),
+    Query("until_at", "Only fire times before this; the end of today (UTC) unless given.", INSTANT),
+    Query(
+        "values",
+        "Show every value, so that answers can be merged exactly.",
+        {"type": "boolean", "default": False},
+    ),
+)
+
+ROUTES = (
+    Route(
+        "GET", "/v1/jobs/{job_id}/summary", "summarise_job", of_job, "read",
+        "What became of a job's runs, by day", "RunSummary", query=_QUERY,
+    ),
+    Route(
+        "GET", "/v1/summary", "summarise", of_tenant, "read",
+        "What became of the runs of all jobs, by day", "RunSummary", query=_QUERY, weight=A_THOUSAND_JOBS,
+    ),
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""How a job fires around each clock change of its zone: rows of ten-minute cells, ready to be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Final
+
+from common.preview.preview import clock_text
+from common.timing.cron import Cron, compile_cron
+from common.timing.fires import cron_fires, fires
+from common.timing.instants import rfc3339
+from common.timing.schedule import CronTiming, Schedule
+from common.timing.zones import DAY_S, Change, changes, date_bits, offset_at
+
+CELL_S: Final = 600
+_HOURS_AROUND: Final = 3
+_YEAR_S: Final = 366 * DAY_S
+_LONGEST_DRAWN_S: Final = 3 * 3600
+_EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Ten minutes of the local clock, and how many fires are in them.
+
+    `skipped`: the clock never showed them, and `at` is the instant of the change. `second_pass`: it shows them again.
+    `instead`: a time of the schedule lies here that fires elsewhere, after the gap or in the first pass.
+    """
+
+    at: int
+    clock: str
+    fires: int
+    second_pass: bool = False
+    skipped: bool = False
+    instead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClockPicture:
+    """The hours around one change; `gap_s` is positive where the clock skips, negative where it repeats."""
+
+    title: str
+    verdict: str
+    change_at: int
+    gap_s: int
+    cells: tuple[Cell, ...]
+
+
+def clock_pictures(schedule: Schedule, zone: str, now: int) -> list[ClockPicture]:
+    """A picture for each change of the zone's clock in the year from `now` on."""
+    return [_picture(schedule, zone, change) for change in changes(zone, now, now + _YEAR_S)]
+
+
+def _picture(schedule: Schedule, zone: str, change: Change) -> ClockPicture:
+    gap_s = change.after - change.before
+    again_s = max(0, -gap_s)
+    start = (change.at - _HOURS_AROUND * 3600 - again_s) // CELL_S * CELL_S
+    end = change.at + _HOURS_AROUND * 3600 + again_s
+    timing = schedule.timing
+    cron = (
+        compile_cron(timing.expression)
+        if isinstance(timing, CronTiming) and timing.timezone == zone
+        else None
+    )
+    before = [_cell(schedule, zone, cron, change, at) for at in range(start, change.at, CELL_S)]
+    after = [_cell(schedule, zone, cron, change, at) for at in range(change.at, end, CELL_S)]
+    cells = (*before, *_skipped(cron, change), *after)
+    return ClockPicture(clock_text(change), _verdict(cells, gap_s), change.at, gap_s, cells)
+
+
+def _cell(schedule: Schedule, zone: str, cron: Cron | None, change: Change, at: int) -> Cell:
+    count = sum(1 for _ in fires(schedule, at, at + CELL_S))
+    second = change.at <= at < change.at + change.before - change.after
+    instead = False
+    if second and cron and not cron.repeats and not count:
+        instead = any(True for _ in cron_fires(replace(cron, repeats=True), zone, at, at + CELL_S))
+    return Cell(at, rfc3339(at + offset_at(zone, at))[11:16], count, second, instead=instead)
+
+
+def _skipped(cron: Cron | None, change: Change) -> Iterator[Cell]:
+    """The times that never came; of a whole day the first hours only."""
+    first, last = change.at + change.before, change.at + change.after
+    owed = cron if cron and cron.names_hour else None
+    if last - first > _LONGEST_DRAWN_S:
+        owed_at = [wall for wall in range(first, last, 60) if owed and _names(owed, wall)]
+        for wall in range(first, first + 3600, CELL_S):
+            yield Cell(change.at, "", 0, skipped=True, instead=bool(owed_at) and wall == first + 3 * CELL_S)
+        return
+    for wall in range(first, last, CELL_S):
+        minutes = range(wall, min(wall + CELL_S, last), 60)
+        instead = owed is not None and any(_names(owed, minute) for minute in minutes)
+        yield Cell(change.at, rfc3339(wall)[11:16], 0, skipped=True, instead=instead)
+
+
+def _names(cron: Cron, wall: int) -> bool:
+    day, second = divmod(wall, DAY_S)
+    on_date = cron.on_date(*date_bits(day + _EPOCH_ORDINAL))
+    return on_date and bool(cron.hours >> second // 3600 & 1 and cron.minutes >> second // 60 % 60 & 1)
+
+
+def _verdict(cells: tuple[Cell, ...], gap_s: int) -> str:
+    """What the picture shows, in a sentence."""
+    if any(cell.instead for cell in cells):
+        return "a time in it fires once, at its end" if gap_s > 0 else "it fires the first time only"
+    if gap_s < 0 and any(cell.fires and cell.second_pass for cell in cells):
+        return "it fires in both passes"
+    if any(cell.fires for cell in cells):
+        return "nothing is lost and nothing doubled"
+    return "nothing fires near"

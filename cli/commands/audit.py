@@ -1,0 +1,90 @@
+"""`minute8 audit`: who changed what."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from cli import output
+from cli.commands.runs import since_at
+from cli.output import console, print_json, relative
+from cli.platform import Stage, platform
+from cli.session import session
+from common.timing.instants import rfc3339
+from minute8_client import AuditEntry
+
+# Of one value, and of all that changed; --json shows all of it.
+_VALUE_CHARS, _CHANGE_CHARS = 40, 90
+
+
+def audit(
+    ctx: typer.Context,
+    tenant_id: Annotated[
+        str | None,
+        typer.Argument(metavar="[TENANT]", help="For the platform: whose; else your own tenant's."),
+    ] = None,
+    platforms: Annotated[
+        bool, typer.Option("--platform", help="The platform's own: its keys, and deleted tenants.")
+    ] = False,
+    subject: Annotated[
+        str | None, typer.Option(help="Only changes of this job, calendar or key, by its id.")
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option(help="Only this action, job.paused, or this kind, job.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")] = None,
+    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    stage: Stage = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List who changed what, newest first: of your own tenant, with an admin key; for the platform of any."""
+    now = session(ctx).clock.now()
+    from_at = rfc3339(since_at(since, now)) if since else None
+    wanted = {"subject": subject, "action": action, "from_at": from_at, "until_at": until}
+    if tenant_id is None and not platforms:
+        with session(ctx).client() as client:
+            found = list(islice(client.audit(**wanted), limit))
+    else:
+        with platform(ctx, stage) as here:
+            entries = here.audit_of(tenant_id, **wanted) if tenant_id else here.operator_audit(**wanted)
+            found = list(islice(entries, limit))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            entry["at"],
+            relative(entry["at"], now),
+            entry["by"],
+            entry["action"],
+            entry["subject"],
+            _change(entry),
+        )
+        for entry in found
+    ]
+    columns = ("AT", "", "BY", "ACTION", "OF", "CHANGE")
+    console().print(output.table(columns, rows) if rows else "no changes")
+
+
+def _change(entry: AuditEntry) -> str:
+    """timeout_s: 3 → 5, note: maintenance."""
+    before, after = entry["before"], entry["after"]
+    change = ", ".join(
+        f"{name}: {' → '.join(_short(side[name]) for side in (before, after) if name in side)}"
+        for name in {**before, **after}
+        if name != "revision"
+    )
+    return _cut(change, _CHANGE_CHARS)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    return _cut(text, _VALUE_CHARS)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,92 @@
+"""`minute8 calendars`: dates on which the jobs that name them do not fire.
+
+iCalendar files and countries' holidays are resolved here, where the command runs, and sent as dates.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli import output
+from cli.output import console, print_json, relative
+from cli.session import session
+from common.errors import InvalidInput
+from common.registration.calendar_sources import resolved
+
+app = typer.Typer(no_args_is_help=True, help="Dates on which the jobs that name them do not fire.")
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Name = Annotated[str, typer.Argument(help="The calendar's name.")]
+
+
+@app.command("put")
+def put(
+    ctx: typer.Context,
+    name: _Name,
+    date: Annotated[list[str] | None, typer.Option(help="A date, 2026-12-24; may be repeated.")] = None,
+    icalendar: Annotated[Path | None, typer.Option(help="An iCalendar file: its all-day events.")] = None,
+    country: Annotated[str | None, typer.Option(help="A country's public holidays, such as DE.")] = None,
+    subdivision: Annotated[str | None, typer.Option(help="A part of the country, such as BY.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Create a calendar or replace the whole of it."""
+    given: dict[str, Any] = {
+        "dates": date or None,
+        "icalendar": _text(icalendar) if icalendar else None,
+        "country": country,
+        "subdivision": subdivision,
+    }
+    now = session(ctx).clock.now()
+    dates, source = resolved(given, int(now))
+    with session(ctx).client() as client:
+        stored = client.put_calendar(name, {"dates": list(dates), "source": source})
+    print_json(stored) if as_json else console().print(f"{name}: {len(stored['dates'])} dates")
+
+
+@app.command("list")
+def list_calendars(ctx: typer.Context, as_json: _Json = False) -> None:
+    """List the calendars."""
+    with session(ctx).client() as client:
+        found = list(client.calendars())
+    if as_json:
+        print_json(found)
+        return
+    now = session(ctx).clock.now()
+    rows = [
+        (
+            calendar["name"],
+            str(len(calendar["dates"])),
+            calendar["dates"][-1] if calendar["dates"] else "",
+            relative(calendar["updated_at"], now),
+        )
+        for calendar in found
+    ]
+    console().print(output.table(("CALENDAR", "DATES", "LAST", "CHANGED"), rows) if rows else "no calendars")
+
+
+@app.command("show")
+def show(ctx: typer.Context, name: _Name, as_json: _Json = False) -> None:
+    """Show a calendar's dates."""
+    with session(ctx).client() as client:
+        calendar = client.get_calendar(name)
+    print_json(calendar) if as_json else console().print("\n".join(calendar["dates"]))
+
+
+@app.command("delete")
+def delete(ctx: typer.Context, name: _Name) -> None:
+    """Delete a calendar that no job names."""
+    with session(ctx).client() as client:
+        client.delete_calendar(name)
+    console().print(f"{name} is deleted")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            "icalendar", "cannot be read", value=str(path), accepted=f"a UTF-8 file ({error})"
+        ) from None

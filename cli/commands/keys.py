@@ -1,0 +1,178 @@
+"""`minute8 keys` and `minute8 operator-keys`: API keys of a tenant, and the platform's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from cli import output
+from cli.output import console, print_json, relative, state, when
+from cli.platform import Stage, platform
+from cli.session import session
+from common.errors import InvalidInput
+from common.timing.durations import parse_duration, parse_instant
+from common.timing.instants import rfc3339
+from minute8_client.shapes import Key, MadeKey
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="API keys: your own tenant's, with an admin key; any tenant's, with an operator key or AWS credentials.",
+)
+operator_app = typer.Typer(
+    no_args_is_help=True, help="The platform's own keys; needs one of them, or AWS credentials."
+)
+
+TenantId = Annotated[
+    str | None, typer.Argument(metavar="[TENANT]", help="For the platform: whose; else your own tenant's.")
+]
+Purpose = Annotated[str, typer.Option("--name", help="What it is for.")]
+Expiry = Annotated[
+    str,
+    typer.Option("--expires", help="After this (90d, PT12H) or at a time (RFC 3339); never if left out."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("create")
+def create(
+    ctx: typer.Context,
+    tenant_id: TenantId = None,
+    role: Annotated[str, typer.Option(help="read, write or admin.")] = "write",
+    name: Purpose = "",
+    expires: Expiry = "",
+    stage: Stage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create an API key. It is shown this once and stored only as a hash."""
+    now = session(ctx).clock.now()
+    expires_at = _expiry(expires, now)
+    if tenant_id is None:
+        with session(ctx).client() as client:
+            made = client.create_key(role, name=name, expires_at=expires_at)
+    else:
+        with platform(ctx, stage) as here:
+            made = here.create_key_of(tenant_id, role, name=name, expires_at=expires_at)
+    _print_made(made, f"{role} for {tenant_id or 'your tenant'}", now, as_json)
+
+
+@app.command("list")
+def list_keys(
+    ctx: typer.Context, tenant_id: TenantId = None, stage: Stage = None, as_json: AsJson = False
+) -> None:
+    """List keys: a tenant's, or your own tenant's."""
+    if tenant_id is None:
+        with session(ctx).client() as client:
+            found = list(client.api_keys())
+    else:
+        with platform(ctx, stage) as here:
+            found = list(here.keys_of(tenant_id))
+    _print_keys(found, session(ctx).clock.now(), as_json)
+
+
+@app.command("revoke")
+def revoke(
+    ctx: typer.Context,
+    named: Annotated[
+        list[str], typer.Argument(metavar="[TENANT] KEY_ID", help="The key's id, as `keys list` shows it.")
+    ],
+    stage: Stage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key: within a minute it is refused everywhere."""
+    match named:
+        case [key_id]:
+            with session(ctx).client() as client:
+                key = client.revoke_key(key_id)
+        case [tenant_id, key_id]:
+            with platform(ctx, stage) as here:
+                key = here.revoke_key_of(tenant_id, key_id)
+        case _:
+            raise typer.BadParameter("a key's id, and for the platform its tenant before it")
+    _print_revoked(key, key_id, as_json)
+
+
+@operator_app.command("create")
+def create_operator(
+    ctx: typer.Context, name: Purpose = "", expires: Expiry = "", stage: Stage = None, as_json: AsJson = False
+) -> None:
+    """Create a key of the platform's own. The first one needs AWS credentials."""
+    now = session(ctx).clock.now()
+    with platform(ctx, stage) as here:
+        made = here.create_operator_key(name=name, expires_at=_expiry(expires, now))
+    _print_made(made, "operator, over all tenants", now, as_json)
+
+
+@operator_app.command("list")
+def list_operators(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
+    """List the platform's own keys."""
+    with platform(ctx, stage) as here:
+        found = list(here.operator_keys())
+    _print_keys(found, session(ctx).clock.now(), as_json)
+
+
+@operator_app.command("revoke")
+def revoke_operator(
+    ctx: typer.Context,
+    key_id: Annotated[str, typer.Argument(help="The key's id, as `operator-keys list` shows it.")],
+    stage: Stage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a key of the platform's own: within a minute it is refused everywhere."""
+    with platform(ctx, stage) as here:
+        key = here.revoke_operator_key(key_id)
+    _print_revoked(key, key_id, as_json)
+
+
+def key_table(keys: Sequence[Key], now: float) -> Table | str:
+    """What is known of keys; never the keys."""
+    rows = [
+        (
+            key["key_id"],
+            f"{key['prefix']}…",
+            key["role"],
+            state(key["state"]),
+            relative(key["created_at"], now),
+            relative(key["expires_at"], now),
+            key["name"],
+        )
+        for key in keys
+    ]
+    columns = ("KEY", "BEGINS", "ROLE", "STATE", "CREATED", "EXPIRES", "NAME")
+    return output.table(columns, rows) if rows else "no keys"
+
+
+def _expiry(text: str, now: float) -> str | None:
+    """RFC 3339 of a duration or a time. Raises InvalidInput."""
+    if not text:
+        return None
+    try:
+        return rfc3339(int(now) + parse_duration(text, "expires"))
+    except InvalidInput:
+        return rfc3339(parse_instant(text, "expires"))
+
+
+def _print_made(made: MadeKey, what: str, now: float, as_json: bool) -> None:
+    """The key alone on stdout, so that it can be put into a variable."""
+    if as_json:
+        print_json(made)
+        return
+    typer.echo(made["key"])
+    ends = f"until {when(made['expires_at'], now)}" if made["expires_at"] else "until it is revoked"
+    typer.echo(f"Key {made['key_id']}: {what}, {ends}. It cannot be shown again.", err=True)
+
+
+def _print_keys(keys: Sequence[Key], now: float, as_json: bool) -> None:
+    if as_json:
+        print_json(keys)
+        return
+    console().print(key_table(keys, now))
+
+
+def _print_revoked(key: Key, key_id: str, as_json: bool) -> None:
+    if as_json:
+        print_json(key)
+        return
+    console().print(f"{key_id} revoked; within a minute it is refused everywhere")

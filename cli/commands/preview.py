@@ -1,0 +1,147 @@
+"""`minute8 preview`: when a schedule fires. Offline: it reads the clock, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
+from cli.preview_lines import DEFAULT_COUNT, answer_line
+from common.clock import SystemClock
+from common.errors import InvalidInput
+from common.preview.preview import Preview, read_schedule
+from common.preview.preview import preview as look_ahead
+from common.timing.durations import duration_text, parse_instant
+
+
+def preview(
+    cron: Annotated[
+        str | None, typer.Argument(help="Five fields, six with seconds first, or @daily and such.")
+    ] = None,
+    every: Annotated[str | None, typer.Option(help="An interval: 90m, 1h30m, PT90M.")] = None,
+    at: Annotated[str | None, typer.Option(help="One time: RFC 3339, or local with --timezone.")] = None,
+    timezone: Annotated[
+        str | None, typer.Option("--timezone", "--tz", help="An IANA zone; UTC if left out.")
+    ] = None,
+    anchor: Annotated[str | None, typer.Option(help="With --every: a time it fires at.")] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", help="Begin here (inclusive); now if left out.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="End before this time.")] = None,
+    count: Annotated[int, typer.Option("--count", "-n", help="How many fire times.")] = DEFAULT_COUNT,
+    job: Annotated[str, typer.Option(help='"tenant/job", which resolves H.')] = "tenant/job",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    stdin: Annotated[
+        bool, typer.Option("--stdin", help="Answer NDJSON lines; see docs/timekeeping.md.")
+    ] = False,
+    year: Annotated[
+        bool, typer.Option("--year", help="Draw its firing around each clock change of a year.")
+    ] = False,
+) -> None:
+    """Show when a schedule fires next, in words, and what may surprise you about it."""
+    now = int(SystemClock().now())
+    if stdin:
+        _answer_lines(now)
+        return
+    raw = {"cron": cron, "every": every, "at": at, "timezone": timezone, "anchor": anchor}
+    try:
+        after = now if start is None else parse_instant(start, "from")
+        before = None if until is None else parse_instant(until, "until")
+        ahead = look_ahead(raw, now=after, count=count, until=before, job_key=job)
+        schedule, zone = read_schedule(raw, job_key=job, now=after)
+    except InvalidInput as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from error
+    if as_json:
+        typer.echo(json.dumps(asdict(ahead), indent=2))
+        return
+    console = Console()
+    _print(console, ahead)
+    if year:
+        _draw(console, zone, clock_pictures(schedule, zone, after))
+
+
+def _answer_lines(now: int) -> None:
+    """One answer per line, flushed, so that a program can ask and wait."""
+    for line in sys.stdin.buffer:
+        if line.strip():
+            sys.stdout.write(answer_line(line, now=now) + "\n")
+            sys.stdout.flush()
+
+
+def _print(console: Console, ahead: Preview) -> None:
+    console.print(Text(ahead.sentence, style="bold"))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("UTC")
+    if ahead.timezone != "UTC":
+        table.add_column(ahead.timezone)
+    for fire in ahead.fires:
+        table.add_row(*((fire.utc, fire.local) if ahead.timezone != "UTC" else (fire.utc,)))
+    console.print(table)
+    for warning in ahead.warnings:
+        console.print(Text(f"! {warning}", style="yellow"))
+    console.print(Text(f"tzdata {ahead.tzdata}", style="dim"))
+
+
+def _draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
+    """For each change the local clock, ten-minute cells with their fires, and UTC."""
+    if not pictures:
+        console.print(f"\nThe clock of {zone} does not change in this year.")
+        return
+    for picture in pictures:
+        console.print(Text(f"\n{picture.title}:", style="bold"), Text(_what_happens(picture)))
+        for row in draw_rows(picture):
+            console.print(row, soft_wrap=True)
+    legend = "each is ten minutes: ● fires  ○ fires elsewhere instead  ░ the clock skips it"
+    console.print(Text(f"\n{legend}", style="dim"))
+
+
+def _what_happens(picture: ClockPicture) -> str:
+    kind = "skips" if picture.gap_s > 0 else "repeats"
+    return f"{kind} {duration_text(abs(picture.gap_s))}; {picture.verdict}"
+
+
+def draw_rows(picture: ClockPicture) -> tuple[Text, ...]:
+    """The rows of one picture; a cell is ten minutes and one character wide."""
+    clock, marks, utc, passes = Text("clock "), Text("fires "), Text("UTC   "), Text("      ")
+    for cell in picture.cells:
+        style = "yellow" if cell.second_pass else "red" if cell.skipped else ""
+        shown = cell.at + CELL_S // 2 if cell.skipped else cell.at
+        marks.append(_mark(cell), style=style or ("green" if cell.fires else "dim"))
+        _label(clock, marks, cell.clock, style)
+        _label(utc, marks, f"{shown // 3600 % 24:02}:{shown // 60 % 60:02}", "dim")
+        passes.append(_pass(cell, picture), style=style)
+    if picture.gap_s > 0:
+        return clock, marks, utc
+    return passes, clock, marks, utc
+
+
+def _mark(cell: Cell) -> str:
+    if cell.instead:
+        return "○"
+    return "●" if cell.fires else "░" if cell.skipped else "·"
+
+
+def _pass(cell: Cell, picture: ClockPicture) -> str:
+    """A line above the hours that come twice: `1─────2─────`."""
+    first_pass_at = picture.change_at + picture.gap_s
+    into = cell.at - (picture.change_at if cell.second_pass else first_pass_at)
+    if not 0 <= into < abs(picture.gap_s):
+        return " "
+    return ("2" if cell.second_pass else "1") if into < CELL_S else "─"
+
+
+def _label(row: Text, marks: Text, time: str, style: str) -> None:
+    """The hour above the cell in which it begins, and spaces up to where the marks are."""
+    hour, _, minute = time.partition(":")
+    if minute and -int(minute) % 60 < CELL_S // 60 and len(row) < len(marks):
+        row.append(f"{(int(hour) + (minute != '00')) % 24:02}", style=style)
+    if len(row) < len(marks):
+        row.append(" ")

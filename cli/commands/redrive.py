@@ -1,0 +1,76 @@
+"""`minute8 redrive`: executions that ended in the dead-letter queue go back to where they came from.
+
+By receiving, sending and deleting, since StartMessageMoveTask neither says what it moves nor exists everywhere. Sent
+twice, an execution is still the same one: its id is derived, and it runs once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cli.output import console, print_json
+from cli.session import session
+from cli.tables import table
+from common.planning.execution import Execution, UnreadableMessage
+from common.storage import aws, keys
+from common.storage.tables import Transaction
+from common.tenants.audit import Audit, Scribe
+
+_BATCH = 10
+_HIDDEN_S = 60
+
+
+def redrive(
+    ctx: typer.Context,
+    stage: Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")] = "dev",
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1_000,
+    dry_run: Annotated[bool, typer.Option(help="Say what is there, and move nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Send the executions of the dead-letter queue again; what is no execution stays. Needs AWS credentials."""
+    sqs = aws.sqs()
+    queue = sqs.get_queue_url(QueueName=f"minute8-{stage}-executions")["QueueUrl"]
+    dead = sqs.get_queue_url(QueueName=f"minute8-{stage}-executions-dead")["QueueUrl"]
+    found: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    while len(found) < limit:
+        room = min(_BATCH, limit - len(found))
+        # Hidden for a while only: what is left where it is comes back by itself.
+        answer = sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=room, VisibilityTimeout=_HIDDEN_S)
+        messages = [m for m in answer.get("Messages", []) if m["MessageId"] not in seen]
+        if not messages:
+            break
+        for message in messages:
+            seen.add(message["MessageId"])
+            found.append(_moved(sqs, queue, dead, message, dry_run))
+            if not as_json:
+                console().print(f"{found[-1]['result']}: {found[-1]['what']}", soft_wrap=True, markup=False)
+    moved = sum(one["result"] == "moved" for one in found)
+    if moved:
+        _write_down(stage, moved, session(ctx).clock.now())
+    if as_json:
+        print_json(found)
+        return
+    console().print(f"{len(found)} dead letters, {moved} moved")
+
+
+def _write_down(stage: str, moved: int, now: float) -> None:
+    tenants = table("tenants", stage)
+    tx = Transaction(tenants.client)
+    Scribe(Audit(tenants)).commit(
+        tx, keys.OPERATORS, "dead_letters.redriven", stage, now, after={"moved": moved}
+    )
+
+
+def _moved(sqs: Any, queue: str, dead: str, message: Any, dry_run: bool) -> dict[str, Any]:
+    try:
+        execution = Execution.decode(message["Body"])
+    except UnreadableMessage as error:
+        return {"result": "left", "what": str(error)}
+    if dry_run:
+        return {"result": "found", "what": execution.execution_id}
+    sqs.send_message(QueueUrl=queue, MessageBody=message["Body"], MessageGroupId=execution.tenant)
+    sqs.delete_message(QueueUrl=dead, ReceiptHandle=message["ReceiptHandle"])
+    return {"result": "moved", "what": execution.execution_id}

@@ -1,0 +1,136 @@
+"""`minute8 runs`: what became of the executions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from itertools import count, islice
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cli import output
+from cli.output import console, print_json, relative, seconds, state, when, why
+from cli.session import session
+from cli.watching import watched
+from common.errors import InvalidInput
+from common.timing.durations import parse_duration, parse_instant
+from common.timing.instants import rfc3339
+from minute8_client import Run
+
+app = typer.Typer(no_args_is_help=True, help="What became of the executions.")
+
+Since = Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")]
+Until = Annotated[str | None, typer.Option(help="Only before this time.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_runs(
+    ctx: typer.Context,
+    job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    status: Annotated[str | None, typer.Option(help="Only such: failed, skipped, succeeded…")] = None,
+    trigger: Annotated[str | None, typer.Option(help="Only such: schedule, manual, backfill.")] = None,
+    since: Since = None,
+    until: Until = None,
+    as_json: AsJson = False,
+) -> None:
+    """List a job's runs, or all of the last 24 hours, newest first, with the reason where one failed or was skipped."""
+    now = session(ctx).clock.now()
+    from_at, until_at = range_of(since, until, now)
+    wanted = {"status": status, "trigger": trigger, "from_at": from_at, "until_at": until_at}
+    with session(ctx).client() as client:
+        found = list(islice(client.runs(job_id, **wanted), limit))
+    if as_json:
+        print_json(found)
+        return
+    job_column = () if job_id else ("JOB",)
+    columns = ("FIRE TIME", "", *job_column, "STATUS", "LATE", "TOOK", "ATTEMPT", "WHY")
+    rows = [_row(run, now, with_job=not job_id) for run in found]
+    console().print(output.table(columns, rows) if rows else "no runs yet")
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    execution_id: Annotated[str, typer.Argument(help="The run's execution id.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show one run: what became of it, and each attempt with the end of its log."""
+    with session(ctx).client() as client:
+        run = client.get_run(execution_id)
+    if as_json:
+        print_json(run)
+        return
+    out, now = console(), session(ctx).clock.now()
+    out.print(state(run["status"]), why(run), soft_wrap=True, markup=False)
+    rows = [
+        ("fire time", when(run["fire_at"], now)),
+        ("due", when(run["due_at"], now)),
+        ("started", when(run.get("started_at"), now)),
+        ("late by", seconds(run.get("lateness_s"))),
+        ("took", seconds(run.get("duration_s"))),
+        ("next attempt", when(run.get("next_attempt_at"), now)),
+        ("trigger", run["trigger"]),
+    ]
+    out.print(output.table(("", ""), [row for row in rows if row[1] != "-"]))
+    for attempt in run["attempts"]:
+        error = f"{attempt.get('error_type', '')}: {attempt.get('error', '')}".strip(": ")
+        words = f"attempt {attempt['attempt']}: {attempt['outcome']} {attempt['started_at']} {error}"
+        out.print(f"\n{words.strip()}", soft_wrap=True, markup=False)
+        if tail := attempt.get("log_tail"):
+            out.print(tail.rstrip(), soft_wrap=True, markup=False, style="dim")
+
+
+@app.command()
+def watch(
+    ctx: typer.Context,
+    job_id: Annotated[str, typer.Argument(help="The job's id.")],
+    every_s: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks.")] = 2.0,
+    looks: Annotated[int | None, typer.Option(min=1, help="End after so many looks.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each change.")] = False,
+) -> None:
+    """Show a job's runs as they happen, a line for each change, until Ctrl-C."""
+    out, clock = console(), session(ctx).clock
+    with session(ctx).client() as client, suppress(KeyboardInterrupt):
+        rounds = range(looks) if looks else count()
+        for run in watched(client, job_id, rounds, lambda: clock.sleep(every_s)):
+            if as_json:
+                sys.stdout.write(json.dumps(run, ensure_ascii=False) + "\n")
+                sys.stdout.flush()
+                continue
+            late = f"late {seconds(run.get('lateness_s'))}" if "lateness_s" in run else ""
+            took = f"took {seconds(run.get('duration_s'))}" if "duration_s" in run else ""
+            line = Text.assemble(run["fire_at"], "  ", state(run["status"]))
+            out.print(line, late, took, why(run), soft_wrap=True, markup=False)
+
+
+def range_of(since: str | None, until: str | None, now: float) -> tuple[str | None, str | None]:
+    """The range's ends as the API takes them; None: the API's own. Raises InvalidInput."""
+    return (
+        rfc3339(since_at(since, now)) if since else None,
+        rfc3339(parse_instant(until, "until")) if until else None,
+    )
+
+
+def since_at(text: str, now: float) -> int:
+    try:
+        return int(now) - parse_duration(text, "since")
+    except InvalidInput:
+        return parse_instant(text, "since")
+
+
+def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:
+    return (
+        run["fire_at"],
+        relative(run["fire_at"], now),
+        *([run["job_id"]] if with_job else []),
+        state(run["status"]),
+        seconds(run.get("lateness_s")),
+        seconds(run.get("duration_s")),
+        run.get("attempt") or "-",
+        why(run),
+    )

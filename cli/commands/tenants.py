@@ -1,0 +1,156 @@
+"""`minute8 tenants`: the platform's tenants."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cli import output
+from cli.commands.keys import key_table
+from cli.commands.quotas import quota_table, read_quotas
+from cli.output import console, print_json, relative, state, when
+from cli.platform import Stage, platform
+from cli.session import session
+from minute8_client.shapes import TenantView
+
+app = typer.Typer(no_args_is_help=True, help="Tenants; needs an operator key or AWS credentials.")
+
+TenantId = Annotated[str, typer.Argument(help="The tenant's id.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Name = Annotated[str | None, typer.Option(help="A name for people.")]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--allow-target", help="An ARN pattern or a host that it may call; may be repeated."),
+]
+QuotaList = Annotated[
+    list[str] | None,
+    typer.Option("--quota", help="A quota, jobs=100; may be repeated.", metavar="NAME=NUMBER"),
+]
+Days = Annotated[int | None, typer.Option(help="How long its runs are kept.")]
+
+
+@app.command("create")
+def create(
+    ctx: typer.Context,
+    tenant_id: TenantId,
+    name: Name = None,
+    allow_target: Targets = None,
+    quota: QuotaList = None,
+    retention_days: Days = None,
+    stage: Stage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a tenant. It may call nothing but the targets that are allowed here or by `tenants edit`."""
+    settings = _settings(name, allow_target, quota, retention_days)
+    with platform(ctx, stage) as here:
+        tenant = here.create_tenant(tenant_id, settings)
+    _tell(tenant, f"created; its first key: minute8 keys create {tenant_id} --role admin", as_json)
+
+
+@app.command("edit")
+def edit(
+    ctx: typer.Context,
+    tenant_id: TenantId,
+    name: Name = None,
+    allow_target: Targets = None,
+    allow_nothing: Annotated[bool, typer.Option(help="Take all targets back.")] = False,
+    quota: QuotaList = None,
+    retention_days: Days = None,
+    stage: Stage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change what a tenant may do. The targets given take the place of those before."""
+    if allow_nothing and allow_target:
+        raise typer.BadParameter("--allow-nothing and --allow-target exclude each other")
+    changes = _settings(name, [] if allow_nothing else allow_target, quota, retention_days)
+    if not changes:
+        raise typer.BadParameter("nothing to change; name at least one option")
+    with platform(ctx, stage) as here:
+        tenant = here.patch_tenant(tenant_id, changes)
+    _tell(tenant, "is changed; the executors know within 15 s", as_json)
+
+
+@app.command("suspend")
+def suspend(
+    ctx: typer.Context,
+    tenant_id: TenantId,
+    note: Annotated[str, typer.Option(help="Why; the tenant can read it.")] = "",
+    stage: Stage = None,
+    as_json: AsJson = False,
+) -> None:
+    """Stop all jobs of a tenant; what becomes due meanwhile is skipped."""
+    with platform(ctx, stage) as here:
+        tenant = here.suspend_tenant(tenant_id, note)
+    _tell(tenant, "is suspended; the executors know within 15 s", as_json)
+
+
+@app.command("resume")
+def resume(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: AsJson = False) -> None:
+    """Let a suspended tenant's jobs run again."""
+    with platform(ctx, stage) as here:
+        tenant = here.resume_tenant(tenant_id)
+    _tell(tenant, "is resumed; the executors know within 15 s", as_json)
+
+
+@app.command("list")
+def list_tenants(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
+    """List the tenants."""
+    with platform(ctx, stage) as here:
+        found = list(here.tenants())
+    if as_json:
+        print_json(found)
+        return
+    now = session(ctx).clock.now()
+    rows = [
+        (
+            tenant["tenant_id"],
+            state(tenant["state"]),
+            relative(tenant["created_at"], now),
+            tenant["name"],
+            tenant["note"],
+        )
+        for tenant in found
+    ]
+    columns = ("TENANT", "STATE", "CREATED", "NAME", "NOTE")
+    console().print(output.table(columns, rows) if rows else "no tenants")
+
+
+@app.command("show")
+def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: AsJson = False) -> None:
+    """Show a tenant, how much of its quotas is used, and its keys."""
+    with platform(ctx, stage) as here:
+        tenant, keys = here.get_tenant(tenant_id), list(here.keys_of(tenant_id))
+    if as_json:
+        print_json({**tenant, "keys": keys})
+        return
+    now, say = session(ctx).clock.now(), console()
+    name = f" ({tenant['name']})" if tenant["name"] else ""
+    note = f": {tenant['note']}" if tenant["note"] else ""
+    created = when(tenant["created_at"], now)
+    say.print(f"{tenant_id}{name}, {tenant['state']}{note}, created {created}", markup=False, soft_wrap=True)
+    targets = ", ".join(tenant["allowed_targets"]) or "nothing: minute8 tenants edit --allow-target"
+    say.print(f"may call {targets}", markup=False, soft_wrap=True)
+    say.print(f"runs are kept for {tenant['retention_days']} days")
+    say.print(quota_table(tenant))
+    say.print(key_table(keys, now))
+
+
+def _settings(
+    name: str | None, targets: list[str] | None, quotas: list[str] | None, days: int | None
+) -> dict[str, Any]:
+    """What the options name, and nothing else."""
+    given = {
+        "name": name,
+        "allowed_targets": targets,
+        "quotas": read_quotas(quotas) if quotas else None,
+        "retention_days": days,
+    }
+    return {field: value for field, value in given.items() if value is not None}
+
+
+def _tell(tenant: TenantView, what: str, as_json: bool) -> None:
+    if as_json:
+        print_json(tenant)
+        return
+    console().print(f"{tenant['tenant_id']} {what}", markup=False, soft_wrap=True)

@@ -1,0 +1,127 @@
+"""A backfill: the fire times of a past range, run so many at a time.
+
+Nobody drives it: each of its runs, when it ends, enqueues the next fire time. The pointer moves only behind what is
+enqueued, so a crash in between means enqueuing again, which is the same execution. It ends with its job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from common.planning.execution import BACKFILL, Execution
+from common.planning.executions_queue import ExecutionsQueue
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.timing.fires import next_fires
+from common.timing.schedule import Schedule
+
+_KEPT_S = 90 * 86_400
+# Of the trigger ids of a backfill's runs.
+ID_PREFIX = "b-"
+# On a run's record: its end has moved its backfill on.
+MOVED_ON = "moved_on"
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """One backfill of one job. `next_at` is the first fire time not enqueued yet, `end_at` or later when all are."""
+
+    tenant: str
+    job_id: str
+    backfill_id: str
+    start_at: int
+    end_at: int
+    schedule: Schedule
+    schedule_revision: int
+    concurrency: int
+    total: int
+    next_at: int
+    created_at: int
+    sent: int = 0
+    # Whether its first executions are known to be enqueued.
+    begun: bool = True
+
+    def to_item(self) -> dict[str, Any]:
+        item = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return item | {"schedule": self.schedule.to_item(), "expires_at": self.created_at + _KEPT_S}
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Backfill:
+        fields = {name: item[name] for name in cls.__dataclass_fields__ if name in item}
+        return cls(**(fields | {"schedule": Schedule.from_item(item["schedule"])}))
+
+    def execution(self, fire_at: int, now: int) -> Execution:
+        """Its run of one fire time; the id differs from the scheduled run's, which stays as it is."""
+        return Execution(
+            tenant=self.tenant,
+            job_id=self.job_id,
+            fire_at=fire_at,
+            due_at=now,
+            schedule_revision=self.schedule_revision,
+            trigger=BACKFILL,
+            trigger_id=f"{ID_PREFIX}{self.backfill_id}",
+        )
+
+    def first(self, now: int) -> list[Execution]:
+        """The executions that start it, whatever has moved since."""
+        times = next_fires(self.schedule, self.start_at, self.concurrency, until=self.end_at)
+        return [self.execution(fire_at, now) for fire_at in times]
+
+
+def first_steps(backfill: Backfill, now: int) -> tuple[list[Execution], Backfill]:
+    """The executions that start it, and the backfill with its pointer behind them."""
+    return _step(backfill, backfill.concurrency, now)
+
+
+def _step(backfill: Backfill, count: int, now: int) -> tuple[list[Execution], Backfill]:
+    times = next_fires(backfill.schedule, backfill.next_at, count, until=backfill.end_at)
+    if not times:
+        return [], replace(backfill, next_at=backfill.end_at)
+    moved = replace(backfill, next_at=times[-1] + 1, sent=backfill.sent + len(times))
+    return [backfill.execution(fire_at, now) for fire_at in times], moved
+
+
+class Backfills:
+    """Moves backfills on; in the jobs table, with a mark on each run's record that it has moved its own."""
+
+    def __init__(self, jobs: Table, runs: Table) -> None:
+        self._jobs = jobs
+        self._runs = runs
+
+    def run_ended(self, execution: Execution, queue: ExecutionsQueue, now: int) -> None:
+        """One of its runs has ended: enqueue the next fire time, then move the pointer behind it.
+
+        Each run's end moves the pointer once, also if it is told again; where another's end was faster, what follows is
+        enqueued instead.
+        """
+        key = keys.backfill(execution.tenant, execution.job_id, execution.trigger_id.removeprefix(ID_PREFIX))
+        while item := self._jobs.get(key):
+            backfill = Backfill.from_item(item)
+            following, moved = _step(backfill, 1, now)
+            if not following:
+                return
+            queue.send(following)
+            try:
+                self._move(key, backfill, moved, execution)
+            except TransactionConflict:
+                continue
+            except ConditionFailed as lost:
+                if lost.nth == 0:
+                    continue
+            return
+
+    def _move(self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution) -> None:
+        tx = Transaction(self._jobs.client)
+        change = Condition(
+            "SET #next_at = :next, #sent = :sent", {":next": moved.next_at, ":sent": moved.sent}
+        )
+        tx.update(self._jobs, key, change, Condition("#next_at = :before", {":before": backfill.next_at}))
+        tx.update(
+            self._runs,
+            keys.run(by.tenant, by.job_id, by.run_name),
+            Condition(f"SET #{MOVED_ON} = :true", {":true": True}),
+            Condition(f"attribute_exists(pk) AND attribute_not_exists(#{MOVED_ON})", {}),
+        )
+        tx.commit()

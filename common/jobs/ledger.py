@@ -1,0 +1,171 @@
+"""What a change of a job does to its tenant's items, in the job's own transaction: it is counted, and audited.
+
+The counts lie on the tenant's item, under a condition: however many registrations run at once, none exceeds the quota,
+and none succeeds once the tenant is suspended or its deletion has begun. The price is contention: registrations of ONE
+tenant take turns at that item. A transaction that meets another is tried again (`JobStore.change`), which is some tens
+of registrations a second and tenant; other tenants never wait. What moves no count (pausing, resuming, another payload)
+does not touch the item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from common.errors import NotFound, QuotaExceeded, TenantSuspended
+from common.jobs.job import ACTIVE as ACTIVE_JOB
+from common.jobs.job import DELETED, PAUSED, Job
+from common.storage import keys
+from common.storage.tables import Condition, Item, Table, Transaction
+from common.tenants.audit import Audit
+from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED, Quotas, TenantRules
+from common.tenants.rules_cache import KnownTenants
+from common.timing.cron import compile_cron
+from common.timing.schedule import AtTiming, EveryTiming, Schedule
+
+# Changes of jobs of one tenant: what each was, and what it becomes.
+Moved = Sequence[tuple[Job | None, Job]]
+
+_COUNTED: Final = ("jobs", "executions_per_day")
+# Of a job's item, what is bookkeeping and no news to its tenant.
+_NOT_AUDITED: Final = frozenset(
+    {
+        "tenant",
+        "job_id",
+        "schedule",
+        "group",
+        "shard",
+        "effective_at",
+        "created_at",
+        "updated_at",
+        "expires_at",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLedger:
+    """The tenants table as registrations use it."""
+
+    table: Table
+    known: KnownTenants
+
+    def rules(self, tenant: str, now: float) -> TenantRules:
+        """As they are now, so that what the platform has just allowed is allowed. Raises NotFound, TenantSuspended."""
+        return admitted(self.known.read(tenant, now), tenant)
+
+    def count(self, tx: Transaction, tenant: str, moved: Moved, now: float) -> None:
+        """Count the changes, if they move a count. Raises QuotaExceeded where they could never fit."""
+        deltas = {name: delta for name, delta in deltas_of(moved).items() if delta}
+        if not deltas:
+            return
+        words = ["attribute_exists(pk)"]
+        values: Item = {}
+        if any(delta > 0 for delta in deltas.values()):
+            words.append("(attribute_not_exists(#state) OR #state = :active)")
+            values[":active"] = ACTIVE
+        quotas = admitted(self.known.rules(tenant, now), tenant).quotas if values else None
+        for name, delta in deltas.items():
+            if delta > 0 and quotas is not None:
+                room = getattr(quotas, name) - delta
+                if room < 0:
+                    raise self._exceeded(tenant, name, delta)
+                words.append(f"(attribute_not_exists(#{name}) OR #{name} <= :{name}_room)")
+                values[f":{name}_room"] = room
+        change = Condition(
+            "ADD " + ", ".join(f"#{name} :{name}" for name in deltas),
+            {f":{name}": delta for name, delta in deltas.items()},
+        )
+        tx.update(self.table, keys.tenant(tenant), change, Condition(" AND ".join(words), values))
+
+    def check_room(self, tenant: str, moved: Moved, now: float) -> None:
+        """Why changes were not counted; returns if there is room now. Raises what `count` raises, and NotFound."""
+        self.room(tenant, now).take(moved)
+
+    def room(self, tenant: str, now: float) -> Room:
+        """What is left of the quotas now. Raises NotFound, TenantSuspended."""
+        quotas = self.rules(tenant, now).quotas
+        item = self.table.get(keys.tenant(tenant)) or {}
+        return Room(quotas, {name: item.get(name, 0) for name in _COUNTED})
+
+    def _exceeded(self, tenant: str, quota: str, delta: int) -> QuotaExceeded:
+        item = self.table.get(keys.tenant(tenant)) or {}
+        most = getattr(TenantRules.from_item(item).quotas, quota)
+        return QuotaExceeded(quota, most, item.get(quota, 0), delta)
+
+    def audit(self, tx: Transaction, by: str, old: Job | None, new: Job, now: float) -> None:
+        """Have the change written down."""
+        before = _audited(old) if old and old.state != DELETED else {}
+        after = _audited(new) if new.state != DELETED else {}
+        action = f"job.{_action(old, new)}"
+        Audit(self.table).add(tx, new.tenant, by, action, new.job_id, now, before=before, after=after)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A tenant's quotas, and how much is in use, as changes take it up one after the other."""
+
+    quotas: Quotas
+    used: dict[str, int]
+
+    def take(self, moved: Moved) -> None:
+        """Count the changes, all of them or none. Raises QuotaExceeded."""
+        deltas = deltas_of(moved)
+        for name, delta in deltas.items():
+            most = getattr(self.quotas, name)
+            if delta > 0 and self.used[name] + delta > most:
+                raise QuotaExceeded(name, most, self.used[name], delta)
+        for name, delta in deltas.items():
+            self.used[name] += delta
+
+
+def admitted(rules: TenantRules | None, tenant: str) -> TenantRules:
+    """The rules of a tenant that may change things. Raises NotFound, TenantSuspended."""
+    if rules is None or rules.state not in (ACTIVE, SUSPENDED):
+        raise NotFound("tenant", tenant)
+    if rules.state == SUSPENDED:
+        raise TenantSuspended(f"the platform has suspended tenant {tenant!r}; it can look and change nothing")
+    return rules
+
+
+def most_per_day(schedule: Schedule) -> int:
+    """The most executions that a schedule has on one day, clock changes aside: what a quota has to have room for.
+
+    Exclusions, bounds and days on which it never fires are not looked at: it is cheap, and never too low.
+    """
+    timing = schedule.timing
+    if isinstance(timing, AtTiming):
+        return 1
+    if isinstance(timing, EveryTiming):
+        return -(-DAY_S // timing.interval_s)
+    cron = compile_cron(timing.expression)
+    return len(cron.seconds) * cron.minutes.bit_count() * cron.hours.bit_count()
+
+
+def deltas_of(moved: Moved) -> dict[str, int]:
+    """By how much changes move the counts. Pure."""
+    counted = [(_counted(old), _counted(new)) for old, new in moved]
+    return {name: sum(after[name] - before[name] for before, after in counted) for name in _COUNTED}
+
+
+def _counted(job: Job | None) -> dict[str, int]:
+    """A paused job counts as an active one, so that it can always be resumed."""
+    if job is None or job.state == DELETED:
+        return dict.fromkeys(_COUNTED, 0)
+    return {"jobs": 1, "executions_per_day": most_per_day(job.schedule)}
+
+
+def _action(old: Job | None, new: Job) -> str:
+    if new.state == DELETED:
+        return "deleted"
+    if old is None or old.state == DELETED:
+        return "created"
+    if old.state != new.state:
+        return {PAUSED: "paused", ACTIVE_JOB: "resumed"}[new.state]
+    return "changed"
+
+
+def _audited(job: Job) -> dict[str, Any]:
+    item = job.to_item()
+    return {name: value for name, value in item.items() if name not in _NOT_AUDITED}

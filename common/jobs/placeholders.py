@@ -1,0 +1,144 @@
+"""Placeholders in a job's payload: `{{fire_time}}` and a few others, replaced before each call. Nothing evaluates.
+
+They stand in the strings of the JSON payload, at any depth; names of fields are left alone:
+
+| placeholder        | becomes                                                                      |
+| ------------------ | ---------------------------------------------------------------------------- |
+| `{{fire_time}}`    | the nominal instant, RFC 3339 in UTC: 2026-11-21T03:00:00Z                   |
+| `{{fire_date}}`    | its date in the schedule's zone: 2026-11-20 in America/New_York              |
+| `{{due_time}}`     | the instant at which this attempt was due (fire time + jitter, or the retry) |
+| `{{execution_id}}` | the idempotency key                                                          |
+| `{{job_id}}`, `{{tenant}}` | whose it is                                                          |
+| `{{attempt}}`      | 1, 2, …                                                                      |
+
+`{{{{` becomes `{{`. A `{{` that begins none of these is refused when the job is registered, with its position.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from common.errors import InvalidInput, Minute8Error
+from common.planning.execution import Execution
+from common.timing.instants import rfc3339
+from common.timing.zones import offset_at
+
+# SQS and SNS take 256 KiB in all; the rest is the context and its JSON.
+RENDERED_BYTES: Final = 224 * 1024
+
+# How long each can get; tests hold them to what ids and times can be.
+LONGEST: Final[Mapping[str, int]] = {
+    "fire_time": 20,
+    "fire_date": 10,
+    "due_time": 24,
+    "execution_id": 64 + 1 + 128 + 1 + 16 + 1 + 19 + 1 + 128,
+    "job_id": 128,
+    "tenant": 64,
+    "attempt": 10,
+}
+_PLACEHOLDER: Final = re.compile(r"\{\{\{\{|\{\{\s{0,8}([a-z_]{1,32})\s{0,8}\}\}|\{\{")
+# JSON can nest deeper than a recursive walk can follow.
+_DEEPEST: Final = 64
+
+
+class PayloadTooLarge(Minute8Error):
+    """What the placeholders became made the payload larger than a target takes."""
+
+
+def check_payload(payload: object) -> None:
+    """Refuse what is no JSON text, unknown placeholders, and what could outgrow a target. Raises InvalidInput."""
+    growth = 0
+    for path, text in _strings(payload, "payload"):
+        for match in _PLACEHOLDER.finditer(text):
+            name = match[1]
+            if match[0] == "{{{{":
+                continue
+            if name not in LONGEST:
+                raise InvalidInput(
+                    path,
+                    "has no such placeholder" if name else "has a {{ that begins no placeholder",
+                    value=text[match.start() : match.start() + 40],
+                    accepted=", ".join(f"{{{{{known}}}}}" for known in LONGEST) + "; {{{{ for a literal {{",
+                    position=match.start(),
+                )
+            growth += LONGEST[name] - len(match[0])
+    try:
+        size = _size(payload) + growth
+    except ValueError as error:  # NaN, Infinity, or half a character
+        raise InvalidInput("payload", f"is no JSON: {error}", accepted="JSON as RFC 8259 has it") from None
+    if size > RENDERED_BYTES:
+        raise InvalidInput(
+            "payload",
+            f"can grow to {size} bytes by its placeholders",
+            accepted=f"at most {RENDERED_BYTES} bytes after replacement",
+        )
+
+
+def values_for(execution: Execution, timezone: str) -> dict[str, str]:
+    """What the placeholders stand for in one attempt."""
+    return {
+        "fire_time": rfc3339(execution.fire_at),
+        "fire_date": _date(execution.fire_at + offset_at(timezone, execution.fire_at)),
+        "due_time": rfc3339(execution.due_at),
+        "execution_id": execution.execution_id,
+        "job_id": execution.job_id,
+        "tenant": execution.tenant,
+        "attempt": str(execution.attempt),
+    }
+
+
+def _date(wall: int) -> str:
+    return datetime.fromtimestamp(wall, UTC).date().isoformat()
+
+
+def render(payload: Any, values: Mapping[str, str]) -> Any:
+    """The payload with its placeholders replaced; the given one stays as it is.
+
+    What became of a placeholder is not looked at again, so no value can bring in another. A placeholder without a value
+    (a payload stored before this was refused) stays as it stands.
+
+    Raises PayloadTooLarge.
+    """
+    rendered = _rendered(payload, values)
+    if rendered != payload and (size := _size(rendered)) > RENDERED_BYTES:
+        raise PayloadTooLarge(f"the payload has {size} bytes after replacement, the most is {RENDERED_BYTES}")
+    return rendered
+
+
+def _rendered(payload: Any, values: Mapping[str, str]) -> Any:
+    if isinstance(payload, str):
+        return _PLACEHOLDER.sub(lambda match: _replacement(match, values), payload)
+    if isinstance(payload, list):
+        return [_rendered(item, values) for item in payload]
+    if isinstance(payload, dict):
+        return {name: _rendered(value, values) for name, value in payload.items()}
+    return payload
+
+
+def _size(payload: object) -> int:
+    return len(json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode())
+
+
+def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
+    if match[0] == "{{{{":
+        return "{{"
+    return values.get(match[1] or "", match[0])
+
+
+def _strings(payload: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Every string that may hold placeholders, and where it is: `payload.files.0`."""
+    if depth > _DEEPEST:
+        raise InvalidInput("payload", f"nests deeper than {_DEEPEST} levels", accepted="flatter JSON")
+    if isinstance(payload, str):
+        if "{{" in payload:
+            yield path, payload
+    elif isinstance(payload, list):
+        for number, item in enumerate(payload):
+            yield from _strings(item, f"{path}.{number}", depth + 1)
+    elif isinstance(payload, dict):
+        for name, value in payload.items():
+            yield from _strings(value, f"{path}.{name}", depth + 1)

@@ -1,0 +1,302 @@
+"""The stored jobs: the one way in which a job, its due entry and the directory change, all in one atomic step.
+
+A change takes effect at once: what it makes due inside a window that a tick may have planned already is handed to the
+queue here.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from common.clock import Clock
+from common.errors import Busy, NotFound, RequestUnderWay, RevisionMismatch
+from common.jobs.calendars import Calendars, RememberedCalendars
+from common.jobs.idempotency import Once
+from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
+from common.jobs.ledger import TenantLedger
+from common.planning.due_index import DueIndex, Pending
+from common.planning.executions_queue import ExecutionsQueue
+from common.planning.plan import DueEntry, plan, plan_registered
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.tenants.audit import AWS, Audit, Scribe
+from common.timing.groups import group_key
+from common.timing.windows import MAX_DELAY_S
+
+_TRIES = 12
+_LONGEST_WAIT_S = 0.5
+# A job without a fire time this close has nothing inside any window under planning, also where the clocks of two
+# machines differ by minutes or the commit takes its time.
+_NEAR_S = MAX_DELAY_S + 300
+
+# A deleted job is remembered for as long as it can have runs, and some days.
+_FORMER_KEPT_S = 410 * 86_400
+# A transaction takes 100 writes, and a job that moves from one group to another has seven: itself, its audit, its
+# entries, the counts of their shards, what it leaves to do. Its tenant's counts are one for all.
+MOST_AT_ONCE = 14
+
+_log = logging.getLogger("minute8.job_store")
+
+# From the stored job and the time to the job as it is to be.
+Change = Callable[[Job | None, float], Job]
+
+
+@dataclass(frozen=True, slots=True)
+class JobStore:
+    """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body.
+
+    With a ledger, changes are counted against the tenant's quotas and audited as made `by` somebody.
+    """
+
+    jobs: Table
+    index: DueIndex
+    queue: ExecutionsQueue
+    clock: Clock
+    rng: random.Random
+    ledger: TenantLedger | None = field(default=None, kw_only=True)
+    by: str = field(default=AWS, kw_only=True)
+
+    def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
+        """No execution of it starts any more, those in the queue neither. Raises NotFound, RevisionMismatch, Busy."""
+
+        def change(old: Job | None, now: float) -> Job:
+            job = existing(old, job_id, expected_revision)
+            if job.state == PAUSED and job.note == note:
+                return job
+            return _changed(job, now, state=PAUSED, note=note, group="", shard=0)
+
+        return self.change(tenant, job_id, change)
+
+    def resume(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
+        """It fires again from now on. Raises NotFound, RevisionMismatch, Busy."""
+
+        def change(old: Job | None, now: float) -> Job:
+            job = existing(old, job_id, expected_revision)
+            if job.state == ACTIVE:
+                return job
+            return _changed(
+                job, now, state=ACTIVE, note="", effective_at=next_second(now), group=group_key(job.schedule)
+            )
+
+        return self.change(tenant, job_id, change)
+
+    def delete(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
+        """Delete it, leaving a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
+
+        def change(old: Job | None, now: float) -> Job:
+            job = existing(old, job_id, expected_revision)
+            return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0)
+
+        return self.change(tenant, job_id, change)
+
+    def get(self, tenant: str, job_id: str) -> Job:
+        """Raises NotFound."""
+        return existing(self.load_all(tenant, [job_id]).get(job_id), job_id, None)
+
+    def list_jobs(self, tenant: str, after_job_id: str = "", limit: int = 100) -> Iterator[Job]:
+        """A tenant's jobs in the order of their ids, at most `limit`, from behind `after_job_id`."""
+        items = self.jobs.query(
+            tenant,
+            sk_prefix=keys.JOB_PREFIX,
+            after=keys.job(tenant, after_job_id) if after_job_id else None,
+            limit=limit,
+            where=Condition("#state <> :deleted", {":deleted": DELETED}),
+        )
+        return (Job.from_item(item) for item in items)
+
+    @property
+    def scribe(self) -> Scribe:
+        """Writes down, under the same name, what else is changed around jobs."""
+        return Scribe(Audit(self.ledger.table) if self.ledger else None, self.by, self.clock)
+
+    def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
+        """Those that there are, tombstones among them, by their ids."""
+        if len(job_ids) == 1:
+            item = self.jobs.get(keys.job(tenant, job_ids[0]))
+            return {job_ids[0]: Job.from_item(item)} if item else {}
+        items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids])
+        return {job.job_id: job for job in map(Job.from_item, items)}
+
+    def change(self, tenant: str, job_id: str, change: Change, once: Once | None = None) -> Job:
+        """Read, decide, write if nobody else did, until it is done; with `once`, not twice for one request.
+
+        Raises Busy, KeyReused, RequestUnderWay, and what `change` and the ledger raise.
+        """
+        return self.change_all(tenant, {job_id: change}, once)[job_id]
+
+    def change_all(
+        self, tenant: str, changes: Mapping[str, Change], once: Once | None = None
+    ) -> dict[str, Job]:
+        """The same for up to MOST_AT_ONCE jobs by their ids, in one transaction: all of it happens or nothing."""
+        conflicts = 0
+        for attempt in range(_TRIES):
+            if attempt:
+                self.clock.sleep(self.rng.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))
+            olds = self.load_all(tenant, list(changes))
+            now = self.clock.now()
+            # Behind the reading of the jobs: what a request of the same key has created is seen with its key.
+            if once and (created := once.created(self.jobs, now)):
+                return dict.fromkeys(changes, created)
+            news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
+            moved = [(olds.get(job_id), new) for job_id, new in news.items() if new is not olds.get(job_id)]
+            if not moved:
+                return news
+            try:
+                return news | self._commit(tenant, moved, now, conflicts, once)
+            except ConditionFailed as lost:
+                # Somebody changed the job in between, or there was no room and now there may be: decide again.
+                if self.ledger and lost.key == keys.tenant(tenant):
+                    self.ledger.check_room(tenant, moved, now)
+            except TransactionConflict as lost:
+                if once and once.item_key in lost.keys:
+                    raise RequestUnderWay(once.key) from lost
+                conflicts += 1
+        which = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
+        raise Busy(
+            f"{which}, its schedule's shard or its tenant is being changed by too many writers at once"
+        )
+
+    def _commit(
+        self,
+        tenant: str,
+        moved: Sequence[tuple[Job | None, Job]],
+        now: float,
+        conflicts: int,
+        once: Once | None,
+    ) -> dict[str, Job]:
+        self.index.ensure_mark(now)
+        placed = self._placed(moved, conflicts)
+        tx = Transaction(self.jobs.client)
+        entries: Counter[tuple[str, int]] = Counter()
+        pending = [self._write(tx, old, new, now, entries) for old, new in placed]
+        if self.ledger:
+            self.ledger.count(tx, tenant, placed, now)
+        for (group, shard), change in entries.items():
+            if change:
+                self.index.count(tx, group, shard, change)
+        if once:
+            once.remember(tx, self.jobs, placed[0][1], now)
+        tx.commit()
+        self._hand_over([one for one in pending if one])
+        return {new.job_id: new for _, new in placed}
+
+    def _write(
+        self, tx: Transaction, old: Job | None, new: Job, now: float, entries: Counter[tuple[str, int]]
+    ) -> Pending | None:
+        """Have `tx` change one job, and count in `entries` by how many those of each shard become more or fewer."""
+        tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
+        if self.ledger:
+            self.ledger.audit(tx, self.by, old, new, now)
+        if new.state == DELETED:
+            kept_until = math.floor(now) + _FORMER_KEPT_S
+            tx.put(self.jobs, {**keys.former_job(new.tenant, new.job_id), "expires_at": kept_until})
+        moved = old is None or (old.group, old.shard) != (new.group, new.shard)
+        if old and old.group and moved:
+            self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
+            entries[old.group, old.shard] -= 1
+        if not new.group:
+            return None
+        entry = new.due_entry()
+        self.index.put_entry(tx, entry, new.group, new.shard)
+        if moved:
+            entries[new.group, new.shard] += 1
+        if not _starts_anew(old, new) or not _fires_soon(entry, now):
+            return None
+        return self.index.put_pending(tx, entry, new.revision)
+
+    def _placed(
+        self, moved: Sequence[tuple[Job | None, Job]], conflicts: int
+    ) -> list[tuple[Job | None, Job]]:
+        """The jobs with their shards: those of one group come into the same one."""
+        shards: dict[str, int] = {}
+        placed: list[tuple[Job | None, Job]] = []
+        for old, new in moved:
+            if new.group and old and old.group == new.group:
+                new = replace(new, shard=old.shard)
+            elif new.group:
+                if new.group not in shards:
+                    shards[new.group] = self.index.pick_shard(new.group, self.rng, conflicts)
+                new = replace(new, shard=shards[new.group])
+            placed.append((old, new))
+        return placed
+
+    def _hand_over(self, pending: Sequence[Pending]) -> None:
+        """Enqueue what registrations made due before the end of what may be planned already.
+
+        Once committed the registrations stand. If this fails, the pending entries stay, and the next tick does it.
+        """
+        if not pending:
+            return
+        try:
+            mark = self.index.ensure_mark(self.clock.now())
+            calendars = RememberedCalendars(Calendars(self.jobs))
+            executions = [
+                execution
+                for one in pending
+                for execution in plan_registered(
+                    one.entry,
+                    mark.planning_until,
+                    calendars.excluded(one.entry.tenant, one.entry.schedule.calendars),
+                )
+            ]
+            _, refused = self.queue.send(executions)
+            if not refused:  # else the next tick records why
+                self.index.confirm(*pending)
+        except Exception:  # noqa: BLE001  the pending entries hold what is left to do
+            entry = pending[0].entry
+            _log.exception(
+                "hand-over of %d left to the next tick: %s/%s", len(pending), entry.tenant, entry.job_id
+            )
+
+
+def _starts_anew(old: Job | None, new: Job) -> bool:
+    """Whether it has fire times that no tick can know of: it is new, resumed, or its times have changed."""
+    if old is None or old.state != ACTIVE:
+        return True
+    # both: a change within the second of the one before takes effect at the same instant
+    return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
+
+
+def _fires_soon(entry: DueEntry, now: float) -> bool:
+    return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
+
+
+def _changed(job: Job, now: float, **changes: Any) -> Job:
+    return replace(job, revision=job.revision + 1, updated_at=int(now), **changes)
+
+
+def exists(job: Job | None) -> bool:
+    return job is not None and job.state != DELETED
+
+
+def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job:
+    if job is None or job.state == DELETED:
+        raise NotFound("job", job_id)
+    check_revision(job, job_id, expected_revision)
+    return job
+
+
+def check_revision(job: Job | None, job_id: str, expected_revision: int | None) -> None:
+    if expected_revision is None:
+        return
+    if job is None or job.state == DELETED:
+        raise NotFound("job", job_id)
+    if job.revision != expected_revision:
+        raise RevisionMismatch(job_id, expected_revision, job.revision)
+
+
+def _unchanged(old: Job | None) -> Condition:
+    if old is None:
+        return Condition("attribute_not_exists(pk)", {})
+    return Condition("#revision = :old", {":old": old.revision})
+
+
+def next_second(now: float) -> int:
+    """A job fires from the second after its registration on: the one under way has begun without it."""
+    return math.floor(now) + 1

@@ -1,0 +1,254 @@
+"""The due index: from a window to the jobs that fire in it, at a cost that grows with what is due.
+
+A *directory* lists each group of schedules once, with the number of its entries; a group's entries lie in *shards*, and
+are read only when the group is due. Nothing is written per fire: the index changes only when a job does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from common.planning.plan import DueEntry
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction
+from common.timing.windows import WINDOW_S, planning_end, window_start
+from common.timing.zones import TZDATA_VERSION
+
+# A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
+# or write in the seconds that a tick takes.
+SHARD_ENTRIES = 2_000
+# Entries of one-off jobs are of no use once their window is planned, and TTL is free.
+_ONE_OFF_KEPT_S = 7 * 86_400
+
+
+class Shard(NamedTuple):
+    """One shard of one group, with the number of its entries."""
+
+    group: str
+    shard: int
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """All before `planned_until` is handed over; planning may have begun for anything before `planning_until`.
+
+    Where the two differ, the window between them is open: a tick announced it at `decided_at`, and has not finished it.
+    """
+
+    planned_until: int
+    planning_until: int
+    decided_at: float
+    # Up to where windows were divided into shares.
+    divided_until: int = 0
+    # The time zones that the window was announced with: what every function of a deployment plans by.
+    tzdata: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self.planned_until < self.planning_until
+
+    @property
+    def is_divided(self) -> bool:
+        """Planners have the open window's shares; common/planning/shares.py."""
+        return self.is_open and self.divided_until == self.planning_until
+
+
+@dataclass(frozen=True, slots=True)
+class BadEntry:
+    """An entry that cannot be read. It is one job's misfortune, and reported as that."""
+
+    tenant: str
+    job_id: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A registration whose executions inside the window under planning may not have been handed over."""
+
+    key: keys.Key
+    entry: DueEntry
+
+
+class DueIndex:
+    """Reads and writes of the due table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    # The mark
+
+    def mark(self) -> Mark | None:
+        item = self._table.get(keys.MARK)
+        return _mark(item) if item else None
+
+    def ensure_mark(self, now: float) -> Mark:
+        """The mark; a new deployment's begins at what a tick could plan now, and registrations plan up to there."""
+        if mark := self.mark():
+            return mark
+        end = planning_end(now)
+        with suppress(ConditionFailed):
+            self._table.put(
+                {**keys.MARK, "planned_until": end, "planning_until": end, "tzdata": TZDATA_VERSION},
+                Condition("attribute_not_exists(pk)", {}),
+            )
+        mark = self.mark()
+        assert mark is not None
+        return mark
+
+    def begin_planning(self, mark: Mark, end: int, now: float) -> Mark:
+        """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the mark as it is.
+
+        A registration that commits too late for the tick to see it therefore sees the announcement, and hands its
+        executions over by itself: whichever of the two strongly consistent reads comes later sees the other's write.
+
+        A window is announced once, with the instant that parts what is late from what was missed: whoever finishes it,
+        however much later, plans the same. So what is under way, or announced by another tick meanwhile, comes first.
+        """
+        if mark.is_open:
+            return mark
+        change = Condition(
+            "SET #planning_until = :end, #decided_at = :now, #tzdata = :tzdata",
+            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION},
+        )
+        unmoved = Condition(
+            "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
+        )
+        try:
+            announced = self._table.update(keys.MARK, change, unmoved)
+        except ConditionFailed as moved:
+            assert moved.existing
+            announced = moved.existing
+        return _mark(announced)
+
+    def finish_planning(self, end: int) -> Mark:
+        """Everything before `end` is durably handed over. Returns the mark as it is."""
+        words = Condition("SET #planned_until = :end", {":end": end})
+        try:
+            moved = self._table.update(keys.MARK, words, Condition("#planned_until < :end", {":end": end}))
+        except ConditionFailed as further:  # another tick was; the mark never moves back
+            assert further.existing
+            moved = further.existing
+        return _mark(moved)
+
+    # Reading what is due
+
+    def recurring_shards(self) -> Iterator[Shard]:
+        """The whole directory but for one-off jobs."""
+        for partition in keys.directory_partitions():
+            yield from self._directory(partition)
+
+    def one_off_shards(self, start: int, end: int) -> Iterator[Shard]:
+        """The shards of one-off jobs in the windows that touch [start, end)."""
+        windows = keys.one_off_range(window_start(start), end - 1)
+        for partition in keys.one_off_partitions():
+            yield from self._directory(partition, windows)
+
+    def _directory(self, partition: str, between: tuple[str, str] | None = None) -> Iterator[Shard]:
+        for item in self._table.query(partition, sk_between=between, attributes=("sk", "jobs")):
+            group, shard = keys.group_and_shard(item["sk"])
+            yield Shard(group, shard, item["jobs"])
+
+    def entries(self, shard: Shard) -> Iterator[DueEntry | BadEntry]:
+        partition = keys.shard_partition(shard.group, shard.shard)
+        for item in self._table.query(partition, attributes=("sk", "entry")):
+            yield _readable(item)
+
+    # Writing, as part of a job's transaction
+
+    def pick_shard(self, group: str, rng: random.Random, conflicts: int = 0) -> int:
+        """A shard of `group` with room; a new one when all are full, or when writers keep colliding."""
+        partition = keys.directory_partition(group)
+        shards = [
+            shard
+            for item in self._table.query(partition, sk_prefix=f"{group}#", consistent=False)
+            for shard in [Shard(*keys.group_and_shard(item["sk"]), item["jobs"])]
+            if shard.group == group
+        ]
+        open_shards = [shard.shard for shard in shards if shard.jobs < SHARD_ENTRIES]
+        new_shard = max((shard.shard for shard in shards), default=-1) + 1
+        if conflicts > 1 or not open_shards:
+            open_shards.append(new_shard)
+        return rng.choice(open_shards)
+
+    def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
+        key = keys.due_entry(group, shard, entry.tenant, entry.job_id)
+        tx.put(self._table, {**key, "entry": entry.encode(), "expires_at": _expires_at(group)})
+
+    def delete_entry(self, tx: Transaction, group: str, shard: int, tenant: str, job_id: str) -> None:
+        tx.delete(self._table, keys.due_entry(group, shard, tenant, job_id))
+
+    def count(self, tx: Transaction, group: str, shard: int, change: int) -> None:
+        """Add to a shard's number of entries; its directory item comes into being with the first."""
+        words, values = "ADD #jobs :change", {":change": change}
+        if expires_at := _expires_at(group):
+            words, values = f"{words} SET #expires_at = :expires_at", values | {":expires_at": expires_at}
+        tx.update(self._table, keys.directory(group, shard), Condition(words, values))
+
+    def drop_empty(self, shard: Shard) -> bool:
+        """Take an empty shard out of the directory; safe against a registration that fills it at the same moment."""
+        try:
+            self._table.delete(
+                keys.directory(shard.group, shard.shard), Condition("#jobs <= :zero", {":zero": 0})
+            )
+        except ConditionFailed:
+            return False
+        return True
+
+    # Registrations whose hand-over is unconfirmed
+
+    def put_pending(self, tx: Transaction, entry: DueEntry, revision: int) -> Pending:
+        key = keys.pending(entry.tenant, entry.job_id, revision)
+        tx.put(self._table, {**key, "entry": entry.encode()})
+        return Pending(key, entry)
+
+    def pending(self) -> Iterator[Pending | BadEntry]:
+        for partition in keys.pending_partitions():
+            for item in self._table.query(partition):
+                entry = _readable(item)
+                yield entry if isinstance(entry, BadEntry) else Pending(keys.key_of(item), entry)
+
+    def drop_pending(self, tenant: str, job_id: str) -> None:
+        """Of a job that is removed with its tenant."""
+        any_revision = keys.pending(tenant, job_id, 0)
+        prefix = any_revision["sk"].removesuffix("0")
+        for item in self._table.query(any_revision["pk"], sk_prefix=prefix):
+            self._table.delete(keys.key_of(item))
+
+    def confirm(self, *pending: Pending) -> None:
+        """Their executions are handed over. Each registration has an entry of its own, so no other's is touched."""
+        if len(pending) == 1:
+            self._table.delete(pending[0].key)
+        else:  # what is left of them for throttling does no harm: the next tick confirms it
+            self._table.delete_many([one.key for one in pending])
+
+
+def _mark(item: Item) -> Mark:
+    # a mark of a version that stored no instant: what it has open was decided when it began
+    decided_at = float(item.get("decided_at") or item["planned_until"])
+    return Mark(
+        item["planned_until"],
+        item["planning_until"],
+        decided_at,
+        item.get("divided_until", 0),
+        item.get("tzdata", ""),
+    )
+
+
+def _readable(item: Item) -> DueEntry | BadEntry:
+    try:
+        return DueEntry.decode(item["entry"])
+    except Exception as error:  # noqa: BLE001  whatever is wrong with it, the others are to be planned
+        tenant, job_id = item["sk"].split("#")[:2]
+        return BadEntry(tenant, job_id, f"unreadable due entry: {error!r}")
+
+
+def _expires_at(group: str) -> int | None:
+    if not group.startswith("at|"):
+        return None
+    return int(group.removeprefix("at|")) + WINDOW_S + _ONE_OFF_KEPT_S

@@ -1,0 +1,192 @@
+"""An execution: job × fire time, and the message that carries it through the queue.
+
+Its id is derived, never random, so that whoever enqueues it twice enqueues the same thing twice: the executor's claim
+and the target can both tell. The fire time travels in the message and is never recomputed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from json.encoder import encode_basestring_ascii as _quoted
+from typing import Any
+
+from common.errors import Minute8Error, NotFound
+from common.timing.instants import compact_time, parse_compact
+
+MESSAGE_VERSION = 1
+# Our own have at most some 600; what is longer is not parsed at all.
+_LONGEST_BODY = 8_192
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+SCHEDULE = "schedule"
+MANUAL = "manual"
+BACKFILL = "backfill"
+RETRY = "retry"
+
+
+class UnreadableMessage(Minute8Error):
+    """A message that is no execution of a version this code reads. It belongs in the dead-letter queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One planned call. `due_at` is when this attempt is to start; for attempt 1 it is fire time + jitter.
+
+    `trigger` says who started it: `schedule`, `manual`, `backfill`, or `retry` by hand; `trigger_id` tells apart those
+    that share a fire time and is empty for `schedule`. `not_before_at`, if set, is when the message is to be looked at
+    again though it was due earlier, since it waits for another run. `throttles` counts the attempts so far that were
+    turned away and do not use up the retry policy's. `first_due_at`, if set, is from when its age counts
+    in place of the fire time, which a backfill's runs have long behind them.
+    """
+
+    tenant: str
+    job_id: str
+    fire_at: int
+    due_at: int
+    schedule_revision: int
+    attempt: int = 1
+    trigger: str = SCHEDULE
+    trigger_id: str = ""
+    throttles: int = 0
+    not_before_at: int = 0
+    first_due_at: int = 0
+
+    @property
+    def run_name(self) -> str:
+        """The run's sort key: fire time first, so that a job's runs sort by it."""
+        name = f"{compact_time(self.fire_at)}:{self.schedule_revision}"
+        return f"{name}:{self.trigger_id}" if self.trigger_id else name
+
+    @property
+    def execution_id(self) -> str:
+        """The idempotency key, unique over all tenants: tenant:job:fire time:schedule revision."""
+        return f"{self.tenant}:{self.job_id}:{self.run_name}"
+
+    def retry(self, due_at: int, *, throttled: bool = False) -> Execution:
+        """The same execution's next attempt; `throttled` if this one was turned away.
+
+        The attempt goes up in either case, since the claim tells attempts apart by it.
+        """
+        return replace(
+            self,
+            attempt=self.attempt + 1,
+            due_at=due_at,
+            throttles=self.throttles + int(throttled),
+            not_before_at=0,
+            first_due_at=self.first_due_at or (self.due_at if self.trigger == BACKFILL else 0),
+        )
+
+    @property
+    def aged_from_at(self) -> int:
+        """From when the retry policy's age counts."""
+        if self.first_due_at:
+            return self.first_due_at
+        return self.due_at if self.trigger == BACKFILL else self.fire_at
+
+    @property
+    def visible_at(self) -> int:
+        """When its message is to come out of the queue."""
+        return max(self.due_at, self.not_before_at)
+
+    def encode(self) -> str:
+        """The message body; `decode` is its inverse."""
+        # Written out: with json.dumps it would be a tenth of what sending it costs.
+        body = (
+            f'{{"v":{MESSAGE_VERSION},"tenant":{_quoted(self.tenant)},"job":{_quoted(self.job_id)}'
+            f',"fire_at":{self.fire_at},"due_at":{self.due_at},"rev":{self.schedule_revision}'
+        )
+        if self.attempt != 1:
+            body += f',"attempt":{self.attempt}'
+        if self.trigger != SCHEDULE:
+            body += f',"trigger":{_quoted(self.trigger)},"trigger_id":{_quoted(self.trigger_id)}'
+        if self.throttles:
+            body += f',"throttles":{self.throttles}'
+        if self.not_before_at:
+            body += f',"not_before_at":{self.not_before_at}'
+        if self.first_due_at:
+            body += f',"first_due_at":{self.first_due_at}'
+        return body + "}"
+
+    @classmethod
+    def decode(cls, body: str) -> Execution:
+        """Read a message of any version ever written.
+
+        Raises:
+            UnreadableMessage: it is not one.
+        """
+        if len(body) > _LONGEST_BODY:
+            raise UnreadableMessage(
+                f"a body of {len(body)} characters, an execution has at most {_LONGEST_BODY}"
+            )
+        try:
+            fields = json.loads(body)
+            if _whole(fields["v"]) != MESSAGE_VERSION:
+                raise UnreadableMessage(f"message version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
+            return cls(
+                tenant=_id(fields["tenant"]),
+                job_id=_id(fields["job"]),
+                fire_at=_whole(fields["fire_at"]),
+                due_at=_whole(fields["due_at"]),
+                schedule_revision=_whole(fields["rev"]),
+                attempt=_whole(fields.get("attempt", 1)),
+                trigger=_text(fields.get("trigger", SCHEDULE)),
+                trigger_id=_text(fields.get("trigger_id", ""), allow_empty=True),
+                throttles=_whole(fields.get("throttles", 0)),
+                not_before_at=_whole(fields.get("not_before_at", 0)),
+                first_due_at=_whole(fields.get("first_due_at", 0)),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error
+
+
+def parse_execution_id(tenant: str, execution_id: str) -> Execution:
+    """The execution of an id, tenant:job:fire time:schedule revision[:trigger id].
+
+    Raises:
+        NotFound: it is no id, or another tenant's: whoever asks cannot tell the two apart.
+    """
+    parts: list[Any] = execution_id.split(":")
+    if len(parts) not in (4, 5) or parts[0] != tenant or not parts[1] or not parts[3].isascii():
+        raise NotFound("run", execution_id)
+    fire_at = parse_compact(parts[2])
+    if fire_at is None or not parts[3].isdigit() or len(parts[3]) > 9:
+        raise NotFound("run", execution_id)
+    trigger_id = parts[4] if len(parts) == 5 else ""
+    trigger = {"": SCHEDULE, "m": MANUAL, "b": BACKFILL}.get(trigger_id[:1])
+    if trigger is None:
+        raise NotFound("run", execution_id)
+    return Execution(
+        tenant=tenant,
+        job_id=parts[1],
+        fire_at=fire_at,
+        due_at=fire_at,
+        schedule_revision=int(parts[3]),
+        trigger=trigger,
+        trigger_id=trigger_id,
+    )
+
+
+def job_key(tenant: str, job_id: str) -> str:
+    """What seeds H and jitter. Neither part can hold a slash, so no two jobs share a key."""
+    return f"{tenant}/{job_id}"
+
+
+def _id(value: object) -> str:
+    """An id as registering checks it, so that no message reaches past the keys of one tenant's job."""
+    text = _text(value)
+    if not _ID.fullmatch(text):
+        raise ValueError(f"not an id: {text[:200]!r}")
+    return text
+
+
+def _text(value: object, *, allow_empty: bool = False) -> str:
+    if not isinstance(value, str) or not (value or allow_empty):
+        raise ValueError(f"not a name: {value!r}")
+    return value
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"not a whole number: {value!r}")
+    return value

@@ -1,0 +1,152 @@
+"""Handing executions to the queue that holds each until its second."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from common.clock import Clock
+from common.errors import Minute8Error
+from common.planning.execution import Execution
+from common.timing.windows import MAX_DELAY_S
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+BATCH_SIZE = 10
+_SENDERS = 32
+_UNDER_WAY = 4 * _SENDERS
+_RESENDS = 5
+_FIRST_WAIT_S = 0.1
+# The part of each second in which to send where there is time. SQS delays by whole seconds, so what is sent at x.9
+# comes out 0.1 s before its own second, and executors are paid to hold it for so long. What is left behind the end is
+# for the request's way: a message that reaches SQS in the next second comes out late.
+_LATE_FROM = 0.88
+_LATE_UNTIL = 0.96
+
+
+class HandOverFailed(Minute8Error):
+    """SQS did not take some executions, also when asked again. Whoever planned them must plan them again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An execution that SQS will never take, and what it said."""
+
+    execution: Execution
+    reason: str
+
+
+class ExecutionsQueue:
+    """The executions queue: SQS standard, a delay per message, the tenant as message group (fair queue)."""
+
+    def __init__(self, client: SQSClient, url: str, clock: Clock) -> None:
+        self._client = client
+        self._url = url
+        self._clock = clock
+
+    def send(self, executions: Iterable[Execution], *, spare_until: float = 0.0) -> tuple[int, list[Refused]]:
+        """Hand over every execution, in full batches from several threads, reading the iterable as it goes.
+
+        Until `spare_until` there is time to send late in each second alone, so that executors hold the messages for
+        less; from then on, or without it, each batch is sent at once.
+
+        Returns how many were taken, and those that SQS will never take.
+
+        Raises:
+            HandOverFailed: some were not taken; the others may have been, and sending them again does no harm.
+        """
+        batches = _batches(iter(executions))
+        first, second = next(batches, None), next(batches, None)
+        if first is None:
+            return 0, []
+        if second is None:  # the common small case needs no threads
+            refused = self._send_batch(first, spare_until)
+            return len(first) - len(refused), refused
+        return self._send_concurrently(chain([first, second], batches), spare_until)
+
+    def _send_concurrently(
+        self, batches: Iterator[list[Execution]], spare_until: float
+    ) -> tuple[int, list[Refused]]:
+        taken = 0
+        all_refused: list[Refused] = []
+        under_way: deque[tuple[int, Future[list[Refused]]]] = deque()
+
+        def collect_oldest() -> None:
+            nonlocal taken, all_refused
+            size, future = under_way.popleft()
+            refused = future.result()
+            taken += size - len(refused)
+            all_refused += refused
+
+        with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
+            for batch in batches:
+                under_way.append((len(batch), pool.submit(self._send_batch, batch, spare_until)))
+                if len(under_way) == _UNDER_WAY:  # a million executions are not held at once
+                    collect_oldest()
+            while under_way:
+                collect_oldest()
+        return taken, all_refused
+
+    def _send_batch(self, batch: list[Execution], spare_until: float) -> list[Refused]:
+        left = [(execution, execution.encode()) for execution in batch]
+        refused: list[Refused] = []
+        wait_s = _FIRST_WAIT_S
+        self._await_late(spare_until)
+        for resend in range(_RESENDS + 1):
+            if resend:
+                self._clock.sleep(wait_s)
+                wait_s *= 2
+            now = self._clock.now()
+            answer = self._client.send_message_batch(
+                QueueUrl=self._url,
+                Entries=[self._entry(str(n), *message, now) for n, message in enumerate(left)],
+            )
+            failed = answer.get("Failed", [])
+            refused += [
+                Refused(left[int(f["Id"])][0], f"{f.get('Code')}: {f.get('Message', '')}")
+                for f in failed
+                if f.get("SenderFault")
+            ]
+            left = [left[int(f["Id"])] for f in failed if not f.get("SenderFault")]
+            if not left:
+                return refused
+        raise HandOverFailed(
+            f"SQS did not take {len(left)} executions in {_RESENDS + 1} tries, first {left[0][0].execution_id}"
+        )
+
+    def _await_late(self, spare_until: float) -> None:
+        while (now := self._clock.now()) < spare_until and (wait_s := until_late(now)):
+            self._clock.sleep(min(wait_s, spare_until - now))
+
+    @staticmethod
+    def _entry(
+        number: str, execution: Execution, body: str, now: float
+    ) -> SendMessageBatchRequestEntryTypeDef:
+        # Rounded down, so that the message is out before its second and the executor holds the last fraction: rounded
+        # up, every run would be late by half a second on average.
+        delay_s = int(min(max(execution.visible_at - now, 0), MAX_DELAY_S))
+        return {
+            "Id": number,
+            "MessageBody": body,
+            "DelaySeconds": delay_s,
+            "MessageGroupId": execution.tenant,
+        }
+
+
+def until_late(now: float) -> float:
+    """How long it is until the part of a second in which messages are best sent; 0 within it."""
+    fraction = now % 1
+    if _LATE_FROM <= fraction < _LATE_UNTIL:
+        return 0.0
+    return (_LATE_FROM - fraction) % 1 + 0.001  # within it, also where the sum is rounded down
+
+
+def _batches(executions: Iterator[Execution]) -> Iterator[list[Execution]]:
+    while batch := list(islice(executions, BATCH_SIZE)):
+        yield batch

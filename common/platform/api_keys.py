@@ -1,0 +1,285 @@
+"""API keys: who may call the API, and for whom.
+
+A key is shown once, when it is made; stored is only its hash (`common/platform/key_format.py`).
+"""
+
+from __future__ import annotations
+
+import hmac
+import random
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from common.clock import Clock, SystemClock
+from common.errors import Busy, Conflict, InvalidInput, NotFound, Unauthenticated
+from common.platform.key_format import hash_of, is_well_formed, new_key
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.tenants.audit import AWS, Audit
+from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED
+
+Role = Literal["read", "write", "admin", "operator"]
+# Of a tenant's keys; each role may do what those before it may.
+ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
+# The platform's own: over all tenants, and of none.
+OPERATOR: Final = "operator"
+
+# A revoked key is refused within this, and the time to read it.
+TRUSTED_FOR_S: Final = 30
+_TRUSTED_KEYS: Final = 10_000
+_NAME_CHARS: Final = 200
+# Of a tenant, or of the platform: those that stand and those that are still listed.
+MOST_KEYS: Final = 1_000
+# So long a revoked key is listed; the audit remembers it for longer.
+_REVOKED_KEPT_S: Final = 30 * DAY_S
+# Seconds altogether.
+TRIES: Final = 12
+_FIRST_WAIT_S: Final = 0.02
+_LONGEST_WAIT_S: Final = 1.0
+
+_SHOWN_CHARS: Final = 8
+_KEY_ID_CHARS: Final = 16
+_KEY_ID: Final = re.compile(rf"[0-9a-f]{{{_KEY_ID_CHARS}}}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """What is known of a key: all but the key. `expires_at` is also, of a revoked one, when it is forgotten."""
+
+    key_id: str
+    tenant: str
+    role: Role
+    name: str
+    prefix: str
+    key_hash: str
+    created_at: int
+    expires_at: int | None = None
+    revoked_at: int | None = None
+
+    def state(self, now: float) -> Literal["active", "expired", "revoked"]:
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
+
+    def to_item(self) -> dict[str, Any]:
+        """As attributes of its items. Being the table's TTL, `expires_at` also clears an expired key away."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> ApiKey:
+        return cls(**{name: item.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """Who is calling. The tenant of everything a request does is this one."""
+
+    tenant: str
+    role: Role
+    key_id: str
+
+    @property
+    def by(self) -> str:
+        """As the audit names it."""
+        return f"{OPERATOR}:{self.key_id}" if self.role == OPERATOR else self.key_id
+
+    def may(self, needed: Role) -> bool:
+        """The operator's routes are the operator's alone, and a tenant's the tenant's."""
+        if OPERATOR in (self.role, needed):
+            return self.role == needed
+        return ROLES.index(self.role) >= ROLES.index(needed)
+
+
+class ApiKeys:
+    """The keys in the tenants table. One instance lives as long as its process and trusts a key for some seconds."""
+
+    def __init__(self, table: Table, clock: Clock | None = None) -> None:
+        self._table = table
+        self._clock = clock or SystemClock()
+        self._trusted: OrderedDict[str, tuple[float, ApiKey]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def audit(self) -> Audit:
+        """Who changed what of them."""
+        return Audit(self._table)
+
+    def create_key(
+        self,
+        tenant_id: str,
+        role: str,
+        now: float,
+        *,
+        name: str = "",
+        expires_at: int | None = None,
+        by: str = AWS,
+    ) -> tuple[str, ApiKey]:
+        """A new key, which is told here and never again.
+
+        Raises InvalidInput, NotFound (the tenant), Conflict (it has too many keys), Busy.
+        """
+        if role not in ROLES:
+            raise InvalidInput("role", "is no role", value=role, accepted=", ".join(ROLES))
+        raw_key, key = _made(tenant_id, role, now, name, expires_at)
+        self._check_room(tenant_id, now)
+        here = Condition(
+            "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
+            {":active": ACTIVE, ":suspended": SUSPENDED},
+        )
+
+        def fill(tx: Transaction) -> None:
+            tx.check(self._table, keys.tenant(tenant_id), here)
+            self._put(tx, tenant_id, key, by)
+
+        try:
+            self._commit(fill)
+        except ConditionFailed:  # it was deleted, or never there
+            raise NotFound("tenant", tenant_id) from None
+        return raw_key, key
+
+    def create_operator_key(
+        self, now: float, *, name: str = "", expires_at: int | None = None, by: str = AWS
+    ) -> tuple[str, ApiKey]:
+        """A new key of the platform's own, which is told here and never again. Raises InvalidInput, Conflict, Busy."""
+        raw_key, key = _made("", OPERATOR, now, name, expires_at)
+        self._check_room(keys.OPERATORS, now)
+        self._commit(lambda tx: self._put(tx, keys.OPERATORS, key, by))
+        return raw_key, key
+
+    def _check_room(self, owner: str, now: float) -> None:
+        """A bound on the list, not an exact one: keys that are made at the same time can exceed it."""
+        listed = [key for key in self.keys_of(owner) if key.expires_at is None or key.expires_at > now]
+        if len(listed) >= MOST_KEYS:
+            raise Conflict(
+                f"there are {len(listed)} keys; accepted: {MOST_KEYS}, those that were revoked in the last "
+                f"{_REVOKED_KEPT_S // DAY_S} days included"
+            )
+
+    def _commit(self, fill: Callable[[Transaction], None]) -> None:
+        """Write what `fill` puts into a transaction. Raises ConditionFailed, Busy."""
+        for tried in range(TRIES):
+            tx = Transaction(self._table.client)
+            fill(tx)
+            try:
+                return tx.commit()
+            except TransactionConflict:
+                self._let_others_pass(tried)
+        raise Busy("too many changes of this tenant at once")
+
+    def _let_others_pass(self, tried: int) -> None:
+        """Registrations count on the tenant's item, and one after another: a flood must not keep the platform out."""
+        self._clock.sleep(random.uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)))
+
+    def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
+        unused = Condition("attribute_not_exists(pk)", {})
+        tx.put(self._table, {**keys.api_key(key.key_hash), **key.to_item()}, unused)
+        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **key.to_item()}, unused)
+        Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
+
+    def keys_of(self, owner: str) -> list[ApiKey]:
+        """Of a tenant, or of keys.OPERATORS; oldest first; revoked ones too, expired ones for some days."""
+        items = self._table.query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX)
+        return sorted(
+            (ApiKey.from_item(item) for item in items), key=lambda key: (key.created_at, key.key_id)
+        )
+
+    def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
+        """Refuse the key from now on, everywhere within TRUSTED_FOR_S; again changes nothing. Raises NotFound, Busy."""
+        key = self._key_of(owner, key_id)
+        if key.revoked_at is not None:
+            return key
+        forgotten_at = int(now) + _REVOKED_KEPT_S
+        revoked = replace(
+            key, revoked_at=int(now), expires_at=min(key.expires_at or forgotten_at, forgotten_at)
+        )
+        change = Condition(
+            "SET #revoked_at = :now, #expires_at = :forgotten_at",
+            {":now": revoked.revoked_at, ":forgotten_at": revoked.expires_at},
+        )
+        standing = Condition("attribute_exists(pk) AND attribute_not_exists(#revoked_at)", {})
+        before = _audited(key)
+        after = {**before, "revoked_at": revoked.revoked_at}
+
+        def fill(tx: Transaction) -> None:
+            tx.update(self._table, keys.api_key(key.key_hash), change, standing)
+            tx.update(self._table, keys.api_key_reference(owner, key_id), change, standing)
+            Audit(self._table).add(tx, owner, by, "key.revoked", key_id, now, before=before, after=after)
+
+        try:
+            self._commit(fill)
+        except ConditionFailed:  # it expired and was cleared away, or somebody else was faster
+            return self._key_of(owner, key_id)
+        self._forget(key.key_hash)
+        return revoked
+
+    def _key_of(self, owner: str, key_id: str) -> ApiKey:
+        item = self._table.get(keys.api_key_reference(owner, key_id)) if _KEY_ID.fullmatch(key_id) else None
+        if item is None:
+            raise NotFound("key", key_id)
+        return ApiKey.from_item(item)
+
+    def authenticate(self, raw_key: str, now: float) -> Credential:
+        """Whose key it is. Raises Unauthenticated, which never tells why."""
+        if not is_well_formed(raw_key):
+            raise Unauthenticated
+        key_hash = hash_of(raw_key)
+        key = self._known(key_hash, now)
+        if key is None or not hmac.compare_digest(key.key_hash, key_hash) or key.state(now) != "active":
+            raise Unauthenticated
+        return Credential(key.tenant, key.role, key.key_id)
+
+    def _known(self, key_hash: str, now: float) -> ApiKey | None:
+        with self._lock:
+            if (known := self._trusted.get(key_hash)) and known[0] <= now < known[0] + TRUSTED_FOR_S:
+                return known[1]
+        item = self._table.get(keys.api_key(key_hash))
+        if item is None:
+            self._forget(key_hash)
+            return None
+        key = ApiKey.from_item(item)
+        with self._lock:
+            self._trusted[key_hash] = (now, key)
+            self._trusted.move_to_end(key_hash)
+            while len(self._trusted) > _TRUSTED_KEYS:
+                self._trusted.popitem(last=False)
+        return key
+
+    def _forget(self, key_hash: str) -> None:
+        with self._lock:
+            self._trusted.pop(key_hash, None)
+
+
+def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | None) -> tuple[str, ApiKey]:
+    if expires_at is not None and expires_at <= now:
+        raise InvalidInput("expires_at", "is in the past", value=expires_at, accepted="a later time")
+    raw_key = new_key()
+    key_hash = hash_of(raw_key)
+    return raw_key, ApiKey(
+        key_id=key_hash[:_KEY_ID_CHARS],
+        tenant=tenant_id,
+        role=role,
+        name=checked_name(name),
+        prefix=raw_key[:_SHOWN_CHARS],
+        key_hash=key_hash,
+        created_at=int(now),
+        expires_at=expires_at,
+    )
+
+
+def _audited(key: ApiKey) -> dict[str, Any]:
+    return {"role": key.role, "name": key.name, "expires_at": key.expires_at, "revoked_at": key.revoked_at}
+
+
+def checked_name(name: object) -> str:
+    """A name for people; none if it is None. Raises InvalidInput."""
+    if name is None:
+        return ""
+    if not isinstance(name, str) or len(name) > _NAME_CHARS:
+        raise InvalidInput(
+            "name", "is no name", value=name, accepted=f"text of up to {_NAME_CHARS} characters"
+        )
+    return name

@@ -1,0 +1,266 @@
+"""Removing a tenant: everything that is its own, in bounded slices, by whoever calls.
+
+`begin` stops it at once: no key is made, no job registered, no run started any more. `move_on` removes a slice of what
+is left, and is called until nothing is: by the ticks (`scheduler/removal.py`), or by whoever waits for it. What is left
+is read from the tables and not remembered, so that a slice that was cut off anywhere is simply done again, and two at
+once do no harm.
+
+Keys go first. The rest waits for a minute, until no process takes the tenant for an active one any more: nothing can be
+written behind the removal's back then. A job becomes the mark of a former job, in one step with its due entry and the
+directory's count; then its runs go, and the mark last. What stays is a tombstone, for a month, the platform's own
+audit entry, and its name in the log of changed tenants, for a day.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from common.errors import Busy, NotFound
+from common.jobs.job import DELETED as DELETED_JOB
+from common.planning.due_index import DueIndex
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction, TransactionConflict
+from common.tenants import change_log
+from common.tenants.audit import AWS, Audit
+from common.tenants.rules import ACTIVE, DAY_S, DELETED, DELETING, SUSPENDED
+from common.tenants.rules_cache import TRUSTED_FOR_S
+
+# How many items a slice removes, about: seconds, so that whoever calls keeps to its own limits.
+SLICE: Final = 250
+# Until nobody acts on what was true before: the rules are trusted for so long, and then the API's last request (29 s at
+# most, serverless.yml) and the executor's last claim may be under way.
+_GRACE_S: Final = TRUSTED_FOR_S + 45
+# So long the name is not given away. An execution waits in the queue for 14 days at most; a tick that was at work when
+# the tenant went may have recorded a missed one, which is kept for 30.
+_TOMBSTONE_KEPT_S: Final = 31 * DAY_S
+_TRIES: Final = 8
+
+# What is counted, in the order in which it goes. `others`: calendars, backfills, the audit, the secret, counters.
+KINDS: Final = ("keys", "jobs", "runs", "others")
+
+State = Literal["waiting", "removing", "finished"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How far it is. `jobs` is how many were registered when it began.
+
+    `removed` counts by KINDS what went, at least: what a slice removed that was then cut off may not have been counted.
+    """
+
+    tenant_id: str
+    by: str
+    started_at: int
+    jobs: int = 0
+    finished_at: int | None = None
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+    def state(self, now: float) -> State:
+        """Whether all but the keys still waits for everybody to know, or goes, or has gone."""
+        if self.finished_at is not None:
+            return "finished"
+        return "removing" if now >= self.settles_at else "waiting"
+
+    @property
+    def settles_at(self) -> int:
+        """When more than keys begins to go."""
+        return self.started_at + _GRACE_S
+
+    def to_item(self) -> Item:
+        return {
+            "tenant_id": self.tenant_id,
+            "by": self.by,
+            "started_at": self.started_at,
+            "finished_at": self.finished_at,
+            "jobs": self.jobs,
+            **{f"removed_{kind}": count for kind, count in self.removed.items()},
+        }
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Deletion:
+        return cls(
+            tenant_id=item["tenant_id"],
+            by=item["by"],
+            started_at=item["started_at"],
+            jobs=item["jobs"],
+            finished_at=item.get("finished_at"),
+            removed={kind: item.get(f"removed_{kind}", 0) for kind in KINDS},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """The tables that hold something of a tenant's."""
+
+    tenants: Table
+    jobs: Table
+    runs: Table
+    index: DueIndex
+
+    def begin(self, tenant_id: str, now: float, *, by: str = AWS) -> Deletion:
+        """Stop the tenant for good; again changes nothing. Raises NotFound, Busy."""
+        for _ in range(_TRIES):
+            tenant = self.tenants.get(keys.tenant(tenant_id))
+            if tenant is None or tenant.get("state") in (DELETING, DELETED):
+                return self.progress(tenant_id)
+            deletion = Deletion(tenant_id, by, int(now), tenant.get("jobs", 0))
+            try:
+                self._stop(deletion, now)
+            except (ConditionFailed, TransactionConflict):
+                continue  # another began it, or a registration just counted
+            return self.progress(tenant_id)
+        raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")
+
+    def _stop(self, deletion: Deletion, now: float) -> None:
+        tenant_id = deletion.tenant_id
+        # With the revision, so that no change that was decided before sets the state back.
+        words = "SET #state = :deleting, #revision = if_not_exists(#revision, :one) + :one"
+        deleting = Condition(words, {":deleting": DELETING, ":one": 1})
+        standing = Condition(
+            "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
+            {":active": ACTIVE, ":suspended": SUSPENDED},
+        )
+        tx = Transaction(self.tenants.client)
+        tx.update(self.tenants, keys.tenant(tenant_id), deleting, standing)
+        tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
+        change_log.note(tx, self.tenants, tenant_id, now)
+        tx.put(self.tenants, {**keys.deletion(tenant_id), **deletion.to_item()})
+        # The tenant's own audit goes with it: this entry is the platform's.
+        Audit(self.tenants).add(tx, keys.OPERATORS, deletion.by, "tenant.deleted", tenant_id, now)
+        tx.commit()
+
+    def progress(self, tenant_id: str) -> Deletion:
+        """How far it is; known for as long as the tombstone stands. Raises NotFound."""
+        if item := self.tenants.get(keys.deletion(tenant_id)):
+            return Deletion.from_item(item)
+        tenant = self.tenants.get(keys.tenant(tenant_id)) or {}
+        if "deletion" not in tenant:
+            raise NotFound("deletion of tenant" if tenant else "tenant", tenant_id)
+        return Deletion.from_item(tenant["deletion"])
+
+    def under_way(self) -> Iterator[Deletion]:
+        """Those that are not finished."""
+        return (Deletion.from_item(item) for item in self.tenants.query(keys.DELETIONS))
+
+    def move_on(self, tenant_id: str, now: float, most: int = SLICE) -> Deletion:
+        """Remove about `most` items more, and end it when nothing is left. Raises NotFound."""
+        deletion = self.progress(tenant_id)
+        state = deletion.state(now)
+        if state == "finished":
+            return deletion
+        steps = [self._remove_keys]
+        if state == "removing":
+            steps += [self._remove_jobs, self._remove_runs, self._remove_others]
+        # What was found is not always removed: somebody changed it at that moment, or DynamoDB throttled.
+        found, removed = 0, Counter[str]()
+        for step in steps:
+            if found < most:
+                found += step(tenant_id, most - found, removed)
+        self._count(tenant_id, removed)
+        if state == "removing" and not found:
+            self._finish(deletion, now)
+        return self.progress(tenant_id)
+
+    def _remove_keys(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
+        references = list(self.tenants.query(tenant_id, sk_prefix=keys.KEY_REFERENCE_PREFIX, limit=most))
+        for item in references:  # together: the reference is how the key is found again
+            tx = Transaction(self.tenants.client)
+            tx.delete(self.tenants, keys.api_key(item["key_hash"]))
+            tx.delete(self.tenants, keys.key_of(item))
+            tx.commit()
+            removed["keys"] += 1
+        return len(references)
+
+    def _remove_jobs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
+        """Before all runs, so that soon nothing of it is planned any more."""
+        found = list(self.jobs.query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most))
+        for item in found:
+            if self._make_former(tenant_id, item):
+                removed["jobs" if item.get("state") != DELETED_JOB else "others"] += 1
+        return len(found)
+
+    def _make_former(self, tenant_id: str, item: Item) -> bool:
+        """Take a job out of the tables that plan. False if somebody changed it meanwhile: the next slice does it."""
+        job_id = item["sk"].removeprefix(keys.JOB_PREFIX)
+        tx = Transaction(self.jobs.client)
+        revision = item.get("revision")
+        as_read = Condition("#revision = :revision", {":revision": revision}) if revision else None
+        tx.delete(self.jobs, keys.key_of(item), as_read)
+        tx.put(self.jobs, keys.former_job(tenant_id, job_id))
+        if item.get("group"):
+            self.index.delete_entry(tx, item["group"], item["shard"], tenant_id, job_id)
+            self.index.count(tx, item["group"], item["shard"], -1)
+        try:
+            tx.commit()
+        except (ConditionFailed, TransactionConflict):
+            return False
+        return True
+
+    def _remove_runs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
+        """Those of former jobs; behind a job's last one its mark."""
+        found = 0
+        for mark in self.jobs.query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most):
+            if found >= most:
+                break
+            job_id = mark["sk"].removeprefix(keys.FORMER_PREFIX)
+            runs = list(self.runs.query(keys.runs_of_job(tenant_id, job_id), limit=most - found))
+            gone = self.runs.delete_many([keys.key_of(item) for item in runs])
+            found += len(runs)
+            removed["runs"] += gone
+            if found < most and gone == len(runs):
+                self.runs.delete(keys.overlap_lock(tenant_id, job_id))
+                self.index.drop_pending(tenant_id, job_id)
+                self.jobs.delete(keys.key_of(mark))
+                found += 1
+                removed["others"] += 1
+        return found
+
+    def _remove_others(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
+        """Whatever else lies in the tenant's partitions, but the tenant itself."""
+        in_jobs = [
+            keys.key_of(item)
+            for item in self.jobs.query(tenant_id, limit=most)
+            if not item["sk"].startswith((keys.JOB_PREFIX, keys.FORMER_PREFIX))
+        ]
+        tenant, room = keys.tenant(tenant_id), most - len(in_jobs)
+        in_tenants = [
+            key
+            for item in self.tenants.query(tenant_id, limit=room + 1)
+            if (key := keys.key_of(item)) != tenant
+        ]
+        removed["others"] += self.jobs.delete_many(in_jobs) + self.tenants.delete_many(in_tenants)
+        return len(in_jobs) + len(in_tenants)
+
+    def _count(self, tenant_id: str, removed: Counter[str]) -> None:
+        counts = {f"removed_{kind}": removed[kind] for kind in KINDS if removed[kind]}
+        if not counts:
+            return
+        words = "ADD " + ", ".join(f"#{name} :{name}" for name in counts)
+        change = Condition(words, {f":{name}": count for name, count in counts.items()})
+        try:
+            self.tenants.update(keys.deletion(tenant_id), change, Condition("attribute_exists(pk)", {}))
+        except ConditionFailed:
+            return  # another, at the same time, found nothing left and finished it
+
+    def _finish(self, deletion: Deletion, now: float) -> None:
+        """A tombstone takes the tenant's place, and tells of the deletion."""
+        finished = replace(deletion, finished_at=int(now))
+        tombstone = {
+            **keys.tenant(deletion.tenant_id),
+            "tenant_id": deletion.tenant_id,
+            "state": DELETED,
+            "deletion": finished.to_item(),
+            "expires_at": int(now) + _TOMBSTONE_KEPT_S,
+        }
+        tx = Transaction(self.tenants.client)
+        tx.put(self.tenants, tombstone, Condition("#state = :deleting", {":deleting": DELETING}))
+        tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
+        change_log.note(tx, self.tenants, deletion.tenant_id, now)
+        tx.delete(self.tenants, keys.deletion(deletion.tenant_id))
+        try:
+            tx.commit()
+        except (ConditionFailed, TransactionConflict):
+            return  # another slice, at the same time, was the last one, or the next will be

@@ -1,0 +1,76 @@
+"""How often a tenant may ask the API: one counter per tenant and minute, shared by all processes.
+
+A process takes requests off the counter a hundredth of the quota at a time and spends them by itself: a busy tenant
+costs one write in a hundred requests. The bound is hard: never more than the quota in a minute of the clock, over
+all processes; it can be less by what idle processes hold. A bucket in each process would have cost nothing and bounded
+nothing: Lambda starts a process for each request that is under way.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from common.errors import RateExceeded
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Table
+
+_MINUTE_S: Final = 60
+_SHARES: Final = 100
+_KEPT_S: Final = 600
+_TENANTS: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What this process holds for one tenant and minute; `all_taken`: there is no more to be had."""
+
+    minute: int
+    left: int = 0
+    all_taken: bool = False
+
+
+class RequestRate:
+    """Counts requests in the tenants table. One instance lives as long as its process."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._taken: OrderedDict[str, _Taken] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, tenant: str, most: int, now: float, weight: int = 1) -> None:
+        """Count a request as `weight` of them, or as all of a quota that is less. Raises RateExceeded."""
+        minute = math.floor(now / _MINUTE_S)
+        with self._lock:
+            taken = self._taken.get(tenant)
+            if taken is None or taken.minute != minute:
+                taken = self._taken[tenant] = _Taken(minute)
+            self._taken.move_to_end(tenant)
+            while len(self._taken) > _TENANTS:
+                self._taken.popitem(last=False)
+            wanted = max(1, min(weight, most))
+            while taken.left < wanted and not taken.all_taken:
+                more = self._more(tenant, minute, most)
+                taken.left += more
+                taken.all_taken = not more
+            if taken.left < wanted:
+                raise RateExceeded(most, max(1, math.ceil((minute + 1) * _MINUTE_S - now)))
+            taken.left -= wanted
+
+    def _more(self, tenant: str, minute: int, most: int) -> int:
+        share = max(1, most // _SHARES)
+        change = Condition(
+            "ADD #taken :share SET #expires_at = :expires",
+            {":share": share, ":expires": (minute + 1) * _MINUTE_S + _KEPT_S},
+        )
+        room = Condition("attribute_not_exists(#taken) OR #taken <= :room", {":room": most - share})
+        if most < share:
+            return 0
+        try:
+            self._table.update(keys.request_rate(tenant, minute), change, room)
+        except ConditionFailed:
+            return 0
+        return share

@@ -1,0 +1,216 @@
+"""Tenants: what the platform keeps of each, and how that changes. Their keys are in `common/platform/api_keys.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, RevisionMismatch
+from common.ids import TENANT_ID_CHARS, check_id
+from common.platform.api_keys import (
+    ROLES,
+    TRIES,
+    TRUSTED_FOR_S,
+    ApiKey,
+    ApiKeys,
+    Credential,
+    Role,
+    checked_name,
+)
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Transaction, TransactionConflict
+from common.tenants import change_log
+from common.tenants.audit import AWS, Audit
+from common.tenants.rules import ACTIVE, DELETED, DELETING, SETTABLE, SUSPENDED, TenantRules, changed
+
+__all__ = [
+    "ROLES",
+    "TRUSTED_FOR_S",
+    "ApiKey",
+    "Credential",
+    "Role",
+    "Tenant",
+    "Tenants",
+]
+
+_NOTE_CHARS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Whose jobs they are, and what they may. `jobs` and `executions_per_day` are what it has registered."""
+
+    tenant_id: str
+    name: str
+    created_at: int
+    rules: TenantRules = field(default_factory=TenantRules)
+    revision: int = 1
+    note: str = ""
+    jobs: int = 0
+    executions_per_day: int = 0
+
+    def to_item(self) -> dict[str, Any]:
+        """What of its item the platform writes; how much it has registered is counted there by the registrations."""
+        return {
+            "tenant_id": self.tenant_id,
+            "name": self.name,
+            "created_at": self.created_at,
+            "revision": self.revision,
+            "note": self.note,
+            **self.rules.to_item(),
+        }
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Tenant:
+        """The inverse; also of items of versions that held only the name."""
+        return cls(
+            tenant_id=item["tenant_id"],
+            name=item.get("name", ""),
+            created_at=item["created_at"],
+            rules=TenantRules.from_item(item),
+            revision=item.get("revision", 1),
+            note=item.get("note", ""),
+            jobs=item.get("jobs", 0),
+            executions_per_day=item.get("executions_per_day", 0),
+        )
+
+
+class Tenants(ApiKeys):
+    """The tenants and their keys. One instance lives as long as its process, for it trusts a key for some seconds."""
+
+    def create(
+        self,
+        tenant_id: str,
+        name: str,
+        now: float,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        by: str = AWS,
+    ) -> Tenant:
+        """A new tenant; `settings` are of `tenant_rules.SETTABLE`. Raises InvalidInput, AlreadyExists."""
+        check_id("tenant_id", tenant_id, TENANT_ID_CHARS)
+        rules = changed(TenantRules(), settings or {})
+        tenant = Tenant(tenant_id, checked_name(name), int(now), rules)
+        tx = Transaction(self._table.client)
+        # Also not while the tombstone of one with that name is there: it could see what is left of the other's runs.
+        unused = Condition("attribute_not_exists(pk)", {})
+        tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, unused)
+        self._publish(tx, tenant, now)
+        Audit(self._table).add(tx, tenant_id, by, "tenant.created", tenant_id, now, after=tenant.to_item())
+        try:
+            tx.commit()
+        except ConditionFailed:
+            raise AlreadyExists("tenant", tenant_id) from None
+        return tenant
+
+    def get(self, tenant_id: str) -> Tenant:
+        """Raises NotFound."""
+        item = self._table.get(keys.tenant(tenant_id))
+        if item is None or item.get("state") == DELETED:
+            raise NotFound("tenant", tenant_id)
+        return Tenant.from_item(item)
+
+    def list_tenants(self, after: str = "", limit: int | None = None) -> Iterator[Tenant]:
+        """All tenants in the order of their ids, from behind `after`, without what they have registered."""
+        start = keys.tenant_listing(after) if after else None
+        return (Tenant.from_item(item) for item in self._table.query(keys.TENANTS, after=start, limit=limit))
+
+    def list_keys(self, tenant_id: str) -> list[ApiKey]:
+        """Oldest first; revoked ones too, expired ones for some days. Raises NotFound (the tenant)."""
+        self.get(tenant_id)
+        return self.keys_of(tenant_id)
+
+    def edit(
+        self,
+        tenant_id: str,
+        changes: Mapping[str, Any],
+        now: float,
+        *,
+        expected_revision: int | None = None,
+        by: str = AWS,
+    ) -> Tenant:
+        """Change its name and settings; what is not given stays. Raises InvalidInput, NotFound, RevisionMismatch."""
+        names = ("name", *SETTABLE)
+        if unknown := sorted(set(changes) - set(names)):
+            raise InvalidInput(unknown[0], "is no field here", accepted=", ".join(names))
+
+        def edited(tenant: Tenant) -> Tenant:
+            if expected_revision not in (None, tenant.revision):
+                raise RevisionMismatch(tenant_id, expected_revision, tenant.revision, kind="tenant")
+            name = checked_name(changes["name"]) if "name" in changes else tenant.name
+            settings = {field: value for field, value in changes.items() if field != "name"}
+            return replace(tenant, name=name, rules=changed(tenant.rules, settings))
+
+        return self._change(tenant_id, edited, now, "tenant.changed", by)
+
+    def suspend(self, tenant_id: str, note: str, now: float, *, by: str = AWS) -> Tenant:
+        """Its jobs stop, and it can change nothing, everywhere within seconds. Raises NotFound."""
+        if not isinstance(note, str) or len(note) > _NOTE_CHARS:
+            raise InvalidInput(
+                "note", "is no note", value=note, accepted=f"text of up to {_NOTE_CHARS} chars"
+            )
+        return self._change(
+            tenant_id,
+            lambda tenant: replace(tenant, note=note, rules=replace(tenant.rules, state=SUSPENDED)),
+            now,
+            "tenant.suspended",
+            by,
+        )
+
+    def resume(self, tenant_id: str, now: float, *, by: str = AWS) -> Tenant:
+        """Its jobs run again; what was skipped stays skipped. Raises NotFound."""
+        return self._change(
+            tenant_id,
+            lambda tenant: replace(tenant, note="", rules=replace(tenant.rules, state=ACTIVE)),
+            now,
+            "tenant.resumed",
+            by,
+        )
+
+    def _change(
+        self, tenant_id: str, change: Callable[[Tenant], Tenant], now: float, action: str, by: str
+    ) -> Tenant:
+        for tried in range(TRIES):
+            before = self.get(tenant_id)
+            if before.rules.state == DELETING:
+                raise Conflict(f"tenant {tenant_id!r} is being deleted")
+            after = change(before)
+            if after == before:
+                return before
+            after = replace(after, revision=before.revision + 1)
+            try:
+                self._store(before, after, now, action, by)
+            except (ConditionFailed, TransactionConflict):
+                self._let_others_pass(tried)  # and decide again
+                continue
+            return after
+        raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")
+
+    def _store(self, before: Tenant, after: Tenant, now: float, action: str, by: str) -> None:
+        """Field by field, for what it has registered is counted in the same item meanwhile."""
+        fields = after.to_item()
+        words = "SET " + ", ".join(f"#{name} = :{name}" for name in fields)
+        tx = Transaction(self._table.client)
+        tx.update(
+            self._table,
+            keys.tenant(after.tenant_id),
+            Condition(words, {f":{name}": value for name, value in fields.items()}),
+            unchanged(before),
+        )
+        self._publish(tx, after, now)
+        Audit(self._table).add(
+            tx, after.tenant_id, by, action, after.tenant_id, now, before=before.to_item(), after=fields
+        )
+        tx.commit()
+
+    def _publish(self, tx: Transaction, tenant: Tenant, now: float) -> None:
+        """What goes with every change of the tenant's own item."""
+        change_log.note(tx, self._table, tenant.tenant_id, now)
+        tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
+
+
+def unchanged(tenant: Tenant) -> Condition:
+    """That the tenant is as it was read; items of earlier versions have no revision."""
+    first = " OR attribute_not_exists(#revision)" if tenant.revision == 1 else ""
+    return Condition(f"attribute_exists(pk) AND (#revision = :before{first})", {":before": tenant.revision})

@@ -1,0 +1,82 @@
+"""Tenants, their keys and their audit as JSON, over the API and with AWS credentials alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from common.platform.deletion import KINDS, Deletion
+from common.platform.tenants import ApiKey, Tenant
+from common.tenants.audit import Entry
+from common.timing.instants import rfc3339
+
+
+def tenant_view(tenant: Tenant) -> dict[str, Any]:
+    """A tenant: what it may, and how much of that it uses."""
+    return {
+        **tenant_summary(tenant),
+        "usage": {"jobs": tenant.jobs, "executions_per_day": tenant.executions_per_day},
+        "quotas": asdict(tenant.rules.quotas),
+        "allowed_targets": list(tenant.rules.allowed_targets),
+        "retention_days": tenant.rules.retention_days,
+    }
+
+
+def tenant_summary(tenant: Tenant) -> dict[str, Any]:
+    """A tenant as lists show it: what its listing knows, and little enough that a page of them is never too large."""
+    return {
+        "tenant_id": tenant.tenant_id,
+        "name": tenant.name,
+        "created_at": rfc3339(tenant.created_at),
+        "state": tenant.rules.state,
+        "note": tenant.note,
+        "revision": tenant.revision,
+    }
+
+
+def deletion_view(deletion: Deletion, now: float) -> dict[str, Any]:
+    """How far the removal of a tenant is."""
+    return {
+        "tenant_id": deletion.tenant_id,
+        "state": deletion.state(now),
+        "by": deletion.by,
+        "started_at": rfc3339(deletion.started_at),
+        "finished_at": rfc3339(deletion.finished_at) if deletion.finished_at is not None else None,
+        "jobs_registered": deletion.jobs,
+        "removed": {kind: deletion.removed.get(kind, 0) for kind in KINDS},
+    }
+
+
+def key_view(key: ApiKey, now: float) -> dict[str, Any]:
+    """What may be shown of a key."""
+    instants = {
+        name: rfc3339(at) if at is not None else None
+        for name, at in (
+            ("created_at", key.created_at),
+            ("expires_at", key.expires_at),
+            ("revoked_at", key.revoked_at),
+        )
+    }
+    shown = {name: getattr(key, name) for name in ("key_id", "name", "role", "prefix")}
+    return shown | {"state": key.state(now)} | instants
+
+
+def entry_view(entry: Entry) -> dict[str, Any]:
+    """An entry of the audit."""
+    return {
+        "entry_id": entry.entry_id,
+        "at": rfc3339(entry.at),
+        "by": entry.by,
+        "action": entry.action,
+        "subject": entry.subject,
+        "before": _fields(entry.before),
+        "after": _fields(entry.after),
+    }
+
+
+def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: rfc3339(value) if name.endswith("_at") and isinstance(value, int | float) else value
+        for name, value in fields.items()
+    }

@@ -1,0 +1,72 @@
+"""A schedule as a sentence for a person."""
+
+from __future__ import annotations
+
+import re
+
+from common.timing.durations import duration_text
+from common.timing.instants import rfc3339
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+
+_WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
+
+def describe(schedule: Schedule) -> str:
+    """Such as "At 09:30, Monday through Friday, in Europe/Berlin". Pure; the words for cron are cron_descriptor's."""
+    match schedule.timing:
+        case CronTiming(expression, timezone):
+            sentence = f"{_cron_words(expression)}, in {timezone}"
+        case EveryTiming(interval_s, anchor_at):
+            sentence = f"Every {duration_text(interval_s)} of elapsed time, in step with {rfc3339(anchor_at)}"
+        case AtTiming(at):
+            sentence = f"Once, at {rfc3339(at)}"
+    if schedule.start_at is not None:
+        sentence += f", from {rfc3339(schedule.start_at)}"
+    if schedule.end_at is not None:
+        sentence += f", before {rfc3339(schedule.end_at)}"
+    if schedule.exclude_dates:
+        sentence += f", except on {len(schedule.exclude_dates)} dates"
+    if schedule.calendars:
+        sentence += f", except on the dates of {' and '.join(schedule.calendars)}"
+    if schedule.jitter_s:
+        sentence += f", each up to {schedule.jitter_s} s later"
+    return sentence
+
+
+def _cron_words(expression: str) -> str:
+    *front, weekday = expression.split(" ")
+    plain = " ".join(
+        [_untaken_steps_dropped(field) for field in front] + ["*" if _special(weekday) else weekday]
+    )
+    try:
+        # Imported here: the Lambdas do not carry it, and words are wanted by people alone.
+        from cron_descriptor import Options, get_description  # type: ignore[import-untyped]
+    except ImportError:
+        return f"cron {expression}"
+    options = Options()
+    options.use_24hour_time_format = True
+    try:
+        words = str(get_description(plain, options))
+    except Exception:  # noqa: BLE001  it knows fewer forms than croniter; the text itself is never wrong
+        return f"cron {expression}"
+    return words + (f", on {_special_words(weekday)} of the month" if _special(weekday) else "")
+
+
+def _untaken_steps_dropped(field: str) -> str:
+    """`2-23/24` as `2`, which is what it means; the library would say "every 24 hours, between 02:00 and 23:59"."""
+    match = re.fullmatch(r"(\d+)-(\d+)/(\d+)", field)
+    return match[1] if match and int(match[1]) + int(match[3]) > int(match[2]) else field
+
+
+def _special(weekday: str) -> bool:
+    return "#" in weekday or "L" in weekday
+
+
+def _special_words(weekday: str) -> str:
+    """Lists of `1#2` and `L5`, which cron_descriptor does not read."""
+    words = []
+    for item in weekday.split(","):
+        day, *nth = (int(number) for number in re.findall(r"\d", item))
+        words.append(f"the {_ORDINALS[nth[0] - 1] if nth else 'last'} {_WEEKDAYS[day]}")
+    return " and ".join(words)

@@ -1,0 +1,189 @@
+"""A look ahead: a schedule's next fire times, its sentence, and what may surprise its owner. Pure and offline.
+
+The dates of named calendars are not known here unless the caller passes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from common.errors import InvalidInput
+from common.preview.describe import describe
+from common.registration.schedule_text import parse_schedule
+from common.timing.cron import Cron, compile_cron, shortest_interval_s
+from common.timing.durations import duration_text
+from common.timing.fires import can_fire, fires, next_fires
+from common.timing.instants import rfc3339
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.zones import DAY_S, REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
+
+MAX_COUNT: Final = 10_000
+_YEAR_S: Final = 366 * DAY_S
+_FIELD_SIZES: Final = {"minute": 60, "hour": 24}
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """One fire time: the instant, and the same as RFC 3339 in UTC and in the schedule's zone."""
+
+    at: int
+    utc: str
+    local: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a schedule will do; `schedule` is its canonical stored form."""
+
+    schedule: dict[str, Any]
+    timezone: str
+    fires: tuple[Fire, ...]
+    sentence: str
+    warnings: tuple[str, ...]
+    tzdata: str = TZDATA_VERSION
+
+
+def read_schedule(raw: Mapping[str, object], *, job_key: str, now: int) -> tuple[Schedule, str]:
+    """The schedule and the zone to show it in. Unlike at registration, a timezone next to `every` or an instant is
+    taken as the zone to show. Raises InvalidInput."""
+    given = {key: value for key, value in raw.items() if value is not None}
+    zone = check_zone(given["timezone"]) if "timezone" in given else "UTC"
+    if "cron" not in given and not _is_local(given.get("at")):
+        given.pop("timezone", None)
+    return parse_schedule(given, job_key=job_key, now=now), zone
+
+
+def preview(
+    raw: Mapping[str, object],
+    *,
+    now: int,
+    count: int = 10,
+    until: int | None = None,
+    job_key: str = "tenant/job",
+    excluded: Container[str] = (),
+) -> Preview:
+    """The next `count` fire times at or after `now` (before `until`), with words and warnings. Raises InvalidInput."""
+    check_count(count)
+    schedule, zone = read_schedule(raw, job_key=job_key, now=now)
+    found = next_fires(schedule, now, count, until, excluded=excluded)
+    return Preview(
+        schedule=schedule.to_item(),
+        timezone=zone,
+        fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in found),
+        sentence=describe(schedule),
+        warnings=tuple(warnings(schedule, now, excluded)),
+    )
+
+
+def _is_local(at: object) -> bool:
+    return isinstance(at, str) and not re.search(r"([Zz]|[+-]\d\d:\d\d)$", at)
+
+
+def check_count(count: object) -> int:
+    """A number of fire times to list. Raises InvalidInput."""
+    if isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= MAX_COUNT:
+        return count
+    raise InvalidInput("count", "out of range", value=count, accepted=f"1 to {MAX_COUNT}")
+
+
+def local_text(at: int, zone: str) -> str:
+    """An instant as RFC 3339 with the zone's offset, `2025-03-30T03:00:00+02:00`."""
+    return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat()
+
+
+def warnings(schedule: Schedule, now: int, excluded: Container[str] = ()) -> Iterator[str]:
+    """What its owner may not expect, most surprising first."""
+    upcoming = next_fires(schedule, now, 3, excluded=excluded)
+    if not upcoming:
+        yield "It does not fire any more: nothing is left after now."
+    match schedule.timing:
+        case CronTiming(expression, timezone):
+            cron = compile_cron(expression)
+            yield from _text_warnings(expression)
+            yield from _rarity_warnings(upcoming, now)
+            yield from _clock_warnings(schedule, cron, timezone, now)
+            shortest = shortest_interval_s(cron)
+        case EveryTiming(interval_s, _):
+            shortest = interval_s
+        case AtTiming():
+            shortest = None
+    if shortest is not None and schedule.jitter_s > shortest:
+        yield f"Jitter of up to {schedule.jitter_s} s is longer than the {shortest} s between two fires: they may swap."
+    if schedule.calendars and not excluded:
+        names = " and ".join(schedule.calendars)
+        yield f"The dates of {names} are not taken out here: they are stored with the tenant."
+
+
+def _text_warnings(expression: str) -> Iterator[str]:
+    minute, hour, day, month, weekday = expression.split(" ")[-5:]
+    if day != "*" and weekday != "*":
+        yield (
+            f"Day of month ({day}) and day of week ({weekday}) are both restricted: "
+            "it fires when either matches, not when both do."
+        )
+    days = {int(number) for number in re.findall(r"\d+", day)} if re.fullmatch(r"[\d,]+", day) else set()
+    if days and min(days) > 28 and (month, weekday) == ("*", "*"):
+        yield f"Months without a day {min(days)} are passed over; `L` means the last day of every month."
+    for name, text in (("minute", minute), ("hour", hour)):
+        for item in text.split(","):
+            yield from _step_warnings(name, item)
+
+
+def _step_warnings(name: str, item: str) -> Iterator[str]:
+    match = re.fullmatch(r"(?:(\*)|(\d+)(?:-(\d+))?)/(\d+)", item)
+    if not match:
+        return
+    size, step = _FIELD_SIZES[name], int(match[4])
+    low, high = int(match[2] or 0), int(match[3] or size - 1)
+    if low + step > high:
+        yield f"The step of `{item}` is never taken: it means just {low}."
+    elif match[1] and size % step:
+        yield f"`{item}` is not every {step} {name}s: {size} is no multiple of {step}, so the last stretch is shorter."
+
+
+def _rarity_warnings(upcoming: list[int], now: int) -> Iterator[str]:
+    waits = [later - earlier for earlier, later in zip([now, *upcoming], upcoming, strict=False)]
+    if waits and max(waits) > _YEAR_S:
+        yield f"It fires rarely: next at {rfc3339(upcoming[0])}, and up to {max(waits) // DAY_S} days lie between."
+
+
+def _clock_warnings(schedule: Schedule, cron: Cron, zone: str, now: int) -> Iterator[str]:
+    """The first spring and the first autumn of the coming year that move, double or drop one of its fires."""
+    told = set()
+    for change in changes(zone, now, now + _YEAR_S):
+        forward = change.after > change.before
+        text = None if forward in told else _told(schedule, cron, zone, change)
+        if text:
+            told.add(forward)
+            yield text
+
+
+def _told(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str | None:
+    shift = abs(change.after - change.before)
+    around = spans(zone, change.at - shift, change.at + shift)
+    clock = f"On {clock_text(change)} ({duration_text(shift)} {'forward' if change.after > change.before else 'back'})"
+    if change.after > change.before:
+        owed = [span for span in around if span.kind == SKIPPED and can_fire(cron, span)]
+        if owed and any(True for _ in fires(schedule, change.at, change.at + 60)):
+            return f"{clock} the time it names is skipped: it fires once, at {local_text(change.at, zone)}."
+        return None
+    if cron.repeats:
+        again = cron.names_hour and any(span.kind == REPEATED and can_fire(cron, span) for span in around)
+        return (
+            f"{clock} it fires in both passes of the repeated time, as elapsed time goes on."
+            if again
+            else None
+        )
+    first_pass = any(True for _ in fires(schedule, change.at - shift, change.at))
+    return f"{clock} the time it names comes twice: it fires the first time only." if first_pass else None
+
+
+def clock_text(change: Change) -> str:
+    """A clock change as its date and what the clock shows before and after: "2025-03-30, 02:00 -> 03:00"."""
+    before, after = (rfc3339(change.at + offset) for offset in (change.before, change.after))
+    return f"{after[:10]}, {before[11:16]} -> {after[11:16]}"

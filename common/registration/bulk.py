@@ -1,0 +1,226 @@
+"""Many jobs of one tenant in one request: each line a job that is created, replaced, or already as it is to be.
+
+All lines are looked at first, against the jobs, the quotas and the allowed targets as they are; then those that change
+something are written, up to MOST_AT_ONCE in a transaction. A tenant's registrations take turns at its counts, so one
+transaction after the other is as fast as it goes, and one for many takes a single turn.
+
+With `atomic` nothing is written unless every line is valid, allowed and within the quotas. From then on the writing can
+still be cut off, by other writers that will not let go, by the time, by a crash: some transactions are done then, and
+the others are not. Sent again it finishes: what is done is unchanged, and costs one read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Literal
+
+from common.errors import Busy, InvalidInput, Minute8Error, QuotaExceeded
+from common.ids import JOB_ID_CHARS, check_id
+from common.jobs.job import ACTIVE, PAUSED, Job
+from common.jobs.store import MOST_AT_ONCE, exists
+from common.registration.definition import JobDefinition, Limits
+from common.registration.patching import definition_of
+from common.registration.registry import Checks, Registry, defined
+
+Result = Literal["created", "replaced", "unchanged", "refused"]
+RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
+
+_NOTE_CHARS: Final = 500
+_OUT_OF_TIME: Final = "the time of the request is used up; nothing of this line was stored, send it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the request, from 1: what it holds, or why that cannot be read."""
+
+    number: int
+    holds: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a line, or would. `job` is what is stored, `changed` names the fields in which it was replaced."""
+
+    number: int
+    job_id: str | None
+    result: Result
+    job: Job | None = None
+    changed: tuple[str, ...] = ()
+    error: Minute8Error | None = None
+
+
+class BulkRefused(Minute8Error):
+    """Some lines are refused, and so nothing of the request was stored."""
+
+    def __init__(self, refused: Sequence[Outcome], lines: int) -> None:
+        self.refused = refused
+        super().__init__(
+            f"{len(refused)} of {lines} lines are refused, and nothing was stored; the first: line "
+            f"{refused[0].number}: {refused[0].error}"
+        )
+
+
+class Unfinished(Minute8Error):
+    """Some of a request was stored before it could not go on. Sent again it finishes."""
+
+    def __init__(self, done: int, left: int, why: Minute8Error) -> None:
+        super().__init__(f"{done} lines are stored and {left} are not: {why}; send the same again to finish")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A line that is valid by itself."""
+
+    number: int
+    tenant: str
+    job_id: str
+    definition: JobDefinition
+    limits: Limits
+    state: str
+    note: str
+
+    def of(self, old: Job | None, now: float) -> Job:
+        """What it makes of the stored job: the same object where that is already so. Raises InvalidInput."""
+        new = defined(self.tenant, self.job_id, self.definition, old, now, self.limits)
+        if old is None or not exists(old):
+            return replace(new, state=PAUSED, note=self.note, group="") if self.state == PAUSED else new
+        return new if definition_of(new) != definition_of(old) else old
+
+    def outcome(self, old: Job | None, new: Job) -> Outcome:
+        if old is None or not exists(old):
+            return Outcome(self.number, self.job_id, "created", new)
+        if new is old:
+            return Outcome(self.number, self.job_id, "unchanged", new)
+        before, after = definition_of(old), definition_of(new)
+        changed = tuple(name for name in after if after[name] != before[name])
+        return Outcome(self.number, self.job_id, "replaced", new, changed)
+
+    def refused(self, error: Minute8Error) -> Outcome:
+        return Outcome(self.number, self.job_id, "refused", error=error)
+
+
+def put_all(
+    registry: Registry,
+    tenant: str,
+    lines: Sequence[Line],
+    *,
+    until: float,
+    atomic: bool = False,
+    dry_run: bool = False,
+) -> list[Outcome]:
+    """Create and replace jobs; with `dry_run` tell what that would do. The outcomes are in the order of the lines.
+
+    No transaction begins after `until`.
+    Raises TenantSuspended, NotFound (the tenant); with `atomic` BulkRefused, and what cut the writing off: by itself
+    where nothing is stored, else Unfinished.
+    """
+    looked_at = list(_looked_at(registry, tenant, lines))
+    outcomes = {outcome.number: outcome for _, outcome in looked_at}
+    if dry_run:
+        return list(outcomes.values())
+    refused = [outcome for outcome in outcomes.values() if outcome.error]
+    if atomic and refused:
+        raise BulkRefused(refused, len(lines))
+    # Those of one group together: each group in a transaction costs a look for a shard with room.
+    changing = sorted(
+        (outcome.job.group, one.number, one)
+        for one, outcome in looked_at
+        if one and outcome.job and outcome.result != "unchanged"
+    )
+    for done, outcome in enumerate(_written(registry, tenant, [one for *_, one in changing], until)):
+        if atomic and outcome.error:
+            raise Unfinished(done, len(changing) - done, outcome.error) if done else outcome.error
+        outcomes[outcome.number] = outcome
+    return list(outcomes.values())
+
+
+def _looked_at(
+    registry: Registry, tenant: str, lines: Sequence[Line]
+) -> Iterator[tuple[_Wanted | None, Outcome]]:
+    """What each line would do to the jobs as they are now, the lines before it done."""
+    checks = registry.checks(tenant)
+    times = Counter(_id_in(line) for line in lines)
+    read = [_read(checks, line, times) for line in lines]
+    olds = registry.load_all(tenant, [one.job_id for one in read if isinstance(one, _Wanted)])
+    now = registry.clock.now()
+    room = registry.ledger.room(tenant, now) if registry.ledger else None
+    for one in read:
+        if isinstance(one, Outcome):
+            yield None, one
+            continue
+        old = olds.get(one.job_id)
+        try:
+            new = one.of(old, now)
+            if room and new is not old:
+                room.take([(old, new)])
+        except (InvalidInput, QuotaExceeded) as error:
+            yield one, one.refused(error)
+        else:
+            yield one, one.outcome(old, new)
+
+
+def _read(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wanted | Outcome:
+    """What a line holds, checked by itself."""
+    job_id = None
+    try:
+        if isinstance(line.holds, Minute8Error):
+            raise line.holds
+        if not isinstance(line.holds, Mapping):
+            raise InvalidInput("job", "is not an object", value=line.holds, accepted="a JSON object")
+        fields = dict(line.holds)
+        job_id = check_id("job_id", fields.pop("job_id", None), JOB_ID_CHARS)
+        if times[job_id] > 1:
+            message = f"is that of {times[job_id]} lines, and none says which of them is meant"
+            raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
+        state, note = _state_in(fields)
+        definition = checks.definition(fields)
+        return _Wanted(line.number, checks.tenant, job_id, definition, checks.limits, state, note)
+    except Minute8Error as error:
+        return Outcome(line.number, job_id, "refused", error=error)
+
+
+def _id_in(line: Line) -> str | None:
+    job_id = line.holds.get("job_id") if isinstance(line.holds, Mapping) else None
+    return job_id if isinstance(job_id, str) else None
+
+
+def _state_in(fields: dict[str, Any]) -> tuple[str, str]:
+    """Take the state and the note with which a job is created out of the fields. Raises InvalidInput."""
+    state, note = fields.pop("state", ACTIVE), fields.pop("note", "")
+    if state not in (ACTIVE, PAUSED):
+        raise InvalidInput("state", "is no state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
+    if not isinstance(note, str) or len(note) > _NOTE_CHARS:
+        raise InvalidInput("note", "is no note", value=note, accepted=f"text of up to {_NOTE_CHARS} chars")
+    return state, note
+
+
+def _written(registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float) -> Iterator[Outcome]:
+    for start in range(0, len(changing), MOST_AT_ONCE):
+        some = changing[start : start + MOST_AT_ONCE]
+        if registry.clock.now() < until:
+            yield from _written_at_once(registry, tenant, some)
+        else:
+            yield from (one.refused(Busy(_OUT_OF_TIME)) for one in some)
+
+
+def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -> Iterator[Outcome]:
+    """In one transaction; each in one of its own where one of them is the others' hindrance."""
+    olds: dict[str, Job | None] = {}
+
+    def change(one: _Wanted, old: Job | None, now: float) -> Job:
+        olds[one.job_id] = old
+        return one.of(old, now)
+
+    try:
+        news = registry.change_all(tenant, {one.job_id: partial(change, one) for one in some})
+    except Minute8Error as error:
+        if len(some) == 1 or isinstance(error, Busy):
+            yield from (one.refused(error) for one in some)
+        else:
+            for one in some:
+                yield from _written_at_once(registry, tenant, [one])
+    else:
+        yield from (one.outcome(olds[one.job_id], news[one.job_id]) for one in some)

@@ -1,0 +1,156 @@
+"""Where a calendar's dates come from: a list, iCalendar text, or a country's holidays. All bounded.
+
+`holidays` and `icalendar` would add 12 MB to the 15 MB of the Lambda package for something that a tenant does a few
+times a year, so they are not in it. The `minute8` command resolves them where it runs and sends dates; strangers' text
+is then parsed on the machine of whoever trusts it. A server that has the libraries resolves them too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
+from importlib.metadata import version
+from typing import Any, Final, NoReturn
+
+from common.errors import InvalidInput, shown
+from common.registration.schedule_text import is_date
+
+MAX_DATES: Final = 2_500
+"""More than every day of the years that are resolved; some 27 KB as it is stored."""
+MAX_SOURCE_CHARS: Final = 500
+YEARS_AHEAD: Final = 5
+"""A recurring source is resolved for this year and so many more: store it again once a year."""
+
+_KINDS: Final = ("dates", "icalendar", "country")
+_CODE: Final = re.compile(r"[A-Za-z0-9-]{1,8}")
+
+Resolved = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def resolved(raw: object, now: int) -> Resolved:
+    """The dates of a calendar as a tenant writes it, ascending, and a word on where they are from.
+
+    Exactly one of
+    - {"dates": ["2026-12-24", …]}, optionally with {"source": {…}}, a small object that says where they are from;
+    - {"icalendar": "BEGIN:VCALENDAR…"}: its all-day events;
+    - {"country": "DE", "subdivision": "BY", "years": [2026, 2027]}: public holidays; without `years` for this year and
+      five more.
+
+    Raises InvalidInput and nothing else.
+    """
+    if not isinstance(raw, Mapping):
+        raise InvalidInput("calendar", "is not an object", value=raw, accepted='{"dates": ["2026-12-24"]}')
+    given = {key: value for key, value in raw.items() if value is not None}
+    kinds = [kind for kind in _KINDS if kind in given]
+    if len(kinds) != 1:
+        problem = f"{' and '.join(kinds)} together" if kinds else "says nothing about dates"
+        raise InvalidInput("calendar", problem, accepted="exactly one of dates, icalendar, country")
+    fields, resolve = _SOURCES[kinds[0]]
+    for key in given:
+        if key not in fields:
+            raise InvalidInput(
+                "calendar", f"unknown field {shown(key)}", value=key, accepted=", ".join(fields)
+            )
+    dates, source = resolve(given, datetime.fromtimestamp(now, UTC).year)
+    if len(dates) > MAX_DATES:
+        raise InvalidInput("calendar", f"has {len(dates)} dates", accepted=f"at most {MAX_DATES} dates")
+    return dates, source
+
+
+def _of_dates(given: Mapping[str, Any], year: int) -> Resolved:
+    dates, source = given["dates"], given.get("source", {})
+    if not isinstance(dates, list | tuple):
+        raise InvalidInput("dates", "is not a list", value=dates, accepted='a list such as ["2026-12-24"]')
+    if len(dates) > MAX_DATES:
+        raise InvalidInput("dates", f"are {len(dates)}", accepted=f"at most {MAX_DATES} dates")
+    for position, text in enumerate(dates):
+        if not is_date(text):
+            raise InvalidInput(
+                f"dates.{position}", "is not a date", value=text, accepted="a date such as 2026-12-24"
+            )
+    small = isinstance(source, Mapping) and all(
+        isinstance(key, str) and (value is None or isinstance(value, str | int))
+        for key, value in source.items()
+    )
+    if not small or len(str(source)) > MAX_SOURCE_CHARS:
+        accepted = f"an object of at most {MAX_SOURCE_CHARS} characters that holds text and whole numbers"
+        raise InvalidInput("source", "is no small object", value=source, accepted=accepted)
+    return _ascending(dates), dict(source) or {"kind": "dates"}
+
+
+def _of_icalendar(given: Mapping[str, Any], year: int) -> Resolved:
+    try:
+        from common.registration.icalendar_dates import all_day_dates
+    except ImportError:
+        _resolve_elsewhere("icalendar")
+    first, last = date(year, 1, 1), date(year + YEARS_AHEAD, 12, 31)
+    found = all_day_dates(given["icalendar"], first, last)
+    source = {"kind": "icalendar", "from_year": year, "to_year": year + YEARS_AHEAD, "events": found.events}
+    # Said, not hidden: a timed event excludes no date.
+    return _ascending(day.isoformat() for day in found.dates), source | {"timed_events_ignored": found.timed}
+
+
+def _of_country(given: Mapping[str, Any], year: int) -> Resolved:
+    try:
+        import holidays
+    except ImportError:
+        _resolve_elsewhere("country")
+    country, subdivision = _code(given, "country"), _code(given, "subdivision")
+    years = _years(given.get("years"), year)
+    known = holidays.list_supported_countries(include_aliases=True)
+    if country not in known:
+        raise InvalidInput(
+            "country", "is not known", value=country, accepted="an ISO 3166 code such as DE, US, JP"
+        )
+    if subdivision and subdivision not in known[country]:
+        accepted = ", ".join(known[country]) or "none for this country"
+        raise InvalidInput("subdivision", "is not known", value=subdivision, accepted=accepted)
+    found = holidays.country_holidays(country, subdiv=subdivision or None, years=years)
+    source: dict[str, Any] = {"kind": "holidays", "country": country}
+    source |= {"subdivision": subdivision} if subdivision else {}
+    source |= {"from_year": years[0], "to_year": years[-1], "holidays_version": version("holidays")}
+    # Observed holidays can fall into the year before or behind.
+    return _ascending(day.isoformat() for day in found if years[0] <= day.year <= years[-1]), source
+
+
+def _years(value: object, year: int) -> list[int]:
+    if value is None:
+        return list(range(year, year + YEARS_AHEAD + 1))
+    if (
+        isinstance(value, list | tuple)
+        and 0 < len(value) <= YEARS_AHEAD + 1
+        and all(
+            isinstance(n, int) and not isinstance(n, bool) and 1970 <= n <= year + YEARS_AHEAD for n in value
+        )
+        and sorted(set(value)) == list(range(min(value), max(value) + 1))
+    ):
+        return sorted(set(value))
+    accepted = f"1 to {YEARS_AHEAD + 1} successive years, up to {year + YEARS_AHEAD}"
+    raise InvalidInput("years", "are out of range", value=value, accepted=accepted)
+
+
+def _code(given: Mapping[str, Any], key: str) -> str:
+    text = given.get(key, "")
+    if key in given and not (isinstance(text, str) and _CODE.fullmatch(text)):
+        raise InvalidInput(key, "is no code", value=text, accepted="a code such as DE or BY")
+    return text.upper() if isinstance(text, str) else ""
+
+
+def _ascending(dates: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(dates)))
+
+
+def _resolve_elsewhere(kind: str) -> NoReturn:
+    raise InvalidInput(
+        kind,
+        "is not resolved here",
+        accepted='{"dates": […]}; the minute8 command resolves countries and iCalendar files and sends their dates',
+    )
+
+
+_SOURCES: Final[dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any], int], Resolved]]]] = {
+    "dates": (("dates", "source"), _of_dates),
+    "icalendar": (("icalendar",), _of_icalendar),
+    "country": (("country", "subdivision", "years"), _of_country),
+}

@@ -1,0 +1,80 @@
+"""Storing and deleting a tenant's calendars.
+
+When a change of a calendar takes effect:
+- a date added stops every execution that has not started yet: the planning of later windows leaves it out, and what is
+  in the queue already is recorded as skipped(excluded) by the executor, which asks again when the execution is due;
+- a date removed takes effect from the next window to be planned: fire times in a window that is planned already (at
+  most 25 minutes ahead) were left out of it, and stay so. Remove a date before its day begins.
+
+A calendar that jobs name cannot be deleted, since nobody could say whether they shall fire then. A registration that
+crosses the deletion can still come to name one that is gone: such a job does not fire and says so, in a run
+skipped(invalid), until the calendar is stored again or the job names it no more.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from common.errors import Conflict, NotFound
+from common.jobs.calendars import Calendar, Calendars
+from common.jobs.job import DELETED
+from common.registration.calendar_sources import resolved
+from common.registration.schedule_text import check_calendar_name
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction
+from common.tenants.audit import Scribe
+
+# How many of the jobs that prevent a deletion an error names.
+_NAMED_JOBS = 3
+
+
+class CalendarInUse(Conflict):
+    """A calendar cannot be deleted while jobs name it."""
+
+    def __init__(self, name: str, job_ids: list[str]) -> None:
+        self.name = name
+        self.job_ids = job_ids
+        super().__init__(f"calendar {name!r} is named by jobs: {', '.join(job_ids)}")
+
+
+class CalendarStore(Calendars):
+    """Calendars that a tenant can change; the scribe audits each change."""
+
+    def __init__(self, jobs: Table, scribe: Scribe | None = None) -> None:
+        super().__init__(jobs)
+        self._scribe = scribe or Scribe()
+
+    def put(self, tenant: str, name: str, raw: object, now: float) -> Calendar:
+        """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.resolved` takes.
+
+        Raises InvalidInput, Busy; nothing is stored then.
+        """
+        check_calendar_name(name, "name")
+        dates, source = resolved(raw, int(now))
+        old = self._table.get(keys.calendar(tenant, name))
+        created_at = old["created_at"] if old else int(now)
+        calendar = Calendar(tenant, name, dates, source, created_at, int(now))
+        tx = Transaction(self._table.client)
+        tx.put(self._table, {**keys.calendar(tenant, name), **calendar.to_item()})
+        before = _audited(Calendar.from_item(old)) if old else None
+        self._scribe.commit(tx, tenant, "calendar.stored", name, now, before=before, after=_audited(calendar))
+        return calendar
+
+    def delete(self, tenant: str, name: str, now: float) -> None:
+        """Delete a calendar that no job names. Reads the tenant's jobs. Raises NotFound, CalendarInUse, Busy."""
+        calendar = self.get(tenant, name)
+        there = Condition("#state <> :deleted", {":deleted": DELETED})
+        jobs = self._table.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there)
+        naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
+        if job_ids := list(islice(naming, _NAMED_JOBS)):
+            raise CalendarInUse(name, job_ids)
+        tx = Transaction(self._table.client)
+        tx.delete(self._table, keys.calendar(tenant, name), Condition("attribute_exists(pk)", {}))
+        try:
+            self._scribe.commit(tx, tenant, "calendar.deleted", name, now, before=_audited(calendar))
+        except ConditionFailed:  # somebody else was faster
+            raise NotFound("calendar", name) from None
+
+
+def _audited(calendar: Calendar) -> Item:
+    return {"dates": list(calendar.dates), "source": dict(calendar.source)}

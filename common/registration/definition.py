@@ -1,0 +1,202 @@
+"""What a client may write as a job, and its validation. Nothing is stored that did not pass here.
+
+pydantic is imported by the API and the CLI only; the stages read the stored `Job`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+
+from common.errors import InvalidInput
+from common.jobs.job import Retry
+from common.jobs.placeholders import check_payload
+from common.registration import target_definitions
+
+# Time that the executor keeps for itself around a call: holding, claiming, recording.
+EXECUTOR_MARGIN_S = 10
+
+_RETRY = Retry()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a tenant may ask for in this deployment."""
+
+    longest_timeout_s: int = 290
+    shortest_interval_s: int = 1
+    payload_bytes: int = 128 * 1024
+    plain_http: bool = False
+
+    @classmethod
+    def of_executor(cls, executor_timeout_s: int, *, plain_http: bool = False) -> Limits:
+        return cls(longest_timeout_s=max(1, executor_timeout_s - EXECUTOR_MARGIN_S), plain_http=plain_http)
+
+
+class _Strict(BaseModel):
+    # strict: "60" is no number and 1 is no truth; an unknown field is a typing error that must not pass silently.
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ExcludeDefinition(_Strict):
+    dates: list[str] = Field(
+        default=[], description="Local dates (2026-12-24) on which the job does not fire."
+    )
+    calendars: list[str] = Field(default=[], description="Names of the tenant's calendars.")
+
+
+class ScheduleDefinition(_Strict):
+    """When the job fires: exactly one of `cron`, `every` and `at`."""
+
+    # For the document; the meaning of a schedule is checked by `common.timing.schedule`.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
+                {"required": ["every"], "properties": {"every": {"type": ["string", "integer"]}}},
+                {"required": ["at"], "properties": {"at": {"type": "string"}}},
+            ]
+        }
+    )
+
+    cron: str | None = Field(
+        default=None, description="Five fields, or six with seconds first.", examples=["30 2 * * *"]
+    )
+    every: str | int | None = Field(
+        default=None, description="Elapsed time: 90m, PT90M, or seconds.", examples=["90m"]
+    )
+    at: str | None = Field(default=None, description="One instant, RFC 3339, or a local time with timezone.")
+    timezone: str | None = Field(
+        default=None, description="IANA zone; UTC if none.", examples=["Europe/Paris"]
+    )
+    anchor: str | None = Field(default=None, description="An instant that `every` counts from.")
+    start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
+    end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")
+    exclude: ExcludeDefinition | None = None
+    jitter_s: int | None = Field(default=None, description="Spread: each run is due 0 to n seconds later.")
+
+
+class RetryDefinition(_Strict):
+    """When a failed attempt is tried again: base · factor^(n-1), at most cap, jittered, within the age."""
+
+    max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=100)
+    base_s: int = Field(default=_RETRY.base_s, ge=1, le=86_400)
+    factor: Annotated[float, Field(ge=1, le=10, strict=False)] = _RETRY.factor
+    cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=86_400)
+    max_age_s: int = Field(default=_RETRY.max_age_s, ge=1, le=14 * 86_400)
+
+
+class JobDefinition(_Strict):
+    """A job as a client writes it."""
+
+    name: Annotated[str, StringConstraints(max_length=200)] = ""
+    tags: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(
+        default=[], max_length=20
+    )
+    schedule: ScheduleDefinition
+    target: target_definitions.Target
+    payload: JsonValue = None
+    timeout_s: int = Field(default=60, ge=1, description="After this a call is given up as timed out.")
+    retry: RetryDefinition = RetryDefinition()
+    start_deadline_s: int | None = Field(
+        default=None, ge=1, le=14 * 86_400, description="Later than this after it was due, a run is skipped."
+    )
+    catch_up: Literal["none", "latest", "all"] = Field(
+        default="latest", description="Which missed fire times still run after an outage of over ten minutes."
+    )
+    overlap: Literal["allow", "skip", "queue_one"] = Field(
+        default="allow", description="What happens when the previous run is still going."
+    )
+    pause_after_failures: int | None = Field(
+        default=None, ge=1, le=1_000, description="Pause the job after so many failed runs in a row."
+    )
+
+
+def parse_definition(raw: object, limits: Limits) -> JobDefinition:
+    """Validate what a client sent, all but the schedule's meaning (`common.timing.schedule.parse_schedule` does that).
+
+    Raises:
+        InvalidInput: with the first problem, and the others in `also`.
+    """
+    if not isinstance(raw, Mapping):
+        raise InvalidInput("job", "is not an object", value=raw, accepted="a JSON object")
+    try:
+        definition = JobDefinition.model_validate(raw)
+    except ValidationError as error:
+        raise _invalid_input(error) from None
+    if "timeout_s" not in definition.model_fields_set:
+        definition.timeout_s = min(definition.timeout_s, limits.longest_timeout_s)
+    if definition.timeout_s > limits.longest_timeout_s:
+        raise InvalidInput(
+            "timeout_s",
+            "is longer than the executor can wait",
+            value=definition.timeout_s,
+            accepted=f"1 to {limits.longest_timeout_s} s; for longer work use invocation Event",
+        )
+    check_payload(definition.payload)
+    size = len(json.dumps(definition.payload, separators=(",", ":"), ensure_ascii=False).encode())
+    if size > limits.payload_bytes:
+        raise InvalidInput(
+            "payload", f"has {size} bytes", accepted=f"at most {limits.payload_bytes} bytes of JSON"
+        )
+    target = definition.target
+    if definition.overlap != "allow" and not target_definitions.is_awaited(target):
+        raise InvalidInput(
+            "overlap",
+            "needs to know when a run ends, and this target only takes the event",
+            value=definition.overlap,
+            accepted="allow; or a target that is waited for: lambda with RequestResponse, or http",
+        )
+    if (
+        isinstance(target, target_definitions.HttpTarget)
+        and target.url.startswith("http:")
+        and not limits.plain_http
+    ):
+        raise InvalidInput("target.url", "is not https", value=target.url, accepted="https://…")
+    return definition
+
+
+def schedule_given(definition: JobDefinition) -> dict[str, Any]:
+    """The schedule as the client wrote it, without what was left out."""
+    return definition.schedule.model_dump(exclude_none=True, exclude_defaults=True)
+
+
+def _invalid_input(error: ValidationError) -> InvalidInput:
+    problems = [
+        InvalidInput(
+            ".".join(str(part) for part in target_definitions.place(problem["type"], problem["loc"]))
+            or "job",
+            problem["msg"][:1].lower() + problem["msg"][1:],
+            value=None if problem["type"] == "missing" else problem["input"],
+            accepted=_accepted(problem["type"], problem["loc"]),
+        )
+        for problem in error.errors(include_url=False)
+    ]
+    first, *others = problems
+    first.also = tuple(others)
+    return first
+
+
+def _accepted(kind: str, loc: tuple[int | str, ...]) -> str:
+    if kind == "extra_forbidden":
+        return "the fields " + ", ".join(_fields_at(loc[:-1]))
+    return target_definitions.accepted(kind, loc) if loc[:1] == ("target",) else ""
+
+
+_MODELS: dict[str, type[BaseModel]] = {
+    "schedule": ScheduleDefinition,
+    "exclude": ExcludeDefinition,
+    "retry": RetryDefinition,
+    **target_definitions.MODELS,
+}
+
+
+def _fields_at(loc: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = JobDefinition
+    for part in loc:
+        model = _MODELS.get(str(part), model)
+    return list(model.model_fields)

@@ -1,0 +1,207 @@
+"""What people do by hand: run a job now, try a failed run again, cancel one that waits, run a past range (backfill)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from common.clock import Clock
+from common.errors import Conflict, InvalidInput, NotFound
+from common.jobs.backfill import Backfill, first_steps
+from common.jobs.job import Job
+from common.jobs.store import JobStore
+from common.planning.execution import MANUAL, RETRY, SCHEDULE, Execution, parse_execution_id
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.changes import Commit, RunChanges
+from common.runs.records import RETRYING, Runs
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item, Transaction
+from common.timing.fires import fires
+
+# One backfill at most; whoever needs more starts another behind it.
+BACKFILL_LIMIT = 10_000
+# How long a nonce is known again.
+_ASKED_KEPT_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """Commands of a tenant on its own jobs and runs; the tenant comes from the credential."""
+
+    store: JobStore
+    runs: Runs
+    changes: RunChanges
+    queue: ExecutionsQueue
+    clock: Clock
+
+    def run_now(self, tenant: str, job_id: str, nonce: str) -> Execution:
+        """Start the job at once, paused or not. The same `nonce` starts it once. Raises NotFound."""
+        job = self.store.get(tenant, job_id)
+        now = self.clock.now()
+        execution = Execution(
+            tenant,
+            job_id,
+            fire_at=math.floor(now),
+            due_at=math.floor(now),
+            schedule_revision=job.schedule_revision,
+            trigger=MANUAL,
+            trigger_id=f"m-{nonce}",
+        )
+        fire_at = self._first_asked(execution, nonce, now)
+        execution = replace(execution, fire_at=fire_at, due_at=fire_at)
+        # Sent first: cut off behind that it runs, and asked for again it is the same execution.
+        self.queue.send([execution])
+        self.changes.queue(execution, "started by hand", now)
+        return execution
+
+    def _first_asked(self, execution: Execution, nonce: str, now: float) -> int:
+        """When this nonce was used first, so that a client that asks again a second later starts nothing new."""
+        asked = {
+            **keys.asked_by_hand(execution.tenant, execution.job_id, nonce),
+            "fire_at": execution.fire_at,
+            "expires_at": execution.fire_at + _ASKED_KEPT_S,
+        }
+        tx = Transaction(self.store.jobs.client)
+        tx.put(self.store.jobs, asked, Condition("attribute_not_exists(pk)", {}))
+        try:
+            self._written_down("job.run", execution, now)(tx)
+        except ConditionFailed as before:
+            return int(before.existing["fire_at"]) if before.existing else execution.fire_at
+        return execution.fire_at
+
+    def _written_down(self, action: str, execution: Execution, now: float, note: str = "") -> Commit:
+        """Commits what was asked for together with its entry in the audit."""
+        asked = {"execution_id": execution.execution_id, "note": note or None}
+
+        def commit(tx: Transaction) -> None:
+            self.store.scribe.commit(tx, execution.tenant, action, execution.job_id, now, after=asked)
+
+        return commit
+
+    def retry(self, tenant: str, execution_id: str) -> Execution:
+        """Give a failed run one more attempt, also beyond its policy's. Raises NotFound, Conflict.
+
+        A run whose next attempt is due already gets its message once more: whoever asked before may have been cut off.
+        """
+        execution, record = self._found(tenant, execution_id)
+        now = self.clock.now()
+        execution = replace(execution, attempt=record.get("attempt", 0))
+        overdue = record["status"] == RETRYING and record.get("next_attempt_at", now) <= now
+        commit = self._written_down("run.retried", execution, now)
+        if not overdue and not self.changes.reopen(execution, now, commit):
+            raise Conflict(f"run {execution_id} is {record['status']}; only a failed run can be tried again")
+        again = replace(
+            execution,
+            attempt=execution.attempt + 1,
+            due_at=math.floor(now),
+            trigger=RETRY,
+            throttles=record.get("throttles", 0),
+            first_due_at=math.floor(now),
+        )
+        self.queue.send([again])
+        return again
+
+    def cancel(self, tenant: str, execution_id: str, note: str) -> Execution:
+        """Stop an execution that has not started, or that waits for its next attempt. Raises NotFound, Conflict."""
+        now = self.clock.now()
+        execution = parse_execution_id(tenant, execution_id)
+        record = self.runs.get(execution)
+        if record is None:
+            self._check_planned(execution, now)
+        detail = f"cancelled by hand{f': {note}' if note else ''}"
+        commit = self._written_down("run.cancelled", execution, now, note)
+        waits = record is not None and record["status"] == RETRYING
+        cancel = self.changes.cancel_retry if waits else self.changes.cancel
+        if not cancel(execution, detail, now, commit):
+            status = (self.runs.get(execution) or {}).get("status", "unknown")
+            raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
+        return execution
+
+    def backfill_count(self, tenant: str, job_id: str, start: int, end: int) -> int:
+        """How many executions a backfill of [start, end) would have. Raises NotFound, InvalidInput."""
+        return len(self._backfilled(self.store.get(tenant, job_id), start, end))
+
+    def backfill(
+        self, tenant: str, job_id: str, start: int, end: int, concurrency: int, backfill_id: str
+    ) -> Backfill:
+        """Run the fire times of [start, end) again, `concurrency` at a time; each end of one starts the next.
+
+        The same `backfill_id` is the same backfill. Raises NotFound, InvalidInput, Conflict.
+        """
+        job = self.store.get(tenant, job_id)
+        times = self._backfilled(job, start, end)
+        now = math.floor(self.clock.now())
+        whole = Backfill(
+            tenant=tenant,
+            job_id=job_id,
+            backfill_id=backfill_id,
+            start_at=start,
+            end_at=end,
+            schedule=job.schedule,
+            schedule_revision=job.schedule_revision,
+            concurrency=concurrency,
+            total=len(times),
+            next_at=times[0] if times else end,
+            created_at=now,
+            begun=False,
+        )
+        first, begun = first_steps(whole, now)
+        key = keys.backfill(tenant, job_id, backfill_id)
+        asked = {name: getattr(whole, name) for name in ("backfill_id", "start_at", "end_at", "total")}
+        tx = Transaction(self.store.jobs.client)
+        # The pointer is stored behind what is then sent: its first run may end at once and move it on from there.
+        tx.put(self.store.jobs, {**key, **begun.to_item()}, Condition("attribute_not_exists(pk)", {}))
+        try:
+            self.store.scribe.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
+        except ConditionFailed as before:
+            stored = Backfill.from_item(before.existing or begun.to_item())
+            if stored.begun or (stored.start_at, stored.end_at) != (start, end):
+                raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
+            first, begun = stored.first(now), stored  # whoever began it was cut off
+        self.queue.send(first)
+        self.store.jobs.update(key, Condition("SET #begun = :yes", {":yes": True}))
+        return replace(begun, begun=True)
+
+    def backfill_progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
+        """How far it is. Raises NotFound."""
+        item = self.store.jobs.get(keys.backfill(tenant, job_id, backfill_id))
+        if item is None:
+            raise NotFound("backfill", backfill_id)
+        return Backfill.from_item(item)
+
+    def _backfilled(self, job: Job, start: int, end: int) -> list[int]:
+        now = math.floor(self.clock.now())
+        if not start < end:
+            raise InvalidInput("end_at", "is not after start_at", value=end, accepted="a later instant")
+        if end > now:
+            raise InvalidInput("end_at", "is in the future", value=end, accepted="a range that is past")
+        times: list[int] = []
+        for fire_at in fires(job.schedule, start, end):
+            times.append(fire_at)
+            if len(times) > BACKFILL_LIMIT:
+                raise InvalidInput(
+                    "start_at",
+                    f"the range holds over {BACKFILL_LIMIT} fire times",
+                    value=start,
+                    accepted="a shorter range",
+                )
+        return times
+
+    def _found(self, tenant: str, execution_id: str) -> tuple[Execution, Item]:
+        execution = parse_execution_id(tenant, execution_id)
+        record = self.runs.get(execution)
+        if record is None:
+            raise NotFound("run", execution_id)
+        return replace(execution, trigger=record.get("trigger", SCHEDULE)), record
+
+    def _check_planned(self, execution: Execution, now: float) -> None:
+        """An execution without a record is one only if its job is going to fire then."""
+        job = self.store.get(execution.tenant, execution.job_id)
+        fire_times = fires(job.schedule, execution.fire_at, execution.fire_at + 1)
+        if (
+            execution.trigger != SCHEDULE
+            or execution.schedule_revision != job.schedule_revision
+            or execution.fire_at < max(job.effective_at, math.floor(now))
+            or execution.fire_at not in fire_times
+        ):
+            raise NotFound("run", execution.execution_id)

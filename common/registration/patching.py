@@ -1,0 +1,62 @@
+"""Changing a part of a job: a JSON merge patch (RFC 7396) onto its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from common.errors import InvalidInput
+from common.jobs.job import Job
+from common.jobs.store import existing
+from common.registration.definition import JobDefinition
+from common.registration.registry import Registry, defined
+
+_DEFINED = tuple(JobDefinition.model_fields)
+
+
+def definition_of(job: Job) -> dict[str, Any]:
+    """The job as a client could have written it: what `parse_definition` reads."""
+    stored = {name: _plain(getattr(job, name)) for name in _DEFINED}
+    return {**stored, "schedule": job.schedule_given}
+
+
+def patch(
+    registry: Registry, tenant: str, job_id: str, changes: object, expected_revision: int | None = None
+) -> Job:
+    """Merge `changes` into the definition; None takes a field back to its default. What changes nothing is not stored.
+
+    Raises InvalidInput, NotFound, RevisionMismatch, Busy.
+    """
+    if not isinstance(changes, Mapping):
+        raise InvalidInput("job", "is not an object", value=changes, accepted="a JSON object")
+
+    def change(old: Job | None, now: float) -> Job:
+        job = existing(old, job_id, expected_revision)
+        before = definition_of(job)
+        after = merged(before, changes)
+        if after == before:
+            return job
+        definition, limits = registry.checked(tenant, job_id, after)
+        return defined(tenant, job_id, definition, job, now, limits)
+
+    return registry.change(tenant, job_id, change)
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """RFC 7396, section 2."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), change)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,181 @@
+"""Registering jobs: from what a client wrote to the stored job. API and CLI share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from common.errors import AlreadyExists, InvalidInput
+from common.ids import JOB_ID_CHARS, check_id
+from common.jobs.calendars import Calendars
+from common.jobs.idempotency import Once
+from common.jobs.job import ACTIVE, DELETED, Job, Retry
+from common.jobs.store import JobStore, check_revision, exists, next_second
+from common.planning.execution import job_key
+from common.registration.definition import JobDefinition, Limits, parse_definition, schedule_given
+from common.registration.schedule_text import parse_schedule
+from common.tenants.allowed_targets import is_allowed, is_own
+from common.tenants.rules import TenantRules, patterns_shown
+from common.timing.groups import group_key
+from common.timing.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Registry(JobStore):
+    """The stored jobs, and the way in for definitions: nothing is stored that did not pass validation.
+
+    With a ledger it also keeps to what the platform allows the tenant; `stage` tells which targets are Minute8's own.
+    """
+
+    limits: Limits
+    stage: str = field(default="", kw_only=True)
+
+    def create(self, tenant: str, job_id: str, raw: object, once: Once | None = None) -> Job:
+        """Register a new job; with `once`, return what the same request has created before, as it was then.
+
+        Raises InvalidInput, AlreadyExists, Busy, KeyReused, RequestUnderWay.
+        """
+        check_id("job_id", job_id, JOB_ID_CHARS)
+
+        def change(old: Job | None, now: float) -> Job:
+            definition, limits = self.checked(tenant, job_id, raw)
+            if exists(old):
+                raise AlreadyExists("job", job_id)
+            return defined(tenant, job_id, definition, old, now, limits)
+
+        return self.change(tenant, job_id, change, once)
+
+    def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
+        """Create the job or replace the whole of it. A paused job stays paused.
+
+        Raises InvalidInput, Busy; with an expected revision RevisionMismatch and NotFound.
+        """
+        definition, limits = self.checked(tenant, job_id, raw)
+
+        def change(old: Job | None, now: float) -> Job:
+            check_revision(old, job_id, expected_revision)
+            return defined(tenant, job_id, definition, old, now, limits)
+
+        return self.change(tenant, job_id, change)
+
+    def checked(self, tenant: str, job_id: str, raw: object) -> tuple[JobDefinition, Limits]:
+        """What a client wrote, if the tenant may have that as a job, and the limits that its schedule has to keep.
+
+        Raises InvalidInput, NotFound (the tenant), TenantSuspended.
+        """
+        check_id("job_id", job_id, JOB_ID_CHARS)
+        checks = self.checks(tenant)
+        return checks.definition(raw), checks.limits
+
+    def checks(self, tenant: str) -> Checks:
+        """What a tenant may have as a job, as it is now. Raises NotFound (the tenant), TenantSuspended."""
+        rules = self.ledger.rules(tenant, self.clock.now()) if self.ledger else None
+        limits = _narrowed(self.limits, rules) if rules else self.limits
+        return Checks(tenant, rules, limits, self.stage, Calendars(self.jobs))
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What one tenant may have as a job; `limits` are those that its schedules have to keep too."""
+
+    tenant: str
+    rules: TenantRules | None
+    limits: Limits
+    stage: str
+    calendars: Calendars
+    _known_calendars: set[str] = field(default_factory=set)
+
+    def definition(self, raw: object) -> JobDefinition:
+        """What a client wrote, if the tenant may have it. Raises InvalidInput."""
+        definition = parse_definition(raw, self.limits)
+        if self.rules:
+            _check_target(definition, self.rules, self.stage)
+        if exclude := definition.schedule.exclude:
+            self.calendars.check_named(self.tenant, set(exclude.calendars) - self._known_calendars)
+            self._known_calendars.update(exclude.calendars)
+        return definition
+
+
+def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
+    return replace(
+        limits,
+        shortest_interval_s=max(limits.shortest_interval_s, rules.quotas.shortest_interval_s),
+        payload_bytes=min(limits.payload_bytes, rules.quotas.payload_bytes),
+    )
+
+
+def _check_target(definition: JobDefinition, rules: TenantRules, stage: str) -> None:
+    target = definition.target.model_dump(exclude_none=True)
+    if is_own(target, stage):
+        raise InvalidInput(
+            "target.arn",
+            "is a part of Minute8 itself",
+            value=target.get("arn"),
+            accepted="a target of your own",
+        )
+    if not is_allowed(target, rules.allowed_targets):
+        field = "url" if "url" in target else "arn"
+        reached = " with ".join(target[name] for name in (field, "role_arn") if name in target)
+        raise InvalidInput(
+            f"target.{field}",
+            "is no target that the platform allows this tenant; it has to allow it first",
+            value=reached,
+            accepted=f"what these patterns cover: {patterns_shown(rules.allowed_targets)}",
+        )
+
+
+def defined(
+    tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
+) -> Job:
+    """The job that `definition` makes of `old`: a new one, or its next revision."""
+    schedule, given = _schedule(tenant, job_id, definition, old, now, limits)
+    before = old if old and old.state != DELETED else None
+    same_times = before is not None and schedule == before.schedule
+    state = before.state if before else ACTIVE
+    return Job(
+        tenant=tenant,
+        job_id=job_id,
+        schedule_given=given,
+        schedule=schedule,
+        target=definition.target.model_dump(exclude_none=True),
+        payload=definition.payload,
+        timeout_s=definition.timeout_s,
+        retry=Retry(**definition.retry.model_dump()),
+        start_deadline_s=definition.start_deadline_s,
+        catch_up=definition.catch_up,
+        overlap=definition.overlap,
+        pause_after_failures=definition.pause_after_failures,
+        name=definition.name,
+        tags=tuple(definition.tags),
+        state=state,
+        note=before.note if before else "",
+        revision=old.revision + 1 if old else 1,
+        schedule_revision=_next_schedule_revision(old, same_times),
+        effective_at=before.effective_at if before and same_times else next_second(now),
+        created_at=before.created_at if before else int(now),
+        updated_at=int(now),
+        group=group_key(schedule) if state == ACTIVE else "",
+    )
+
+
+def _schedule(
+    tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
+) -> tuple[Schedule, Mapping[str, Any]]:
+    """What was written before means what it meant before: `every` keeps its anchor, a one-off in the past stays."""
+    given = schedule_given(definition)
+    if old and old.state != DELETED and old.schedule_given == given:
+        return old.schedule, given
+    schedule = parse_schedule(
+        given,
+        job_key=job_key(tenant, job_id),
+        now=int(now),
+        shortest_interval_s=limits.shortest_interval_s,
+    )
+    return schedule, given
+
+
+def _next_schedule_revision(old: Job | None, same_times: bool) -> int:
+    if old is None:
+        return 1
+    return old.schedule_revision if same_times else old.schedule_revision + 1

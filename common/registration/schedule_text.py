@@ -1,0 +1,171 @@
+"""The schedule of a job as a tenant writes it, read and checked once.
+
+`common/registration/cron_text.py` reads cron expressions, `common/timing/durations.py` durations and instants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Final
+
+from common.errors import InvalidInput, shown
+from common.registration.cron_text import read_cron
+from common.timing.durations import parse_duration, parse_instant
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule, Timing
+from common.timing.zones import check_zone
+
+MAX_JITTER_S: Final = 3_600
+MAX_EXCLUDED_DATES: Final = 400
+MAX_CALENDARS: Final = 10
+_KEYS: Final = ("cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s")
+_CALENDAR_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def parse_schedule(
+    raw: Mapping[str, object], *, job_key: str, now: int, shortest_interval_s: int = 1
+) -> Schedule:
+    """A schedule as a tenant writes it, checked; `job_key` ("tenant/job") resolves `H`, `now` is the default anchor.
+
+    Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), anchor (with every), start_at,
+    end_at, exclude ({"dates": [...], "calendars": [...]}), jitter_s. A key whose value is None counts as absent.
+    Raises InvalidInput and nothing else. A time in the past is accepted: it never fires again, which harms nobody.
+    """
+    if not isinstance(raw, Mapping):
+        raise InvalidInput(
+            "schedule", "must be an object", value=raw, accepted='an object such as {"every": "90m"}'
+        )
+    given = {key: value for key, value in raw.items() if value is not None}
+    for key in given:
+        if key not in _KEYS:
+            raise InvalidInput("schedule", f"unknown key {shown(key)}", value=key, accepted=", ".join(_KEYS))
+    start_at, end_at = _bound(given, "start_at"), _bound(given, "end_at")
+    if start_at is not None and end_at is not None and end_at <= start_at:
+        raise InvalidInput(
+            "schedule.end_at",
+            "is not after start_at",
+            value=given["end_at"],
+            accepted="a time after start_at",
+        )
+    dates, calendars = _exclusions(given.get("exclude", {}))
+    return Schedule(
+        timing=_timing(given, job_key, now, shortest_interval_s),
+        start_at=start_at,
+        end_at=end_at,
+        exclude_dates=dates,
+        calendars=calendars,
+        jitter_s=_jitter(given.get("jitter_s", 0)),
+    )
+
+
+def _timing(given: Mapping[str, object], job_key: str, now: int, shortest_interval_s: int) -> Timing:
+    kinds = [kind for kind in ("cron", "every", "at") if kind in given]
+    if len(kinds) != 1:
+        problem = f"{' and '.join(kinds)} together" if kinds else "no timing"
+        raise InvalidInput("schedule", problem, accepted="exactly one of cron, every, at")
+    if "anchor" in given and kinds != ["every"]:
+        raise InvalidInput(
+            "schedule.anchor", "goes with `every` only", value=given["anchor"], accepted="no anchor"
+        )
+    if kinds == ["cron"]:
+        zone = check_zone(given.get("timezone", "UTC"))
+        return CronTiming(read_cron(given["cron"], job_key=job_key, shortest_s=shortest_interval_s), zone)
+    if kinds == ["every"]:
+        return _every(given, now, shortest_interval_s)
+    return _at(given)
+
+
+def _every(given: Mapping[str, object], now: int, shortest_interval_s: int) -> EveryTiming:
+    if "timezone" in given:
+        raise InvalidInput(
+            "schedule.timezone", "`every` is elapsed time, the same in all zones", value=given["timezone"],
+            accepted="no timezone; an anchor such as 2025-03-30T06:00:00+02:00",
+        )  # fmt: skip
+    interval_s = parse_duration(given["every"])
+    if interval_s < shortest_interval_s:
+        raise InvalidInput(
+            "schedule.every",
+            "too frequent here",
+            value=given["every"],
+            accepted=f"at least {shortest_interval_s} s",
+        )
+    return EveryTiming(
+        interval_s, parse_instant(given["anchor"], "schedule.anchor") if "anchor" in given else now
+    )
+
+
+def _at(given: Mapping[str, object]) -> AtTiming:
+    at = given["at"]
+    if "timezone" not in given:
+        return AtTiming(parse_instant(at, "schedule.at"))
+    zone = check_zone(given["timezone"])
+    if isinstance(at, str) and re.search(r"[Zz]$|[+-][0-9]{2}:[0-9]{2}$", at):
+        raise InvalidInput(
+            "schedule.timezone", "`at` has an offset from UTC already", value=zone, accepted="one of the two"
+        )
+    return AtTiming(parse_instant(at, "schedule.at", zone))
+
+
+def _bound(given: Mapping[str, object], key: str) -> int | None:
+    return parse_instant(given[key], f"schedule.{key}") if key in given else None
+
+
+def _jitter(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_JITTER_S:
+        return value
+    raise InvalidInput(
+        "schedule.jitter_s", "out of range", value=value, accepted=f"0 to {MAX_JITTER_S} seconds"
+    )
+
+
+def _exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    accepted = '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'
+    if not isinstance(raw, Mapping) or not set(raw) <= {"dates", "calendars"}:
+        raise InvalidInput("schedule.exclude", "cannot be read", value=raw, accepted=accepted)
+    dates = _texts(_listed(raw, "dates"), "schedule.exclude.dates", MAX_EXCLUDED_DATES)
+    calendars = _texts(_listed(raw, "calendars"), "schedule.exclude.calendars", MAX_CALENDARS)
+    for text in dates:
+        if not is_date(text):
+            raise InvalidInput(
+                "schedule.exclude.dates", "not a date", value=text, accepted="dates like 2025-12-24"
+            )
+    for name in calendars:
+        check_calendar_name(name, "schedule.exclude.calendars")
+    return dates, calendars
+
+
+def check_calendar_name(name: object, where: str) -> str:
+    """The name of a calendar. Raises InvalidInput."""
+    if not isinstance(name, str) or not _CALENDAR_NAME.fullmatch(name):
+        raise InvalidInput(where, "not a name", value=name, accepted="up to 64 letters, digits, ._-")
+    return name
+
+
+def _listed(raw: Mapping[str, object], key: str) -> object:
+    value = raw.get(key)
+    return () if value is None else value
+
+
+def _texts(value: object, where: str, most: int) -> tuple[str, ...]:
+    """The distinct texts of a list, sorted: equal exclusions are stored equal."""
+    if (
+        not isinstance(value, (list, tuple))
+        or len(value) > most
+        or not all(isinstance(item, str) for item in value)
+    ):
+        raise InvalidInput(
+            where, "must be a short list of text", value=value, accepted=f"at most {most} texts"
+        )
+    return tuple(sorted(set(value)))
+
+
+def is_date(text: object) -> bool:
+    """Whether it is an ISO date, such as 2026-12-24."""
+    if not isinstance(text, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

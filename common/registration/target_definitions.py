@@ -1,0 +1,235 @@
+"""What a client may write as a job's target: one model per kind, told apart by `kind`.
+
+pydantic is imported by the API and the CLI only; the executor reads the stored dict. Which of these targets a tenant
+may really call is asked in `common/tenants/allowed_targets.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
+
+from common.tenants.web_address import BadUrl, is_public, read_url
+
+# pydantic's engine is Rust's: `$` is the very end, so no line break slips in behind; \d were any script's digits.
+_ARN: Final = r"^arn:aws[a-z-]*:{service}:[a-z]{{2}}(-[a-z]+)+-[0-9]:[0-9]{{12}}:{resource}$"
+# https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
+_LAMBDA_ARN: Final = _ARN.format(
+    service="lambda", resource=r"function:[A-Za-z0-9-_]{1,64}(:(\$LATEST|[A-Za-z0-9-_]{1,128}))?"
+)
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
+_SQS_ARN: Final = _ARN.format(service="sqs", resource=r"[A-Za-z0-9-_]{1,80}(\.fifo)?")
+_SNS_ARN: Final = _ARN.format(service="sns", resource=r"[A-Za-z0-9-_]{1,256}(\.fifo)?")
+_BUS_ARN: Final = _ARN.format(service="events", resource=r"event-bus/[A-Za-z0-9._/-]{1,256}")
+_STATES_ARN: Final = _ARN.format(
+    service="states", resource=r"stateMachine:[A-Za-z0-9-_]{1,80}(:[A-Za-z0-9-_.]{1,80})?"
+)
+_ROLE_ARN: Final = r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}$"
+# https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
+_EXTERNAL_ID: Final = r"^[A-Za-z0-9+=,.@:/_-]{1,512}$"
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+_FIFO_ID: Final = r"^[A-Za-z0-9!-/:-@\[-`{-~]{1,128}$"
+
+_HEADERS: Final = 20
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
+_HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]{0,1022}[!-~])?", re.ASCII)
+# What frames the request, is one hop's business, or is Minute8's word. RFC 9110 §7.6.1.
+_REFUSED_HEADERS: Final = frozenset(
+    {
+        *("accept-encoding", "connection", "content-length", "expect", "forwarded", "host", "http2-settings"),
+        *("keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+        *("transfer-encoding", "upgrade", "via"),
+    }
+)
+_REFUSED_HEADER_PREFIXES: Final = ("webhook-", "minute8-", "x-forwarded-", "x-amzn-", "sec-")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _AwsTarget(_Strict):
+    """With a role, Minute8 assumes it first, under the external id `minute8:<tenant>[:<external_id>]`."""
+
+    role_arn: Annotated[str, StringConstraints(pattern=_ROLE_ARN)] | None = Field(
+        default=None, description="A role to assume for the call, such as one in another account."
+    )
+    external_id: Annotated[str, StringConstraints(pattern=_EXTERNAL_ID)] | None = Field(
+        default=None,
+        description="What of the external id in the role's trust policy follows `minute8:<tenant>:`.",
+    )
+
+    @model_validator(mode="after")
+    def _external_id_belongs_to_a_role(self) -> _AwsTarget:
+        if self.external_id is not None and self.role_arn is None:
+            raise PydanticCustomError("external_id_alone", "external_id is given without role_arn")
+        return self
+
+
+class LambdaTarget(_AwsTarget):
+    """A Lambda function, called and waited for (`RequestResponse`) or handed the event (`Event`)."""
+
+    kind: Literal["lambda"]
+    arn: Annotated[str, StringConstraints(pattern=_LAMBDA_ARN)]
+    invocation: Literal["RequestResponse", "Event"] = "RequestResponse"
+
+
+class _MaybeFifo(_AwsTarget):
+    message_group_id: Annotated[str, StringConstraints(pattern=_FIFO_ID)] | None = Field(
+        default=None, description="The order's group; of a FIFO one the job, if none."
+    )
+    deduplication_id: Annotated[str, StringConstraints(pattern=_FIFO_ID)] | None = Field(
+        default=None, description="FIFO only; derived from the execution, if none."
+    )
+
+    @model_validator(mode="after")
+    def _deduplication_is_for_fifo(self) -> _MaybeFifo:
+        if self.deduplication_id is not None and not getattr(self, "arn", "").endswith(".fifo"):
+            raise PydanticCustomError("not_fifo", "deduplication_id is given, and the ARN is no FIFO one")
+        return self
+
+
+class SqsTarget(_MaybeFifo):
+    """An SQS queue, standard or FIFO."""
+
+    kind: Literal["sqs"]
+    arn: Annotated[str, StringConstraints(pattern=_SQS_ARN)]
+
+
+class SnsTarget(_MaybeFifo):
+    """An SNS topic, standard or FIFO."""
+
+    kind: Literal["sns"]
+    arn: Annotated[str, StringConstraints(pattern=_SNS_ARN)]
+    subject: Annotated[str, StringConstraints(pattern=r"^[!-~][ -~]{0,99}$")] | None = Field(
+        default=None, description="What e-mail subscribers see."
+    )
+
+
+def _own_source(source: str) -> str:
+    if source != DEFAULT_SOURCE and re.match(r"(aws|minute8)(\.|$)", source, re.IGNORECASE):
+        raise PydanticCustomError("reserved_source", "source is reserved")
+    return source
+
+
+DEFAULT_SOURCE: Final = "minute8.job"
+
+
+class EventBusTarget(_AwsTarget):
+    """An EventBridge bus."""
+
+    kind: Literal["event_bus"]
+    arn: Annotated[str, StringConstraints(pattern=_BUS_ARN)]
+    source: Annotated[
+        str, StringConstraints(pattern=r"^[A-Za-z0-9._/-]{1,256}$"), AfterValidator(_own_source)
+    ] = DEFAULT_SOURCE
+    detail_type: Annotated[str, StringConstraints(pattern=r"^[!-~][ -~]{0,127}$")] = "Scheduled Job"
+
+
+class StepFunctionsTarget(_AwsTarget):
+    """A state machine, of which an execution is started."""
+
+    kind: Literal["step_functions"]
+    arn: Annotated[str, StringConstraints(pattern=_STATES_ARN)]
+
+
+def _callable_url(url: str) -> str:
+    try:
+        address = read_url(url)
+    except BadUrl as error:
+        raise PydanticCustomError("bad_url", "{why}", {"why": str(error)}) from None
+    if address.ip is not None and not is_public(address.ip):
+        raise PydanticCustomError("bad_url", "names an address that is not public")
+    return url
+
+
+def _sendable_headers(headers: dict[str, str]) -> dict[str, str]:
+    if len(headers) > _HEADERS:
+        raise PydanticCustomError("bad_header", "more than {most} headers", {"most": _HEADERS})
+    seen: set[str] = set()
+    for name, value in headers.items():
+        lower = name.lower()
+        if not _HEADER_NAME.fullmatch(name):
+            raise PydanticCustomError("bad_header", "a header's name is of A-Z a-z 0-9 -, at most 64")
+        if lower in _REFUSED_HEADERS or lower.startswith(_REFUSED_HEADER_PREFIXES):
+            raise PydanticCustomError("bad_header", "Minute8 sets {name} itself", {"name": lower})
+        if lower in seen:
+            raise PydanticCustomError("bad_header", "{name} is given twice", {"name": lower})
+        if not _HEADER_VALUE.fullmatch(value):
+            raise PydanticCustomError(
+                "bad_header",
+                "{name} has a value that is not 1 to 1024 printable ASCII characters",
+                {"name": name},
+            )
+        seen.add(lower)
+    return headers
+
+
+class HttpTarget(_Strict):
+    """An HTTPS endpoint on the public internet, called and waited for. Every call is signed."""
+
+    kind: Literal["http"]
+    url: Annotated[str, AfterValidator(_callable_url)]
+    method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
+    headers: Annotated[dict[str, str], AfterValidator(_sendable_headers)] = Field(
+        default={}, description="Sent as they stand, and shown to whoever may read the job."
+    )
+
+
+Target = Annotated[
+    LambdaTarget | SqsTarget | SnsTarget | EventBusTarget | StepFunctionsTarget | HttpTarget,
+    Field(discriminator="kind"),
+]
+
+MODELS: Final[dict[str, type[BaseModel]]] = {
+    "lambda": LambdaTarget,
+    "sqs": SqsTarget,
+    "sns": SnsTarget,
+    "event_bus": EventBusTarget,
+    "step_functions": StepFunctionsTarget,
+    "http": HttpTarget,
+}
+
+
+def is_awaited(target: BaseModel) -> bool:
+    """Whether its call tells how the work ended; of any other only that the service took the event."""
+    if isinstance(target, LambdaTarget):
+        return target.invocation == "RequestResponse"
+    return isinstance(target, HttpTarget)
+
+
+_ACCEPTED_ARNS: Final = {
+    "lambda": "arn:aws:lambda:<region>:<account>:function:<name>[:<qualifier>]",
+    "sqs": "arn:aws:sqs:<region>:<account>:<queue>[.fifo]",
+    "sns": "arn:aws:sns:<region>:<account>:<topic>[.fifo]",
+    "event_bus": "arn:aws:events:<region>:<account>:event-bus/<name>",
+    "step_functions": "arn:aws:states:<region>:<account>:stateMachine:<name>[:<version or alias>]",
+}
+
+
+def accepted(problem: str, loc: tuple[int | str, ...]) -> str:
+    """What would have been accepted where pydantic found `problem`, at its place `loc` (from `target` on)."""
+    kind, field = (*(str(part) for part in loc[1:2]), "")[0], loc[-1]
+    if problem in _NO_KIND:
+        return "one of " + ", ".join(MODELS)
+    if problem == "string_pattern_mismatch" and field == "arn":
+        return _ACCEPTED_ARNS.get(kind, "")
+    if problem == "string_pattern_mismatch" and field == "role_arn":
+        return "arn:aws:iam::<account>:role/<name>"
+    return {
+        "bad_url": "such as https://hooks.example.com/minute8",
+        "reserved_source": "a source that begins neither with aws nor with minute8",
+    }.get(problem, "")
+
+
+def place(problem: str, loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """pydantic's place of an error as the client wrote it: the union's tag is no part of the path."""
+    if loc[:1] != ("target",):
+        return loc
+    return ("target", "kind") if problem in _NO_KIND else loc[:1] + loc[2:]
+
+
+_NO_KIND: Final = ("union_tag_invalid", "union_tag_not_found")

@@ -1,0 +1,114 @@
+"""Changes of a run's record that the executor's pipeline does not make: queued, cancelled, opened again by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from common.planning.execution import Execution
+from common.runs.records import CANCELLED, ENDED, FAILED, QUEUED, RETENTION_S, RETRYING, SKIPPED
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Table, Transaction
+
+# How a change is committed: by hand, together with its entry in the audit (`Scribe.commit`).
+Commit = Callable[[Transaction], None]
+
+
+class RunChanges:
+    """Conditional writes to the runs table; each tells by its return value whether it was made."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def has_ended(self, execution: Execution, run_name: str) -> bool:
+        """Whether another run of the same job has ended; one without a record has not."""
+        record = self._table.get(keys.run(execution.tenant, execution.job_id, run_name))
+        return record is not None and record["status"] in ENDED
+
+    def queue(self, execution: Execution, detail: str, now: float) -> bool:
+        """Record that an execution waits for its turn. False if it has a record already."""
+        item = {
+            "tenant": execution.tenant,
+            "job_id": execution.job_id,
+            "fire_at": execution.fire_at,
+            "due_at": execution.due_at,
+            "schedule_revision": execution.schedule_revision,
+            "trigger": execution.trigger,
+            "status": QUEUED,
+            "detail": detail,
+            "queued_at": now,
+            "expires_at": int(now) + RETENTION_S,
+        }
+        try:
+            self._table.put({**_key(execution), **item}, Condition("attribute_not_exists(pk)", {}))
+        except ConditionFailed:
+            return False
+        return True
+
+    def cancel(
+        self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
+    ) -> bool:
+        """End an execution that has not started: never planned to a record, or queued. False if it has started."""
+        change = Condition(
+            "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #due_at = :due,"
+            " #schedule_revision = :revision, #trigger = if_not_exists(#trigger, :trigger), #status = :skipped,"
+            " #reason = :cancelled, #detail = :note, #finished_at = :now, #expires_at = :expires",
+            {
+                ":tenant": execution.tenant,
+                ":job_id": execution.job_id,
+                ":fire_at": execution.fire_at,
+                ":due": execution.due_at,
+                ":revision": execution.schedule_revision,
+                ":trigger": execution.trigger,
+                ":skipped": SKIPPED,
+                ":cancelled": CANCELLED,
+                ":note": note,
+                ":now": now,
+                ":expires": int(now) + RETENTION_S,
+            },
+        )
+        waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+        return self._made(execution, change, waiting, commit)
+
+    def cancel_retry(
+        self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
+    ) -> bool:
+        """End a run that waits for its next attempt. False if it does not wait (any more)."""
+        change = Condition(
+            "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
+            " #error_type = :cancelled, #error = :note REMOVE #next_attempt_at",
+            {
+                ":failed": FAILED,
+                ":now": now,
+                ":tenant": execution.tenant,
+                ":cancelled": CANCELLED,
+                ":note": note,
+            },
+        )
+        return self._made(
+            execution, change, Condition("#status = :retrying", {":retrying": RETRYING}), commit
+        )
+
+    def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
+        """Let a run whose attempt this was have one more. False if that attempt has not failed, or not for good."""
+        change = Condition(
+            "SET #status = :retrying, #next_attempt_at = :now"
+            " REMOVE #failed_tenant, #failed_at, #error_type, #error, #lease_until",
+            {":retrying": RETRYING, ":now": int(now)},
+        )
+        failed = Condition(
+            "#status = :failed AND #attempt = :attempt", {":failed": FAILED, ":attempt": execution.attempt}
+        )
+        return self._made(execution, change, failed, commit)
+
+    def _made(self, execution: Execution, change: Condition, condition: Condition, commit: Commit) -> bool:
+        tx = Transaction(self._table.client)
+        tx.update(self._table, _key(execution), change, condition)
+        try:
+            commit(tx)
+        except ConditionFailed:
+            return False
+        return True
+
+
+def _key(execution: Execution) -> keys.Key:
+    return keys.run(execution.tenant, execution.job_id, execution.run_name)

@@ -1,0 +1,299 @@
+"""The run record: what became of an execution. One item per execution, written by conditional writes only.
+
+Its states and what may change them are in `run_states.py`, what it holds in docs/runs.md.
+
+A `running` run whose executor died is claimed again after its lease, by whichever message of it comes. `claimed_by`
+holds the SQS message id: of a `dispatched` run it tells a redelivery, which calls again, from a duplicate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from common.planning.execution import Execution
+from common.planning.plan import Missed
+from common.runs.states import DISPATCHED as DISPATCHED
+from common.runs.states import ENDED as ENDED
+from common.runs.states import FAILED as FAILED
+from common.runs.states import QUEUED as QUEUED
+from common.runs.states import RETRYING as RETRYING
+from common.runs.states import RUNNING as RUNNING
+from common.runs.states import SKIPPED as SKIPPED
+from common.runs.states import SUCCEEDED as SUCCEEDED
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item, Table
+
+RETENTION_S = 30 * 86_400
+# Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.
+THROTTLES_KEPT = 10
+
+# Why a run was skipped.
+DELETED_JOB = "deleted"
+PAUSED_JOB = "paused"
+RESCHEDULED = "rescheduled"
+EXCLUDED = "excluded"
+MISFIRE = "misfire"
+MISSED = "missed"
+SUSPENDED_TENANT = "suspended"
+TARGET_NOT_ALLOWED = "target_not_allowed"
+INVALID = "invalid"
+OVERLAP = "overlap"
+CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one attempt ended. `permanent` alone decides whether another may follow.
+
+    `retry_after_s` is the target's wish when; `throttled` says that the work was turned away before it began, so that
+    the attempt does not count.
+    """
+
+    ok: bool
+    permanent: bool = False
+    error_type: str = ""
+    error: str = ""
+    log_tail: str = ""
+    request_id: str = ""
+    retry_after_s: float | None = None
+    throttled: bool = False
+
+    def to_item(self) -> Item:
+        texts = {
+            "error_type": self.error_type,
+            "error": self.error,
+            "log_tail": self.log_tail,
+            "request_id": self.request_id,
+        }
+        item: Item = {name: text for name, text in texts.items() if text}
+        if self.retry_after_s is not None:
+            item["retry_after_s"] = self.retry_after_s
+        if self.throttled:
+            item["throttled"] = True
+        return item
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to make one attempt, as the run's record shows it."""
+
+    execution: Execution
+    message_id: str
+    started_at: float
+    lease_until: float
+    # How long its record is kept.
+    kept_s: int = RETENTION_S
+    # Of this very try, so that its own write is known again where the answer was lost and the request sent twice.
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+
+class Runs:
+    """The runs table. Every write is conditional; losing is a normal outcome and told by the return value."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def claim(self, claim: Claim, status: str = RUNNING) -> Item | None:
+        """Claim the attempt: None if this executor may go on, else the record of who was first.
+
+        `status` is `running`, or `dispatched` where this is the only write of the run.
+        """
+        execution = claim.execution
+        words = (
+            "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #status = :status, #attempt = :attempt,"
+            " #claimed_by = :message, #claim_token = :token, #started_at = :started, #lease_until = :lease,"
+            " #expires_at = :expires,"
+            " #schedule_revision = :revision,"
+            " #trigger = if_not_exists(#trigger, :trigger), #due_at = if_not_exists(#due_at, :due),"
+            " #lateness_s = if_not_exists(#lateness_s, :lateness),"
+            " #first_started_at = if_not_exists(#first_started_at, :started) ADD #claims :one"
+        )
+        values = {
+            ":tenant": execution.tenant,
+            ":job_id": execution.job_id,
+            ":fire_at": execution.fire_at,
+            ":due": execution.due_at,
+            ":status": status,
+            ":attempt": execution.attempt,
+            ":one": 1,
+            ":message": claim.message_id,
+            ":token": claim.token,
+            ":started": claim.started_at,
+            ":lease": claim.lease_until,
+            ":expires": int(claim.started_at) + claim.kept_s,
+            ":trigger": execution.trigger,
+            ":revision": execution.schedule_revision,
+            ":lateness": max(0.0, claim.started_at - execution.due_at),
+        }
+        try:
+            self._table.update(_key(execution), Condition(words, values), _claimable(claim))
+        except ConditionFailed as lost:
+            record = lost.existing or {}
+            return None if _is_own(claim, record) else record
+        return None
+
+    def finish(self, claim: Claim, outcome: Outcome, finished_at: float, retry_at: float | None) -> bool:
+        """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile."""
+        status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
+        attempt = {
+            "attempt": claim.execution.attempt,
+            "started_at": claim.started_at,
+            "finished_at": finished_at,
+            "outcome": "succeeded" if outcome.ok else "failed",
+            **outcome.to_item(),
+        }
+        words = "SET #status = :status, #finished_at = :finished, #duration_s = :duration"
+        values: Item = {
+            ":status": status,
+            ":finished": finished_at,
+            ":duration": max(0.0, finished_at - claim.started_at),
+        }
+        throttles = claim.execution.throttles + int(outcome.throttled)
+        if not outcome.throttled or throttles <= THROTTLES_KEPT:
+            words += ", #attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
+            values |= {":none": [], ":attempts": [attempt]}
+        if outcome.throttled:
+            words += ", #throttles = :throttles"
+            values[":throttles"] = throttles
+        if retry_at is not None:
+            words += ", #next_attempt_at = :next"
+            values[":next"] = retry_at
+        if status == FAILED:
+            words += ", #failed_tenant = :failed_tenant, #failed_at = :finished"
+            values[":failed_tenant"] = claim.execution.tenant
+        words += " REMOVE #lease_until" + (", #next_attempt_at" if retry_at is None else "")
+        mine = Condition(
+            "#claimed_by = :mine AND #attempt = :attempt AND #status IN (:running, :dispatched)",
+            {
+                ":mine": claim.message_id,
+                ":attempt": claim.execution.attempt,
+                ":running": RUNNING,
+                ":dispatched": DISPATCHED,
+            },
+        )
+        try:
+            self._table.update(_key(claim.execution), Condition(words, values), mine)
+        except ConditionFailed as lost:
+            record = lost.existing or {}
+            return _is_own(claim, record) and record["status"] == status
+        return True
+
+    def skip(
+        self, execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S
+    ) -> bool:
+        """Record that an execution will not run, and why. False if it has a record already."""
+        item = _skipped(execution, reason, detail, now, kept_s)
+        waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+        try:
+            self._table.put({**_key(execution), **item}, waiting)
+        except ConditionFailed:
+            return False
+        return True
+
+    def give_up(self, execution: Execution, error_type: str, error: str, now: float) -> bool:
+        """End a run that waits for its next attempt: it will not come. False if it was not waiting for this one."""
+        words = (
+            "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
+            " #error_type = :type, #error = :error REMOVE #next_attempt_at"
+        )
+        values = {
+            ":failed": FAILED,
+            ":now": now,
+            ":tenant": execution.tenant,
+            ":type": error_type,
+            ":error": error,
+        }
+        waiting = Condition(
+            "#status = :retrying AND #attempt = :before",
+            {":retrying": RETRYING, ":before": execution.attempt - 1},
+        )
+        try:
+            self._table.update(_key(execution), Condition(words, values), waiting)
+        except ConditionFailed:
+            return False
+        return True
+
+    def record_missed(self, missed: Missed, now: float) -> bool:
+        """One record for a job's missed fire times, however many, under the last of them."""
+        execution = Execution(
+            tenant=missed.tenant,
+            job_id=missed.job_id,
+            fire_at=missed.last_fire_at,
+            due_at=missed.last_fire_at,
+            schedule_revision=missed.schedule_revision,
+        )
+        detail = f"no tick planned it within ten minutes of its fire time; catch_up is {missed.catch_up}"
+        item = _skipped(execution, MISSED, detail, now)
+        item |= {"skipped_count": missed.count, "skipped_from_at": missed.first_fire_at}
+        try:
+            self._table.put({**_key(execution), **item}, Condition("attribute_not_exists(pk)", {}))
+        except ConditionFailed:
+            return False
+        return True
+
+    def get(self, execution: Execution) -> Item | None:
+        return self._table.get(_key(execution))
+
+    def named(self, tenant: str, job_id: str, run_name: str) -> Item | None:
+        """The run of an execution id: `run_name` is its part behind tenant and job."""
+        return self._table.get(keys.run(tenant, job_id, run_name))
+
+    def of_job(
+        self, tenant: str, job_id: str, *, limit: int, before_run_name: str = ""
+    ) -> list[dict[str, Any]]:
+        """A job's runs, newest fire time first."""
+        after = keys.run(tenant, job_id, before_run_name) if before_run_name else None
+        partition = keys.runs_of_job(tenant, job_id)
+        return list(self._table.query(partition, newest_first=True, limit=limit, after=after))
+
+
+def _claimable(claim: Claim) -> Condition:
+    """Nobody has this attempt, or its lease is over: its executor died.
+
+    Of a run that is only handed over the record is written before the call and stays as it is: only the very message
+    that had it can tell that its executor died. A message that was redriven from the dead letters has a new id.
+    """
+    execution = claim.execution
+    redelivered = (
+        "(#attempt = :attempt AND #lease_until < :started"
+        " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message)))"
+    )
+    values: Item = {
+        ":attempt": execution.attempt,
+        ":message": claim.message_id,
+        ":started": claim.started_at,
+        ":running": RUNNING,
+        ":dispatched": DISPATCHED,
+    }
+    if execution.attempt == 1:
+        values[":queued"] = QUEUED
+        return Condition(f"attribute_not_exists(pk) OR #status = :queued OR {redelivered}", values)
+    values |= {":retrying": RETRYING, ":before": execution.attempt - 1}
+    return Condition(f"(#status = :retrying AND #attempt = :before) OR {redelivered}", values)
+
+
+def _is_own(claim: Claim, record: Item) -> bool:
+    """Whether the record was written under this claim: the answer to that was lost, and botocore sent it again."""
+    return record.get("claim_token") == claim.token
+
+
+def _skipped(execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S) -> Item:
+    return {
+        "tenant": execution.tenant,
+        "job_id": execution.job_id,
+        "fire_at": execution.fire_at,
+        "due_at": execution.due_at,
+        "schedule_revision": execution.schedule_revision,
+        "trigger": execution.trigger,
+        "status": SKIPPED,
+        "reason": reason,
+        "detail": detail,
+        "finished_at": now,
+        "expires_at": int(now) + kept_s,
+    }
+
+
+def _key(execution: Execution) -> keys.Key:
+    return keys.run(execution.tenant, execution.job_id, execution.run_name)

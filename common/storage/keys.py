@@ -1,0 +1,252 @@
+"""Every key of every table, here and nowhere else. The tenant is the first part of each key that is a tenant's.
+
+| table   | pk                           | sk                              | item                                   |
+| ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
+| jobs    | tenant                       | JOB#job_id                      | the definition                         |
+| jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
+| due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
+| due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
+| due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
+| due     | PENDING#0…7                  | tenant#job_id#revision          | registered, its hand-over unconfirmed  |
+| due     | MARK                         | MARK                            | up to where everything is planned      |
+| due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
+| runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
+| runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
+| jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
+| jobs    | tenant                       | ASKED#job_id#nonce              | when a run was asked for by hand       |
+| tenants | tenant                       | TENANT                          | the tenant                             |
+| tenants | tenant                       | WEBHOOK                         | the tenant's webhook secret            |
+| tenants | TENANTS#                     | tenant                          | the list of all tenants                |
+| tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
+| tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
+| tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
+| tenants | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
+| tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
+| tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
+| jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
+| jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from common.timing.instants import compact_time
+
+# Over how many partitions the directory and the pending entries spread: a partition takes 1,000 write units a second.
+SPREAD = 8
+
+
+# Before and behind every job id and every run's name.
+FIRST = "-"
+LAST = "~"
+
+
+class Key(TypedDict):
+    """The primary key of one item, in any of the tables."""
+
+    pk: str
+    sk: str
+
+
+def key_of(item: Mapping[str, Any]) -> Key:
+    """The key of an item that was read."""
+    return {"pk": item["pk"], "sk": item["sk"]}
+
+
+def job(tenant: str, job_id: str) -> Key:
+    return {"pk": tenant, "sk": f"JOB#{job_id}"}
+
+
+JOB_PREFIX = "JOB#"
+
+
+def calendar(tenant: str, name: str) -> Key:
+    return {"pk": tenant, "sk": f"{CALENDAR_PREFIX}{name}"}
+
+
+CALENDAR_PREFIX = "CALENDAR#"
+
+FORMER_PREFIX = "FORMER#"
+
+
+def former_job(tenant: str, job_id: str) -> Key:
+    return {"pk": tenant, "sk": f"{FORMER_PREFIX}{job_id}"}
+
+
+def once(tenant: str, key_hash: str) -> Key:
+    return {"pk": tenant, "sk": f"ONCE#{key_hash}"}
+
+
+def jobs_between(prefix: str, after_job_id: str, last_job_id: str) -> tuple[str, str]:
+    """The sort keys from one job id to another, both with; empty: from the first, to the last."""
+    return f"{prefix}{after_job_id}", f"{prefix}{last_job_id or LAST}"
+
+
+MARK: Key = {"pk": "MARK", "sk": "MARK"}
+
+
+SHARES = "SHARES"
+
+
+def share(end: int, number: int) -> Key:
+    """A share of the window that ends at `end`."""
+    return {"pk": SHARES, "sk": f"{share_prefix(end)}{number:03}"}
+
+
+def share_prefix(end: int) -> str:
+    return f"{end}#"
+
+
+def share_number(sk: str) -> int:
+    return int(sk.rpartition("#")[2])
+
+
+def due_entry(group: str, shard: int, tenant: str, job_id: str) -> Key:
+    return {"pk": shard_partition(group, shard), "sk": f"{tenant}#{job_id}"}
+
+
+def shard_partition(group: str, shard: int) -> str:
+    return f"GROUP#{group}#{shard}"
+
+
+def directory(group: str, shard: int) -> Key:
+    return {"pk": directory_partition(group), "sk": f"{group}#{shard}"}
+
+
+def directory_partition(group: str) -> str:
+    """One-off groups lie apart and sort by window, so that a tick reads those of its own window and no others."""
+    return f"{'ONE_OFF' if group.startswith('at|') else 'DIRECTORY'}#{_spread(group)}"
+
+
+def one_off_partitions() -> list[str]:
+    return [f"ONE_OFF#{n}" for n in range(SPREAD)]
+
+
+def one_off_range(start: int, end: int) -> tuple[str, str]:
+    """The sort keys of the one-off groups whose window starts in [start, end]; epoch seconds of ten digits sort."""
+    return f"at|{start}#", f"at|{end}$"
+
+
+def directory_partitions() -> list[str]:
+    """The partitions that hold all recurring groups."""
+    return [f"DIRECTORY#{n}" for n in range(SPREAD)]
+
+
+def group_and_shard(directory_sk: str) -> tuple[str, int]:
+    """The inverse of `directory`'s sk."""
+    group, _, shard = directory_sk.rpartition("#")
+    return group, int(shard)
+
+
+def pending(tenant: str, job_id: str, revision: int) -> Key:
+    """By revision, so that no later change of the job takes the place of what an earlier one left to do."""
+    return {"pk": f"PENDING#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{revision}"}
+
+
+def pending_partitions() -> list[str]:
+    return [f"PENDING#{n}" for n in range(SPREAD)]
+
+
+def run(tenant: str, job_id: str, run_name: str) -> Key:
+    """`run_name` is the part of the execution id behind tenant and job; it sorts by fire time."""
+    return {"pk": runs_of_job(tenant, job_id), "sk": run_name}
+
+
+def runs_of_job(tenant: str, job_id: str) -> str:
+    return f"{tenant}#{job_id}"
+
+
+def runs_between(from_at: int | None, until_at: int | None) -> tuple[str, str]:
+    """The names of a job's runs with fire times in [from_at, until_at); None: without an end."""
+    # A name is longer than its time, so that it sorts behind the end's own text.
+    first = compact_time(from_at) if from_at is not None else FIRST
+    return first, compact_time(until_at) if until_at is not None else LAST
+
+
+def overlap_lock(tenant: str, job_id: str) -> Key:
+    return {"pk": f"{tenant}#{job_id}#lock", "sk": "LOCK"}
+
+
+def backfill(tenant: str, job_id: str, backfill_id: str) -> Key:
+    return {"pk": tenant, "sk": f"BACKFILL#{job_id}#{backfill_id}"}
+
+
+def asked_by_hand(tenant: str, job_id: str, nonce: str) -> Key:
+    return {"pk": tenant, "sk": f"ASKED#{job_id}#{nonce}"}
+
+
+def tenant(tenant_id: str) -> Key:
+    return {"pk": tenant_id, "sk": "TENANT"}
+
+
+# No tenant's id holds a #, so that none can be taken for the list.
+TENANTS = "TENANTS#"
+
+
+def tenant_listing(tenant_id: str) -> Key:
+    return {"pk": TENANTS, "sk": tenant_id}
+
+
+TENANT_CHANGES = "TENANT_CHANGES#"
+
+
+def tenant_change(at: float, tenant_id: str) -> Key:
+    """By time, so that what changed since an instant is one range."""
+    return {"pk": TENANT_CHANGES, "sk": f"{_milliseconds(at)}#{tenant_id}"}
+
+
+def tenant_changes_since(at: float) -> tuple[str, str]:
+    """The sort keys of all changes from `at` on."""
+    return _milliseconds(at), "~"
+
+
+def changed_tenant(tenant_change_sk: str) -> str:
+    """The inverse of `tenant_change`'s sk."""
+    return tenant_change_sk.partition("#")[2]
+
+
+def api_key(key_hash: str) -> Key:
+    return {"pk": f"KEY#{key_hash}", "sk": "KEY"}
+
+
+KEY_REFERENCE_PREFIX = "KEYREF#"
+
+
+def api_key_reference(tenant_id: str, key_id: str) -> Key:
+    return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
+
+
+# The owner of the platform's own keys, in the place of a tenant.
+OPERATORS = "OPERATORS#"
+
+AUDIT_PREFIX = "AUDIT#"
+
+
+def audit(tenant_id: str, entry_id: str) -> Key:
+    return {"pk": tenant_id, "sk": f"{AUDIT_PREFIX}{entry_id}"}
+
+
+def request_rate(tenant_id: str, minute: int) -> Key:
+    return {"pk": tenant_id, "sk": f"RATE#{minute}"}
+
+
+DELETIONS = "DELETIONS#"
+
+
+def deletion(tenant_id: str) -> Key:
+    return {"pk": DELETIONS, "sk": tenant_id}
+
+
+def webhook_secret(tenant_id: str) -> Key:
+    return {"pk": tenant_id, "sk": "WEBHOOK"}
+
+
+def _milliseconds(at: float) -> str:
+    return f"{int(at * 1000):013d}"
+
+
+def _spread(text: str) -> int:
+    return zlib.crc32(text.encode()) % SPREAD

@@ -1,0 +1,101 @@
+"""Whether a tenant may call a target: globs over ARNs, patterns over hosts. Pure.
+
+It is asked when a job is registered and again before every call, since patterns change while jobs stay.
+
+    arn:aws:lambda:us-east-1:123456789012:function:reports-*    `*` and `?`, within each part of an ARN
+    hooks.example.com, hooks.example.com:8443                   one host; without a port: 443, and 80 for http
+    *.example.com                                               every host below it, and not example.com itself
+    *                                                           everything
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from common.tenants.web_address import BadUrl, WebAddress, read_url
+
+_ARN_PARTS = 6
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
+    """Whether the patterns cover all that a call of the target reaches: its ARN and its role, or its host.
+
+    No pattern allows nothing. What cannot be read (a target of an unknown shape, a broken URL) is never allowed.
+    """
+    patterns = tuple(patterns)
+    reached = list(_reached(target))
+    return bool(reached) and all(any(_covers(pattern, one) for pattern in patterns) for one in reached)
+
+
+def is_own(target: Mapping[str, Any], stage: str) -> bool:
+    """Whether it is a part of this deployment, which no job may call, whatever the patterns say."""
+    return f":minute8-{stage}-" in str(target.get("arn", "")).replace("/", ":")
+
+
+def _reached(target: Mapping[str, Any]) -> Iterable[str | WebAddress | None]:
+    if target.get("kind") == "http":
+        yield _address(target.get("url"))
+        return
+    yield target.get("arn")
+    if target.get("role_arn") is not None:
+        yield target["role_arn"]
+
+
+def _address(url: object) -> WebAddress | None:
+    try:
+        return read_url(url) if isinstance(url, str) else None
+    except BadUrl:
+        return None
+
+
+def _covers(pattern: object, reached: object) -> bool:
+    if not isinstance(pattern, str):
+        return False
+    if isinstance(reached, WebAddress):
+        return pattern == "*" or _host_matches(pattern.lower(), reached)
+    if isinstance(reached, str):
+        return pattern == "*" or _arn_matches(pattern, reached)
+    return False
+
+
+def _arn_matches(pattern: str, arn: str) -> bool:
+    """Part by part, so that no wildcard reaches from one part (say, the region) into the next (the account)."""
+    wanted, parts = pattern.split(":", _ARN_PARTS - 1), arn.split(":", _ARN_PARTS - 1)
+    if len(wanted) != _ARN_PARTS or len(parts) != _ARN_PARTS or parts[0] != "arn":
+        return False
+    return all(glob_matches(glob, part) for glob, part in zip(wanted, parts, strict=True))
+
+
+def _host_matches(pattern: str, address: WebAddress) -> bool:
+    host, port = pattern, ""
+    if not pattern.endswith("]"):  # the colons of an IPv6 address are no port's
+        before, colon, after = pattern.rpartition(":")
+        host, port = (before, after) if colon else (after, "")
+    if port != str(address.port) and (port or address.port != _DEFAULT_PORTS[address.scheme]):
+        return False
+    if host.startswith("*."):
+        return address.ip is None and address.host.endswith(host[1:]) and address.host != host[2:]
+    return host in (address.host, f"[{address.host}]")
+
+
+def glob_matches(glob: str, text: str) -> bool:
+    """`*` stands for any characters, `?` for one; nothing else is special.
+
+    Greedy with one point of return, so its time is the product of the lengths, whatever a tenant writes.
+    """
+    at_glob = at_text = resume_text = 0
+    star = -1
+    while at_text < len(text):
+        if at_glob < len(glob) and glob[at_glob] == "*":
+            star, resume_text = at_glob, at_text
+            at_glob += 1
+        elif at_glob < len(glob) and glob[at_glob] in ("?", text[at_text]):
+            at_glob, at_text = at_glob + 1, at_text + 1
+        elif star >= 0:
+            resume_text += 1
+            at_glob, at_text = star + 1, resume_text
+        else:
+            return False
+    return all(left == "*" for left in glob[at_glob:])

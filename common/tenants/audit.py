@@ -1,0 +1,232 @@
+"""The audit: who changed what of a tenant's, from what, to what, and when. Written with the change itself.
+
+An entry is part of the change's own transaction, so that there is none without the other. It holds only the fields that
+changed; what is long (a payload) is told by its size and hash, which is enough to see that it changed and to compare.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from common.clock import Clock, SystemClock
+from common.errors import Busy, InvalidInput
+from common.storage import keys
+from common.storage.tables import Item, Table, Transaction, TransactionConflict
+from common.timing.durations import parse_instant
+
+KEPT_S: Final = 400 * 86_400
+# Who it was, where it was no key: somebody with AWS credentials, or Minute8 itself.
+AWS: Final = "aws"
+ITSELF: Final = "minute8"
+_LONGEST_VALUE: Final = 1_000
+_LONGEST_WORD: Final = 200
+# How many entries one call looks at.
+MOST_SEEN: Final = 2_000
+# Behind every entry's id.
+_LAST: Final = "~"
+_TRIES: Final = 8
+_FIRST_WAIT_S: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One change. `by` is a key's id, `operator:` and a key's id, `aws` or `minute8`.
+
+    `subject` is the id of what was changed, or whose run it was; `before` and `after` hold what differs.
+    """
+
+    entry_id: str
+    at: float
+    by: str
+    action: str
+    subject: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFilter:
+    """Which entries are wanted: made in [from_at, until_at), of one subject, of one action or kind (`job`)."""
+
+    from_at: int | None = None
+    until_at: int | None = None
+    subject: str = ""
+    action: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> EntryFilter:
+        """From texts, of which others are left out. Raises InvalidInput."""
+        for name in ("subject", "action"):
+            word = given.get(name, "")
+            if len(word) > _LONGEST_WORD:
+                raise InvalidInput(
+                    name, "is too long", value=word, accepted=f"at most {_LONGEST_WORD} characters"
+                )
+        bounds = {name: parse_instant(given[name], name) for name in ("from_at", "until_at") if name in given}
+        return cls(**bounds, subject=given.get("subject", ""), action=given.get("action", ""))
+
+    def takes(self, entry: Entry) -> bool:
+        kind = entry.action.partition(".")[0]
+        return self.subject in ("", entry.subject) and self.action in ("", entry.action, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """The entries of all tenants, in the tenants table."""
+
+    table: Table
+
+    def add(
+        self,
+        tx: Transaction,
+        tenant: str,
+        by: str,
+        action: str,
+        subject: str,
+        now: float,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Have `tx` write an entry too."""
+        tx.put(self.table, self._item(tenant, by, action, subject, now, before or {}, after or {}))
+
+    def _item(
+        self,
+        tenant: str,
+        by: str,
+        action: str,
+        subject: str,
+        now: float,
+        before: Mapping[str, Any],
+        after: Mapping[str, Any],
+    ) -> Item:
+        was, became = differing(before, after)
+        # The time first, so that they sort; then chance, for two changes within a millisecond.
+        entry_id = f"{_time_id(now)}-{secrets.token_hex(4)}"
+        return {
+            **keys.audit(tenant, entry_id),
+            "at": now,
+            "by": by,
+            "action": action,
+            "subject": subject,
+            "before": _text(was),
+            "after": _text(became),
+            "expires_at": int(now) + KEPT_S,
+        }
+
+    def newest(self, tenant: str, limit: int, before_id: str = "") -> Iterator[Entry]:
+        """A tenant's entries, newest first, from behind `before_id`."""
+        items = self.table.query(
+            tenant,
+            sk_prefix=keys.AUDIT_PREFIX,
+            after=keys.audit(tenant, before_id) if before_id else None,
+            newest_first=True,
+            limit=limit,
+        )
+        return (_entry(item) for item in items)
+
+    def page(
+        self, tenant: str, wanted: EntryFilter, *, limit: int, before_id: str = ""
+    ) -> tuple[list[Entry], str]:
+        """Newest first, and the id behind which the list goes on; empty at its end.
+
+        A call reads MOST_SEEN entries at most, and says where to go on also when it has found nothing yet.
+        """
+        found: list[Entry] = []
+        seen_id = before_id
+        most = MOST_SEEN if wanted.subject or wanted.action else limit
+        for seen, item in enumerate(self._between(tenant, wanted, before_id, most + 2)):
+            entry = _entry(item)
+            if seen == MOST_SEEN or (len(found) == limit and wanted.takes(entry)):
+                return found, seen_id
+            if wanted.takes(entry):
+                found.append(entry)
+            seen_id = entry.entry_id
+        return found, ""
+
+    def _between(self, tenant: str, wanted: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
+        first = _time_id(wanted.from_at) if wanted.from_at is not None else ""
+        # An id is longer than its time, so that it sorts behind the end's own text.
+        last = _time_id(wanted.until_at) if wanted.until_at is not None else _LAST
+        last = min(last, before_id) if before_id else last
+        if first >= last:
+            return iter(())
+        bounds = tuple(keys.audit(tenant, bound)["sk"] for bound in (first, last))
+        items = self.table.query(tenant, sk_between=(bounds[0], bounds[1]), newest_first=True, limit=most)
+        return (item for item in items if item["sk"] != bounds[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Scribe:
+    """Commits changes together with the entry that tells of each. Without an audit it only commits."""
+
+    audit: Audit | None = None
+    by: str = AWS
+    clock: Clock = field(default_factory=SystemClock)
+
+    def commit(
+        self,
+        tx: Transaction,
+        tenant: str,
+        action: str,
+        subject: str,
+        now: float,
+        *,
+        before: Mapping[str, Any] | None = None,
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Raises ConditionFailed, Busy."""
+        if self.audit:
+            self.audit.add(tx, tenant, self.by, action, subject, now, before=before, after=after)
+        for tried in range(_TRIES):
+            try:
+                tx.commit()
+            except TransactionConflict:
+                self.clock.sleep(_FIRST_WAIT_S * 2**tried)
+            else:
+                return
+        raise Busy(f"{subject!r} is being changed by too many writers at once")
+
+
+def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields that are not the same in both, as each had them. Pure."""
+    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+    return (
+        {name: _shown(before[name]) for name in names if before.get(name) is not None},
+        {name: _shown(after[name]) for name in names if after.get(name) is not None},
+    )
+
+
+def _time_id(at: float) -> str:
+    """Milliseconds in 13 digits, up to the year 2286, so that they sort."""
+    return f"{min(max(int(at * 1000), 0), 10**13 - 1):013d}"
+
+
+def _shown(value: Any) -> Any:
+    text = _text(value)
+    if len(text) <= _LONGEST_VALUE:
+        return value
+    data = text.encode()
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _entry(item: Item) -> Entry:
+    return Entry(
+        entry_id=item["sk"].removeprefix(keys.AUDIT_PREFIX),
+        at=item["at"],
+        by=item["by"],
+        action=item["action"],
+        subject=item["subject"],
+        before=json.loads(item["before"]),
+        after=json.loads(item["after"]),
+    )

@@ -1,0 +1,157 @@
+"""What the platform lets a tenant do: its state, its targets, its quotas, how long its runs are kept. Pure.
+
+The rules lie on the tenant's item. What an item of an earlier version does not say is as for a new tenant, so that no
+older tenant may suddenly do more than the platform has said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, Literal
+
+from common.errors import InvalidInput
+
+State = Literal["active", "suspended", "deleting", "deleted"]
+ACTIVE: Final = "active"
+SUSPENDED: Final = "suspended"
+DELETING: Final = "deleting"
+# A deleted tenant leaves a tombstone: its name is not given away while anything of it may still be on its way.
+DELETED: Final = "deleted"
+
+DAY_S: Final = 86_400
+_MOST_DAYS: Final = 400
+_MOST_PATTERNS: Final = 100
+_PATTERN_CHARS: Final = 512
+# An ARN in its six parts; a host, everything below one, or an IPv6 address, each with or without a port.
+_PATTERN: Final = re.compile(
+    r"\*|arn(:[^:\s]*){4}:\S+|(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?",
+    re.ASCII | re.IGNORECASE,
+)
+_MOST: Final = {
+    "jobs": 10_000_000,
+    "executions_per_day": 10_000_000_000,
+    "shortest_interval_s": 366 * DAY_S,
+    "payload_bytes": 128 * 1024,
+    "requests_per_minute": 1_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """How much of everything. `executions_per_day` is estimated from the schedules when jobs are registered."""
+
+    jobs: int = 10_000
+    executions_per_day: int = 1_000_000
+    shortest_interval_s: int = 1
+    payload_bytes: int = 128 * 1024
+    requests_per_minute: int = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRules:
+    """What a tenant may do. `allowed_targets` are patterns (common/tenants/allowed_targets.py); none allows nothing."""
+
+    state: State = ACTIVE
+    allowed_targets: tuple[str, ...] = ()
+    quotas: Quotas = field(default_factory=Quotas)
+    retention_days: int = 30
+
+    @property
+    def runs_kept_s(self) -> int:
+        return self.retention_days * DAY_S
+
+    def to_item(self) -> dict[str, Any]:
+        """As attributes of the tenant's item."""
+        return {**asdict(self), "allowed_targets": list(self.allowed_targets)}
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> TenantRules:
+        """The inverse; also of items that hold none or some of it, or quotas of a later version."""
+        given = item.get("quotas", {})
+        known = {one.name: given[one.name] for one in fields(Quotas) if one.name in given}
+        return cls(
+            state=item.get("state", ACTIVE),
+            allowed_targets=tuple(item.get("allowed_targets", ())),
+            quotas=Quotas(**known),
+            retention_days=item.get("retention_days", cls().retention_days),
+        )
+
+
+SETTABLE: Final = ("allowed_targets", "quotas", "retention_days")
+
+
+def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
+    """The rules with some of `SETTABLE` replaced, of the quotas those that are given; None means the default.
+
+    Raises InvalidInput.
+    """
+    if unknown := sorted(set(changes) - set(SETTABLE)):
+        raise InvalidInput(unknown[0], "is no field here", accepted=", ".join(SETTABLE))
+    new = TenantRules()
+    if "allowed_targets" in changes:
+        given = changes["allowed_targets"]
+        patterns = new.allowed_targets if given is None else _patterns(given)
+        rules = replace(rules, allowed_targets=patterns)
+    if "retention_days" in changes:
+        given = changes["retention_days"]
+        days = new.retention_days if given is None else _whole("retention_days", given, _MOST_DAYS)
+        rules = replace(rules, retention_days=days)
+    if "quotas" in changes:
+        given = changes["quotas"]
+        rules = replace(rules, quotas=new.quotas if given is None else _quotas(rules.quotas, given))
+    return rules
+
+
+def _patterns(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple) or len(given) > _MOST_PATTERNS:
+        raise InvalidInput(
+            "allowed_targets",
+            "is no list of patterns",
+            value=given,
+            accepted=f"at most {_MOST_PATTERNS} texts",
+        )
+    for at, pattern in enumerate(given):
+        if not isinstance(pattern, str) or len(pattern) > _PATTERN_CHARS or not _PATTERN.fullmatch(pattern):
+            raise InvalidInput(
+                f"allowed_targets.{at}",
+                "is no pattern of targets",
+                value=pattern,
+                accepted="an ARN with * and ?, a host, *.host, either with :port, or *",
+            )
+    return tuple(dict.fromkeys(given))
+
+
+def _quotas(quotas: Quotas, given: object) -> Quotas:
+    names = [one.name for one in fields(Quotas)]
+    if not isinstance(given, Mapping):
+        raise InvalidInput("quotas", "is not an object", value=given, accepted=f"some of {', '.join(names)}")
+    if unknown := sorted(set(given) - set(names)):
+        raise InvalidInput(f"quotas.{unknown[0]}", "is no quota", accepted=", ".join(names))
+    default = Quotas()
+    values = {
+        name: getattr(default, name)
+        if value is None
+        else _whole(f"quotas.{name}", value, _MOST[name], least(name))
+        for name, value in given.items()
+    }
+    return replace(quotas, **values)
+
+
+def least(quota: str) -> int:
+    """The smallest value that a quota can have: no jobs is a wish, no seconds is none."""
+    return 0 if quota in ("jobs", "executions_per_day", "requests_per_minute") else 1
+
+
+def _whole(name: str, value: object, most: int, least: int = 1) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise InvalidInput(
+            name, "is out of range", value=value, accepted=f"a whole number from {least} to {most}"
+        )
+    return value
+
+
+def patterns_shown(patterns: Iterable[str]) -> str:
+    """The patterns as an error shows them."""
+    return ", ".join(patterns) or "none"

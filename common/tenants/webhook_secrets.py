@@ -1,0 +1,106 @@
+"""Each tenant's webhook secret, and the signature made with it, as Standard Webhooks has it.
+
+A receiver verifies `webhook-signature` over `<webhook-id>.<webhook-timestamp>.<body>` with any of its libraries.
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+
+The secret is stored as it is, since a signature needs it; DynamoDB encrypts the table at rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from common.storage import keys
+from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction
+from common.tenants.audit import AWS, Audit, Scribe
+
+PREFIX: Final = "whsec_"
+_SECRET_BYTES: Final = 32  # the convention wants 24 to 64
+# After a rotation calls carry both signatures for so long, so that a receiver changes over when it likes.
+ROTATION_S: Final = 86_400
+# An executor notices a rotation within this.
+TRUSTED_FOR_S: Final = 60
+_KEPT: Final = 10_000
+
+
+class WebhookSecrets:
+    """The secrets of all tenants, in the tenants table. One instance lives as long as its process."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._kept: OrderedDict[str, tuple[float, Item | None]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ensure(self, tenant: str, now: float, *, by: str = AWS) -> str:
+        """The tenant's secret, made now if it has none. Raises Busy."""
+        if item := self._table.get(keys.webhook_secret(tenant)):
+            return str(item["secret"])
+        fresh = new_secret()
+        tx = Transaction(self._table.client)
+        item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
+        tx.put(self._table, item, Condition("attribute_not_exists(pk)", {}))
+        try:
+            self._commit(tx, tenant, by, "webhook_secret.made", now)
+        except ConditionFailed as there:
+            return str((there.existing or {})["secret"])
+        return fresh
+
+    def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
+        """A new secret; the one before still signs for a day. Raises Busy."""
+        before = self._table.get(keys.webhook_secret(tenant)) or {}
+        fresh = new_secret()
+        item: Item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
+        if "secret" in before:
+            item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}
+        tx = Transaction(self._table.client)
+        tx.put(self._table, item)
+        self._commit(tx, tenant, by, "webhook_secret.rotated", now)
+        return fresh
+
+    def _commit(self, tx: Transaction, tenant: str, by: str, action: str, now: float) -> None:
+        """With its entry in the audit, which holds no secret."""
+        Scribe(Audit(self._table), by).commit(tx, tenant, action, tenant, now)
+
+    def signing(self, tenant: str, now: float) -> tuple[str, ...]:
+        """The secrets that sign a call now, the newest first; none if the tenant never had one."""
+        item = self._known(tenant, now)
+        if item is None:
+            return ()
+        previous = (item["previous"],) if item.get("previous_until", 0) > now else ()
+        return (item["secret"], *previous)
+
+    def _known(self, tenant: str, now: float) -> Item | None:
+        with self._lock:
+            if (kept := self._kept.get(tenant)) and kept[0] <= now < kept[0] + TRUSTED_FOR_S:
+                return kept[1]
+        item = self._table.get(keys.webhook_secret(tenant))
+        with self._lock:
+            self._kept[tenant] = (now, item)
+            self._kept.move_to_end(tenant)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return item
+
+
+def new_secret() -> str:
+    return PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+def signature(signing: Iterable[str], webhook_id: str, timestamp: int, body: bytes) -> str:
+    """The `webhook-signature` header: one signature per secret. `webhook_id` must hold no full stop."""
+    signed = f"{webhook_id}.{timestamp}.".encode() + body
+    return " ".join(
+        "v1," + base64.b64encode(hmac.digest(_key(secret), signed, hashlib.sha256)).decode()
+        for secret in signing
+    )
+
+
+def _key(secret: str) -> bytes:
+    return base64.b64decode(secret.removeprefix(PREFIX), validate=True)

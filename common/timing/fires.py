@@ -1,0 +1,189 @@
+"""When a schedule fires: the evaluation of windows, and the policy for clock changes.
+
+The policy, whole:
+- a time that names an hour (its hour is not `*`) and that the clock skips fires once, at the first instant after the
+  gap, merged with a regular fire there;
+- a fixed time (neither its minute nor its hour is `*`, `*/n` or `a/n`) that the clock repeats fires in the first pass
+  only; all others follow elapsed time and fire in both.
+
+Every instant depends on itself alone, so that any split of a time into windows gives the same fires.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+
+from common.timing.cron import Cron, compile_cron
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.zones import DAY_S, REPEATED, SKIPPED, Span, date_bits, iso_date, offset_at, spans
+
+_CHUNK_S: Final = 32 * DAY_S
+_SHORT_S: Final = 3_600
+_HORIZON_S: Final = (
+    41 * 366 * DAY_S
+)  # the rarest date, the 29th of February on one weekday, is up to 40 years away
+_EPOCH_ORDINAL: Final = 719_163
+
+
+def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] = ()) -> Iterator[int]:
+    """The fire times in [start, end): epoch seconds in UTC, strictly increasing, each once.
+
+    `excluded` are the ISO dates of the schedule's calendars, on top of its own `exclude_dates`. A fire is excluded by
+    the local date on which it falls (the date in UTC for `every` and `at`).
+    """
+    start = start if schedule.start_at is None else max(start, schedule.start_at)
+    end = end if schedule.end_at is None else min(end, schedule.end_at)
+    dates = _Dates(schedule.exclude_dates, excluded) if schedule.exclude_dates or excluded else None
+    match schedule.timing:
+        case CronTiming(expression, timezone):
+            return cron_fires(compile_cron(expression), timezone, start, end, dates)
+        case EveryTiming(interval_s, anchor_at):
+            return _every_fires(interval_s, anchor_at, start, end, dates)
+        case AtTiming(at):
+            return _every_fires(DAY_S, at, max(start, at), min(end, at + 1), dates)
+
+
+def local_date(schedule: Schedule, at: int) -> str:
+    """The ISO date that exclusions ask about: the local one of a fire time, in UTC for `every` and `at`."""
+    offset = offset_at(schedule.timing.timezone, at) if isinstance(schedule.timing, CronTiming) else 0
+    return iso_date((at + offset) // DAY_S + _EPOCH_ORDINAL)
+
+
+class _Dates:
+    """The excluded dates from both sources, asked by ordinal."""
+
+    def __init__(self, own: Container[str], calendars: Container[str]) -> None:
+        self._own = own
+        self._calendars = calendars
+
+    def __contains__(self, day: object) -> bool:
+        assert isinstance(day, int)
+        text = iso_date(day)
+        return text in self._own or text in self._calendars
+
+
+def cron_fires(
+    cron: Cron, zone: str, start: int, end: int, excluded: Container[int] | None = None
+) -> Iterator[int]:
+    """The fire times of a compiled expression in [start, end); `excluded` holds ordinals of local dates."""
+    last = start - 1
+    for span in _spans_between(zone, start, end, cron.months):
+        if (
+            span.closes_at < start
+            or not can_fire(cron, span)
+            or (excluded is not None and span.day in excluded)
+        ):
+            continue
+        if span.kind == SKIPPED:
+            instants = iter((_on_grid(cron, span.opens_at),))
+            opens_at, closes_at = max(start, last + 1), end
+        else:
+            instants = _within(cron, span)
+            opens_at, closes_at = max(last + 1, span.opens_at), min(end, span.closes_at)
+        for at in instants:
+            if at >= closes_at:
+                break
+            if at >= opens_at:
+                yield at
+                last = at
+
+
+def can_fire(cron: Cron, span: Span) -> bool:
+    """Whether an expression fires in a span: the date, the clock-change policy, then any hour and minute."""
+    if not cron.on_date(span.month, span.date):
+        return False
+    if span.kind == REPEATED and not cron.repeats:
+        return False
+    if span.kind == SKIPPED and not cron.names_hour:
+        return False
+    hours, minutes = cron.hours, cron.minutes
+    for hour, mask in span.parts:  # noqa: SIM110  any() takes twice as long, and a tick asks for each group
+        if hours >> hour & 1 and minutes & mask:
+            return True
+    return False
+
+
+def _within(cron: Cron, span: Span) -> Iterator[int]:
+    """The fire times on a span's date, ascending; a little too many where the span begins or ends inside a minute."""
+    for hour, mask in span.parts:
+        if not cron.hours >> hour & 1:
+            continue
+        minutes = cron.minutes & mask
+        while minutes:
+            lowest = minutes & -minutes
+            minutes ^= lowest
+            at = span.midnight_at + hour * 3600 + (lowest.bit_length() - 1) * 60
+            if cron.by_second:
+                for second in cron.seconds:
+                    yield at + second
+            else:
+                yield _on_grid(cron, at)
+
+
+def _on_grid(cron: Cron, at: int) -> int:
+    """Five fields fire on whole UTC minutes, also in a zone whose offset is not one (Monrovia before 1972)."""
+    return at if cron.by_second else -(-at // 60) * 60
+
+
+def _spans_between(zone: str, start: int, end: int, months: int) -> Iterator[Span]:
+    """The spans of a window: a short one's own, a long one's by whole chunks, which other calls share.
+
+    A chunk that touches none of the `months` is passed over, so that a yearly job costs little over decades.
+    """
+    if end - start <= _SHORT_S:
+        if start < end:
+            yield from spans(zone, start, end)
+        return
+    for chunk in range(start // _CHUNK_S * _CHUNK_S, end, _CHUNK_S):
+        if months & _months_of(chunk):
+            yield from spans(zone, chunk, chunk + _CHUNK_S)
+
+
+@lru_cache(maxsize=4096)
+def _months_of(chunk: int) -> int:
+    """The month bits of a chunk in any zone: a day more on either side, and a day for a date that was skipped."""
+    first = chunk // DAY_S + _EPOCH_ORDINAL
+    mask = 0
+    for day in range(first - 2, first + _CHUNK_S // DAY_S + 2):
+        mask |= date_bits(day)[0]
+    return mask
+
+
+def _every_fires(
+    interval_s: int, anchor_at: int, start: int, end: int, excluded: Container[int] | None
+) -> Iterator[int]:
+    at = start + (anchor_at - start) % interval_s
+    while at < end:
+        if excluded is not None and at // DAY_S + _EPOCH_ORDINAL in excluded:
+            midnight = (at // DAY_S + 1) * DAY_S
+            at = midnight + (anchor_at - midnight) % interval_s
+            continue
+        yield at
+        at += interval_s
+
+
+def due_at(schedule: Schedule, job_key: str, fire_at: int) -> int:
+    """When a fire is really started: its time plus a jitter in [0, jitter_s], the same whenever it is asked."""
+    if not schedule.jitter_s:
+        return fire_at
+    digest = hashlib.blake2b(f"{job_key}|{fire_at}".encode(errors="replace"), digest_size=8).digest()
+    return fire_at + int.from_bytes(digest) % (schedule.jitter_s + 1)
+
+
+def next_fires(
+    schedule: Schedule, after: int, count: int, until: int | None = None, *, excluded: Container[str] = ()
+) -> list[int]:
+    """The first `count` fire times at or after `after`, before `until`; at most 41 years are searched for each."""
+    found: list[int] = []
+    while len(found) < count:
+        end = after + _HORIZON_S if until is None else min(until, after + _HORIZON_S)
+        more = list(islice(fires(schedule, after, end, excluded=excluded), count - len(found)))
+        if not more:
+            break
+        found += more
+        after = found[-1] + 1
+    return found

@@ -1,0 +1,190 @@
+"""Groups: schedules that can only fire in the same ten-minute windows share one key, and the tick asks each key once.
+
+A key is readable text:
+- `cron|America/New_York|0-9,30-39 3 * * *`: minutes widened to tens, seconds dropped, so that a million jobs spread
+  with `H` share few groups. `|repeats` at the end: the minute runs freely and the hour does not (it matters in autumn);
+- `every|7200|4`: the interval, and the ten minutes in it that the phase falls in; intervals up to ten minutes are due
+  in every window;
+- `at|1763694600`: the beginning of the window.
+
+Bounds, exclusions and jitter are not in the key: a group may be due when a member is not, never the other way round.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from common.timing.cron import ALL_DAYS, ALL_WEEKDAYS, Cron, compile_cron
+from common.timing.fires import can_fire
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.zones import spans
+
+WINDOW_S: Final = 600
+_TENS: Final = (1 << 10) - 1
+_ALL_MONTHS: Final = (1 << 13) - 2
+
+
+def group_key(schedule: Schedule) -> str:
+    """The group that a schedule belongs to."""
+    match schedule.timing:
+        case CronTiming(expression, timezone):
+            return f"cron|{timezone}|{_widened(compile_cron(expression))}"
+        case EveryTiming(interval_s, anchor_at):
+            phase = 0 if interval_s <= WINDOW_S else anchor_at % interval_s // WINDOW_S
+            return f"every|{interval_s}|{phase}"
+        case AtTiming(at):
+            return f"at|{at // WINDOW_S * WINDOW_S}"
+
+
+def group_can_fire(key: str, start: int, end: int) -> bool:
+    """Whether a schedule of the group may fire in [start, end); True whenever one does.
+
+    Exact for whole aligned ten minutes, where the zone's offset is whole hours and an interval whole ten minutes: then
+    True means that every member without bounds or exclusions fires there. Raises ValueError for text that is no key.
+    """
+    if start >= end:
+        return False
+    group = _parsed(key)
+    if isinstance(group, _CronGroup):
+        for span in spans(group.zone, start, end):  # noqa: SIM110  as in can_fire
+            if can_fire(group.cron, span):
+                return True
+        return False
+    return group.due(start, end)
+
+
+class _CronGroup:
+    __slots__ = ("cron", "zone")
+
+    def __init__(self, zone: str, cron: Cron) -> None:
+        self.zone = zone
+        self.cron = cron
+
+
+class _Stretch:
+    """Fires lie in [offset, offset + length) of every period; a period of 0 means that it comes once."""
+
+    __slots__ = ("length", "offset", "period")
+
+    def __init__(self, offset: int, length: int, period: int) -> None:
+        self.offset = offset
+        self.length = length
+        self.period = period
+
+    def due(self, start: int, end: int) -> bool:
+        if not self.period:
+            return self.offset < end and start < self.offset + self.length
+        since = (start - self.offset) % self.period
+        return since < self.length or start + self.period - since < end
+
+
+@lru_cache(maxsize=1 << 18)
+def _parsed(key: str) -> _CronGroup | _Stretch:
+    kind, _, rest = key.partition("|")
+    if kind == "cron":
+        zone, _, text = rest.partition("|")
+        return _CronGroup(zone, _read(text))
+    if kind == "every":
+        interval_s, bucket = map(int, rest.split("|"))
+        if interval_s <= WINDOW_S:
+            return _Stretch(0, interval_s, interval_s)
+        offset = bucket * WINDOW_S
+        return _Stretch(offset, min(WINDOW_S, interval_s - offset), interval_s)
+    if kind == "at":
+        return _Stretch(int(rest), WINDOW_S, 0)
+    raise ValueError(f"not a group key: {key!r}")
+
+
+def _widened(cron: Cron) -> str:
+    """The text of a cron group; written from the masks, so that `*/12` and `0,12` meet in one group."""
+    tens = [ten for ten in range(0, 60, 10) if cron.minutes >> ten & _TENS]
+    minute = "*" if len(tens) == 6 else ",".join(f"{ten}-{ten + 9}" for ten in tens)
+    free_hour = "*" if cron.repeats else "0-23"
+    hour = _numbers(cron.hours) if cron.names_hour else free_hour
+    months = _numbers(cron.months) if cron.months != _ALL_MONTHS else "*"
+    text = f"{minute} {hour} {_days_text(cron)} {months} {_weekdays_text(cron)}"
+    return text + "|repeats" if cron.names_hour and cron.repeats else text
+
+
+def _numbers(mask: int) -> str:
+    """The numbers of a mask as a list of ranges: "1-5,7"."""
+    runs: list[list[int]] = []
+    for number in range(mask.bit_length()):
+        if mask >> number & 1:
+            if runs and runs[-1][-1] == number - 1:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _days_text(cron: Cron) -> str:
+    if cron.days == ALL_DAYS and not cron.either_day:
+        return "*"
+    texts = [_numbers(cron.days & ALL_DAYS)] if cron.days & ALL_DAYS else []
+    texts += ["L"] if cron.days & 1 else []
+    texts += [f"{day}W" for day in range(1, 32) if cron.days >> 32 + day & 1]
+    return ",".join(texts)
+
+
+def _weekdays_text(cron: Cron) -> str:
+    if cron.weekdays == ALL_WEEKDAYS and not cron.either_day:
+        return "*"
+    nth = [cron.weekdays >> 64 + 6 * weekday & 0b111111 for weekday in range(7)]
+    whole = sum(1 << weekday for weekday in range(7) if nth[weekday] & 0b111110 == 0b111110)
+    texts = [_numbers(whole)] if whole else []
+    for weekday in range(7):
+        if not whole >> weekday & 1:
+            texts += [f"{weekday}#{n}" for n in range(1, 6) if nth[weekday] >> n & 1]
+        if nth[weekday] & 1:
+            texts.append(f"L{weekday}")
+    return ",".join(texts)
+
+
+def _read(text: str) -> Cron:
+    """The masks of a group's text. Not croniter: a cold tick reads 100,000 of these, and they are our own writing."""
+    fields, _, repeats = text.partition("|")
+    minute, hour, day, month, weekday = fields.split(" ")
+    return Cron(
+        minutes=_mask(minute, 0, 59),
+        hours=_mask(hour, 0, 23),
+        months=_mask(month, 1, 12),
+        days=_mask(day, 1, 31),
+        weekdays=_weekday_mask(weekday),
+        either_day=day != "*" and weekday != "*",
+        names_hour=hour not in ("*", "0-23"),
+        repeats=hour == "*" or repeats == "repeats",
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _mask(field: str, low: int, high: int) -> int:
+    if field == "*":
+        return (1 << high + 1) - (1 << low)
+    mask = 0
+    for item in field.split(","):
+        if item == "L":
+            mask |= 1
+        elif item.endswith("W"):
+            mask |= 1 << 32 + int(item[:-1])
+        else:
+            first, _, last = item.partition("-")
+            mask |= (1 << int(last or first) + 1) - (1 << int(first))
+    return mask
+
+
+@lru_cache(maxsize=1 << 12)
+def _weekday_mask(field: str) -> int:
+    if field == "*":
+        return ALL_WEEKDAYS
+    mask = 0
+    for item in field.split(","):
+        if item.startswith("L"):
+            mask |= 1 << 64 + 6 * int(item[1:])
+            continue
+        days, _, nth = item.partition("#")
+        first, _, last = days.partition("-")
+        for weekday in range(int(first), int(last or first) + 1):
+            mask |= (1 << int(nth) if nth else 0b111110) << 64 + 6 * weekday
+    return mask

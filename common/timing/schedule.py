@@ -1,0 +1,95 @@
+"""The schedule of a job in its stored form: what it means, with everything resolved.
+
+`common/registration/schedule_text.py` reads what a tenant writes; `common/timing/fires.py` evaluates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class CronTiming:
+    """Calendar times: canonical text (`H` resolved; 5 fields, or 6 with the seconds first) in an IANA zone."""
+
+    expression: str
+    timezone: str
+
+
+@dataclass(frozen=True, slots=True)
+class EveryTiming:
+    """Elapsed time: fires at anchor_at + k * interval_s for every integer k, of either sign."""
+
+    interval_s: int
+    anchor_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTiming:
+    """One instant."""
+
+    at: int
+
+
+Timing = CronTiming | EveryTiming | AtTiming
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A timing with its bounds (start inclusive, end exclusive), exclusions and jitter.
+
+    `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`); `calendars` are names, whose dates
+    the caller resolves and passes to `fires`.
+    """
+
+    timing: Timing
+    start_at: int | None = None
+    end_at: int | None = None
+    exclude_dates: tuple[str, ...] = ()
+    calendars: tuple[str, ...] = ()
+    jitter_s: int = 0
+
+    def to_item(self) -> dict[str, Any]:
+        """The stored form: ints, text and lists; what has its default is left out."""
+        optional = {
+            "start_at": self.start_at,
+            "end_at": self.end_at,
+            "exclude_dates": list(self.exclude_dates) or None,
+            "calendars": list(self.calendars) or None,
+            "jitter_s": self.jitter_s or None,
+        }
+        return _timing_item(self.timing) | {
+            key: value for key, value in optional.items() if value is not None
+        }
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> Schedule:
+        """The inverse of `to_item`; numbers may come back as Decimal."""
+        return cls(
+            timing=_timing_of(item),
+            start_at=int(item["start_at"]) if "start_at" in item else None,
+            end_at=int(item["end_at"]) if "end_at" in item else None,
+            exclude_dates=tuple(item.get("exclude_dates", ())),
+            calendars=tuple(item.get("calendars", ())),
+            jitter_s=int(item.get("jitter_s", 0)),
+        )
+
+
+def _timing_item(timing: Timing) -> dict[str, Any]:
+    match timing:
+        case CronTiming(expression, timezone):
+            return {"cron": expression} if timezone == "UTC" else {"cron": expression, "timezone": timezone}
+        case EveryTiming(interval_s, anchor_at):
+            return {"every_s": interval_s, "anchor_at": anchor_at}
+        case AtTiming(at):
+            return {"at": at}
+
+
+def _timing_of(item: Mapping[str, Any]) -> Timing:
+    if "cron" in item:
+        return CronTiming(item["cron"], item.get("timezone", "UTC"))
+    if "every_s" in item:
+        return EveryTiming(int(item["every_s"]), int(item["anchor_at"]))
+    return AtTiming(int(item["at"]))

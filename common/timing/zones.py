@@ -1,0 +1,236 @@
+"""Time zones: when a zone's clock changes, and what its calendar shows during a span of instants.
+
+The rules come from the pinned `tzdata` package and never from the machine, so that every machine agrees.
+Facts only; what a schedule does at a clock change is decided in `common/timing/fires.py`.
+"""
+
+from __future__ import annotations
+
+import calendar
+import difflib
+import zoneinfo
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from functools import lru_cache
+from importlib import resources
+from typing import Final, NamedTuple
+
+import tzdata  # type: ignore[import-untyped]
+
+from common.errors import InvalidInput
+
+zoneinfo.reset_tzpath(to=[])
+
+TZDATA_VERSION: Final[str] = tzdata.IANA_VERSION
+"""The IANA release whose rules decide every fire time, such as "2025b"."""
+
+DAY_S: Final = 86_400
+_EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
+_PROBE_S: Final = 2 * DAY_S  # no zone has changed its clock twice within six days
+_BLOCK_S: Final = 128 * DAY_S
+_LONGEST_CHANGE_S: Final = 26 * 3600  # the date line: a clock moves by a day at most
+
+PLAIN: Final = 0
+REPEATED: Final = 1  # the second pass of a wall clock that was set back
+SKIPPED: Final = 2  # wall-clock times that never came, since the clock was set forward over them
+
+
+class Change(NamedTuple):
+    """One clock change: from `at` on the zone is `after` seconds ahead of UTC, until then `before`."""
+
+    at: int
+    before: int
+    after: int
+
+
+class Span(NamedTuple):
+    """A stretch of instants within one local date and one offset, or (SKIPPED) the local times that it jumped over.
+
+    `parts` are (hour, mask of minutes), rounded outwards to whole minutes; `month` and `date` are the bits of
+    `date_bits`; `midnight_at` is where the date's 0:00 lies at this offset; `day` is the ordinal of the local date on
+    which something fires here. A SKIPPED span is the minute after the gap, whose end is `opens_at`.
+    """
+
+    opens_at: int
+    closes_at: int
+    midnight_at: int
+    month: int
+    date: int
+    day: int
+    parts: tuple[tuple[int, int], ...]
+    kind: int
+
+
+@lru_cache(maxsize=1)
+def zone_names() -> frozenset[str]:
+    """Every zone name of the pinned tzdata."""
+    return frozenset(resources.files(tzdata).joinpath("zones").read_text("ascii").split())
+
+
+def check_zone(name: object, field: str = "schedule.timezone") -> str:
+    """The name, if it is an IANA zone of the pinned tzdata.
+
+    Raises InvalidInput, with the nearest name if one is near.
+    """
+    if isinstance(name, str) and name in zone_names():
+        return name
+    near: list[str] = []
+    if isinstance(name, str) and len(name) <= 32:  # the longest is 30
+        by_lower = {known.lower(): known for known in zone_names()}
+        near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+        near = [by_lower[match] for match in near]
+    accepted = "an IANA time zone name" + (
+        f", perhaps {near[0]!r}" if near else " such as 'Europe/Berlin' or 'UTC'"
+    )
+    raise InvalidInput(field, "no such time zone", value=name, accepted=accepted)
+
+
+def offset_at(zone: str, at: int) -> int:
+    """Seconds that the zone's clock is ahead of UTC at an instant."""
+    offset = datetime.fromtimestamp(at, zoneinfo.ZoneInfo(zone)).utcoffset()
+    assert offset is not None
+    return offset.days * DAY_S + offset.seconds
+
+
+def changes(zone: str, start: int, end: int) -> list[Change]:
+    """The clock changes with start <= at < end, in order."""
+    blocks = range(start // _BLOCK_S, (end - 1) // _BLOCK_S + 1)
+    return [change for block in blocks for change in _block(zone, block) if start <= change.at < end]
+
+
+@lru_cache(maxsize=8192)
+def _block(zone: str, block: int) -> tuple[Change, ...]:
+    if zone == "UTC":
+        return ()
+    found = []
+    probe, end = block * _BLOCK_S - 1, (block + 1) * _BLOCK_S - 1
+    before = offset_at(zone, probe)
+    while probe < end:
+        after = offset_at(zone, probe + _PROBE_S)
+        if after != before:
+            found.append(Change(_first_with(zone, probe, probe + _PROBE_S, before), before, after))
+        probe, before = probe + _PROBE_S, after
+    return tuple(found)
+
+
+def _first_with(zone: str, low: int, high: int, before: int) -> int:
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if offset_at(zone, middle) == before else (low, middle)
+    return high
+
+
+def instant_of_local(zone: str, local: datetime) -> int:
+    """The instant at which a zone's clock shows `local` (naive, whole seconds).
+
+    A time that comes twice means the first pass; one that is skipped means the first instant after the gap.
+    """
+    wall = int(local.replace(tzinfo=UTC).timestamp())
+    offset = offset_at(zone, wall - _LONGEST_CHANGE_S)
+    for change in changes(zone, wall - _LONGEST_CHANGE_S, wall + _LONGEST_CHANGE_S):
+        if wall - offset < change.at:
+            break
+        if wall - change.after < change.at:
+            return change.at
+        offset = change.after
+    return wall - offset
+
+
+def iso_date(day: int) -> str:
+    """A date's ordinal as "2025-03-30"."""
+    return date.fromordinal(day).isoformat()
+
+
+@lru_cache(maxsize=8192)
+def date_bits(day: int) -> tuple[int, int]:
+    """(month bit, date bits) of a date's ordinal: all that a cron expression can ask about a date.
+
+    Date bits: 0 the last day of its month, 1-31 the day, 32+n "the weekday nearest to the n-th" (W),
+    64+6w the month's last weekday w (Sunday is 0), 64+6w+n its n-th one.
+    """
+    when = date.fromordinal(day)
+    weekday = when.isoweekday() % 7
+    length = calendar.monthrange(when.year, when.month)[1]
+    bits = 1 << when.day | 1 << 64 + 6 * weekday + (when.day + 6) // 7
+    if when.day == length:
+        bits |= 1
+    if when.day + 7 > length:
+        bits |= 1 << 64 + 6 * weekday
+    for wanted in _nearest_to(when.day, weekday, length):
+        bits |= 1 << 32 + wanted
+    return 1 << when.month, bits
+
+
+def _nearest_to(day: int, weekday: int, length: int) -> set[int]:
+    """The n of all "nW" that mean this day: Saturday moves to Friday, Sunday to Monday, never out of the month."""
+    if weekday in (0, 6):
+        return set()
+    wanted = {day}
+    if weekday == 5:
+        wanted |= {day + 1} if day < length else set()
+        wanted |= {day + 2} if day + 2 == length else set()
+    if weekday == 1:
+        wanted |= {day - 1} if day > 1 else set()
+        wanted |= {day - 2} if day == 3 else set()
+    if length in wanted:
+        wanted |= set(range(length, 32))
+    return wanted
+
+
+_WHOLE_DAY: Final = tuple((hour, (1 << 60) - 1) for hour in range(24))
+
+
+def _parts(first: int, last: int) -> tuple[tuple[int, int], ...]:
+    """(hour, minutes) of the seconds [first, last) of a day, rounded outwards to minutes."""
+    low, high = first // 60, -(-last // 60)
+    if (low, high) == (0, 1440):
+        return _WHOLE_DAY
+    return tuple(
+        (hour, (1 << min(high - hour * 60, 60)) - (1 << max(low - hour * 60, 0)))
+        for hour in range(low // 60, (high - 1) // 60 + 1)
+    )
+
+
+@lru_cache(maxsize=2048)
+def spans(zone: str, start: int, end: int) -> tuple[Span, ...]:
+    """What a zone's calendar shows during [start, end), in order; cached, since a window is asked for again and again.
+
+    A gap that ended in the minute before `start` is included: a schedule of whole minutes fires after it.
+    """
+    return tuple(_spans(zone, start, end))
+
+
+def _spans(zone: str, start: int, end: int) -> Iterator[Span]:
+    opens_at, offset, repeated_until = start, offset_at(zone, start), start
+    for change in changes(zone, start - _LONGEST_CHANGE_S, end):
+        if change.at > start:
+            yield from _pass(opens_at, change.at, offset, repeated_until)
+        if change.after > change.before and change.at > start - 60:
+            yield from _gap(change)
+        opens_at, offset = max(start, change.at), change.after
+        repeated_until = change.at + max(0, change.before - change.after)
+    yield from _pass(opens_at, end, offset, repeated_until)
+
+
+def _pass(start: int, end: int, offset: int, repeated_until: int) -> Iterator[Span]:
+    """One stretch of one offset, its repeated beginning apart."""
+    middle = min(max(start, repeated_until), end)
+    yield from _days(start, middle, offset, REPEATED)
+    yield from _days(middle, end, offset, PLAIN)
+
+
+def _gap(change: Change) -> Iterator[Span]:
+    fires_on = (change.at + change.after) // DAY_S + _EPOCH_ORDINAL
+    for span in _days(change.at, change.at + change.after - change.before, change.before, SKIPPED):
+        yield span._replace(opens_at=change.at, closes_at=change.at + 60, day=fires_on)
+
+
+def _days(start: int, end: int, offset: int, kind: int) -> Iterator[Span]:
+    while start < end:
+        days, second = divmod(start + offset, DAY_S)
+        midnight_at = start - second
+        closes_at = min(end, midnight_at + DAY_S)
+        month, bits = date_bits(days + _EPOCH_ORDINAL)
+        parts = _parts(second, closes_at - midnight_at)
+        yield Span(start, closes_at, midnight_at, month, bits, days + _EPOCH_ORDINAL, parts, kind)
+        start = closes_at

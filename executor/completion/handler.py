@@ -1,0 +1,76 @@
+"""The outcomes Lambda: a batch of destinations' records in, the ids of those to be delivered again out."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from common import telemetry
+from common.clock import SystemClock
+from common.config import config
+from common.events import event_bus
+from common.jobs.ledger import TenantLedger
+from common.jobs.store import JobStore
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.records import Runs
+from common.storage import aws
+from common.storage.tables import Table
+from common.tenants.audit import ITSELF
+from common.tenants.rules_cache import KnownTenants
+from executor.completion.outcomes import Outcomes, Result
+from executor.streak import Streak
+
+
+def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
+    """SQS event → partial batch response."""
+    results, failed = complete_batch(_outcomes(), event["Records"])
+    metrics = telemetry.metrics()
+    for result, count in results.items():
+        metrics.add_metric(f"{telemetry.OUTCOMES}.{result}", "Count", count)
+    if failed:
+        metrics.add_metric(telemetry.MESSAGES_FAILED, "Count", len(failed))
+    metrics.flush_metrics()
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def complete_batch(outcomes: Outcomes, records: list[Mapping[str, Any]]) -> tuple[Counter[Result], list[str]]:
+    """One after the other; one's failure is its own alone. What came of them, and those to be delivered again."""
+    results: Counter[Result] = Counter()
+    failed: list[str] = []
+    for record in records:
+        try:
+            results[outcomes.complete(record["body"])] += 1
+        except Exception as error:  # noqa: BLE001  whatever it is, the other messages go on
+            telemetry.logger().warning(
+                "outcome failed", message_id=record["messageId"], error=repr(error), body=record["body"][:500]
+            )
+            failed.append(record["messageId"])
+    return results, failed
+
+
+@cache
+def _outcomes() -> Outcomes:
+    clock, settings = SystemClock(), config()
+    jobs = Table(aws.dynamodb(), settings.jobs_table)
+    # A job may be paused here, which enqueues nothing.
+    queue = ExecutionsQueue(aws.on_first_use(aws.sqs), "", clock)
+    tenants = Table(aws.dynamodb(), settings.tenants_table)
+    store = JobStore(
+        jobs,
+        DueIndex(Table(aws.dynamodb(), settings.due_table)),
+        queue,
+        clock,
+        random.Random(),
+        ledger=TenantLedger(tenants, KnownTenants(tenants)),
+        by=ITSELF,
+    )
+    return Outcomes(
+        jobs,
+        Runs(Table(aws.dynamodb(), settings.runs_table)),
+        Streak(store, event_bus(settings.event_bus)),
+        clock,
+    )

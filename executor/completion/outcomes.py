@@ -1,0 +1,144 @@
+"""What became of an `Event` invocation: Lambda's destination tells it, and the dispatched run is completed.
+
+A destination tells of every asynchronous invocation of its function, also of those that are none of Minute8's, and
+whoever may send to the queue can write what they like. So a run is completed only by the token that its very call
+carried: nobody but Lambda and the function itself has seen it.
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from common.clock import Clock
+from common.errors import Minute8Error, NotFound
+from common.jobs.job import Job
+from common.planning.execution import SCHEDULE, Execution, parse_execution_id
+from common.runs.records import DISPATCHED, Claim, Outcome, Runs
+from common.storage import keys
+from common.storage.tables import Item, Table
+from executor.streak import Streak
+from executor.targets import answers
+from executor.targets.lambda_function import raised
+
+VERSION = "1.0"
+# What a destination's record says of how the invocation ended; "Success" is the one that is no failure.
+_SUCCESS = "Success"
+
+# "ignored": of no run of Minute8's; "refused": of a run, without its token; "known": told before, or overtaken.
+Result = Literal["succeeded", "failed", "ignored", "refused", "known"]
+
+
+class UnreadableOutcome(Minute8Error):
+    """No record of a destination in a version that this code reads. It belongs in the dead-letter queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One record of a destination: of which attempt, by which token, how it ended and when."""
+
+    execution: Execution
+    token: str
+    outcome: Outcome
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Completes dispatched runs."""
+
+    jobs: Table
+    runs: Runs
+    streak: Streak
+    clock: Clock
+
+    def complete(self, body: str) -> Result:
+        """Complete the run that a record tells of. Told twice it is completed once. Raises UnreadableOutcome."""
+        record = _record(body)
+        if not isinstance(_context(record), dict):
+            return "ignored"
+        told = read(record)
+        run = self.runs.get(told.execution) if told else None
+        if told is None or run is None or not _is_of(told, run):
+            return "refused"
+        execution = replace(told.execution, trigger=run.get("trigger", SCHEDULE))
+        job = self._load(execution)
+        if run["status"] != DISPATCHED or not self._finish(replace(told, execution=execution), run):
+            if job:  # whoever completed it may have died before it told
+                self.streak.once_more(job, execution, run)
+            return "known"
+        if told.outcome.ok:
+            if job:
+                self.streak.succeeded(job, execution)
+            return "succeeded"
+        self.streak.failed(job, execution, told.outcome)
+        return "failed"
+
+    def _finish(self, told: Told, run: Item) -> bool:
+        now, started_at = self.clock.now(), run["started_at"]
+        ended_at = max(started_at, min(told.at if told.at is not None else now, now))
+        claim = Claim(told.execution, run["claimed_by"], started_at, now, token=run["claim_token"])
+        return self.runs.finish(claim, told.outcome, ended_at, None)
+
+    def _load(self, execution: Execution) -> Job | None:
+        item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
+        return Job.from_item(item) if item else None
+
+
+def read(record: Mapping[str, Any]) -> Told | None:
+    """What a record tells; None if it names no attempt of an execution."""
+    context = _context(record)
+    try:
+        tenant, execution_id, token = (context[name] for name in ("tenant", "execution_id", "outcome_token"))
+        attempt = context["attempt"]
+        if not all(isinstance(text, str) and text for text in (tenant, execution_id, token)):
+            return None
+        if not isinstance(attempt, int) or isinstance(attempt, bool):
+            return None
+        execution = replace(parse_execution_id(tenant, execution_id), attempt=attempt)
+    except (KeyError, TypeError, NotFound):
+        return None
+    return Told(execution, token, _outcome(record), _instant(record.get("timestamp")))
+
+
+def _record(body: str) -> dict[str, Any]:
+    try:
+        record = json.loads(body)
+        if record["version"] != VERSION or not isinstance(record["requestContext"]["condition"], str):
+            raise ValueError("not of this version")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UnreadableOutcome(f"no record of a destination: {body[:200]!r} ({error!r})") from error
+    return dict(record)
+
+
+def _context(record: Mapping[str, Any]) -> Any:
+    payload = record.get("requestPayload")
+    return payload.get("minute8") if isinstance(payload, dict) else None
+
+
+def _is_of(told: Told, run: Item) -> bool:
+    same = hmac.compare_digest(told.token.encode(), str(run.get("claim_token", "")).encode())
+    return same and run.get("attempt") == told.execution.attempt
+
+
+def _outcome(record: Mapping[str, Any]) -> Outcome:
+    said = record["requestContext"]
+    payload = record.get("responsePayload")
+    body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") if payload is not None else b""
+    request_id = answers.cut(str(said.get("requestId", "")), answers.TYPE_BYTES)
+    if said["condition"] == _SUCCESS:
+        return replace(answers.wish(body) or Outcome(ok=True), request_id=request_id)
+    error_type, error = raised(body) if body else (said["condition"], "the function was not called in time")
+    return Outcome(ok=False, permanent=True, error_type=error_type, error=error, request_id=request_id)
+
+
+def _instant(text: object) -> float | None:
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except (ValueError, OverflowError):
+        return None

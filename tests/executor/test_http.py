@@ -1,0 +1,314 @@
+"""HTTPS endpoints against a server on this machine: what it gets, how its answers count, what it cannot do."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+
+from common.clock import ManualClock
+from common.runs.records import Outcome
+from common.tenants.webhook_secrets import new_secret
+from executor.network_guard import NetworkGuard
+from executor.targets import answers
+from executor.targets.http_endpoint import ANSWER_BYTES, HttpEndpoints, retry_after_s
+from tests.executor.contexts import event
+from tests.executor.servers import NAME, Server, serving, trusting
+from tests.worlds import at
+
+NOW = at("2026-11-21T03:00:01Z")
+SECRETS = (new_secret(), new_secret())
+
+
+def endpoints(**fields: Any) -> HttpEndpoints:
+    """As in production, but for a resolver that knows the server's name, and loopback allowed."""
+    settings: dict[str, Any] = {
+        "secrets_of": lambda tenant, now: SECRETS[:1],
+        "clock": ManualClock(NOW),
+        "guard": NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback),
+        "tls": trusting,
+    }
+    return HttpEndpoints(**settings | fields)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as started:
+        yield started
+
+
+def call(
+    server: Server, timeout_s: float = 5, payload: Any = None, attempt: int = 1, **fields: Any
+) -> Outcome:
+    target = {"kind": "http", "url": server.url, "method": "POST"} | fields
+    return endpoints().call(target, event(payload=payload, attempt=attempt), timeout_s)
+
+
+def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:
+    """A receiver's side, from the convention's text: HMAC written out (RFC 2104), so that no line is shared."""
+    key = base64.b64decode(secret.split("_", 1)[1])
+    key = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
+    signed = b".".join([headers["webhook-id"].encode(), headers["webhook-timestamp"].encode(), body])
+    inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in key) + signed).digest()
+    expected = base64.b64encode(hashlib.sha256(bytes(byte ^ 0x5C for byte in key) + inner).digest()).decode()
+    return f"v1,{expected}" in headers["webhook-signature"].split(" ")
+
+
+def test_an_endpoint_gets_the_event_signed(server: Server) -> None:
+    outcome = call(server, payload={"a": "ü"}, headers={"X-Team": "a", "Authorization": "Bearer x"})
+    (asked,) = server.asked
+    assert outcome.ok
+    assert (asked.method, asked.path) == ("POST", "/run?a=1")
+    assert json.loads(asked.body) == event(payload={"a": "ü"})
+    assert asked.headers["host"] == f"{NAME}:{server.port}"
+    assert (asked.headers["x-team"], asked.headers["authorization"]) == ("a", "Bearer x")
+    assert asked.headers["content-type"] == "application/json"
+    assert asked.headers["minute8-execution-id"] == "alice:report:20261121T030000Z:4"
+    assert asked.headers["webhook-timestamp"] == str(NOW)
+    assert verify(SECRETS[0], asked.headers, asked.body)
+    assert not verify(SECRETS[1], asked.headers, asked.body)
+    assert not verify(SECRETS[0], asked.headers, asked.body + b" ")
+    assert not verify(SECRETS[0], asked.headers | {"webhook-timestamp": str(NOW + 1)}, asked.body)
+    assert len(asked.names) == len(set(asked.names)), "no header twice"
+
+
+def test_while_secrets_change_both_sign(server: Server) -> None:
+    both = endpoints(secrets_of=lambda tenant, now: SECRETS)
+    assert both.call({"url": server.url, "method": "POST"}, event(), 5).ok
+    (asked,) = server.asked
+    assert all(verify(secret, asked.headers, asked.body) for secret in SECRETS)
+
+
+def test_the_id_is_the_executions_for_all_attempts_and_holds_no_full_stop(server: Server) -> None:
+    for attempt in (1, 2):
+        call(server, attempt=attempt)
+    endpoints().call({"url": server.url, "method": "POST"}, event(job_id="a.b.c"), 5)
+    first, second, third = (asked.headers["webhook-id"] for asked in server.asked)
+    assert first == second != third
+    assert "." not in third
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_a_method_without_a_body_is_signed_too(server: Server, method: str) -> None:
+    assert call(server, payload="x", method=method).ok
+    (asked,) = server.asked
+    assert (asked.method, asked.body) == (method, b"")
+    assert "content-length" not in asked.headers
+    assert verify(SECRETS[0], asked.headers, b"")
+
+
+def test_a_tenant_without_a_secret_calls_nobody(server: Server) -> None:
+    none = endpoints(secrets_of=lambda tenant, now: ())
+    outcome = none.call({"url": server.url, "method": "POST"}, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NoWebhookSecret")
+    assert not server.asked
+
+
+@pytest.mark.parametrize(
+    ("status", "permanent", "throttled"),
+    [
+        *((status, False, False) for status in (408, 425, 500, 501, 502, 503, 504, 599)),
+        (429, False, True),
+        *((status, True, False) for status in (400, 401, 403, 404, 405, 409, 410, 413, 422, 499)),
+    ],
+)
+def test_a_status_decides_about_a_retry(
+    server: Server, status: int, permanent: bool, throttled: bool
+) -> None:
+    server.reply = lambda handler: (status, {"X-Request-Id": "r-9"}, b"why")
+    outcome = call(server)
+    assert (outcome.ok, outcome.permanent, outcome.throttled) == (False, permanent, throttled)
+    assert (outcome.error_type, outcome.log_tail, outcome.request_id) == (f"Http{status}", "why", "r-9")
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_every_2xx_is_a_success(server: Server, status: int) -> None:
+    server.reply = lambda handler: (status, {}, b"")
+    assert call(server).ok
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308])
+@pytest.mark.parametrize(
+    "location", ["https://169.254.169.254/latest/", "http://localhost/", "/elsewhere", "\x7f", ""]
+)
+def test_a_redirect_is_never_followed(server: Server, status: int, location: str) -> None:
+    server.reply = lambda handler: (status, {"Location": location}, b"")
+    outcome = call(server)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, f"Http{status}")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503, 500])
+def test_retry_after_is_honoured(server: Server, status: int) -> None:
+    server.reply = lambda handler: (status, {"Retry-After": "120"}, b"")
+    assert call(server).retry_after_s == 120
+
+
+def test_retry_after_of_a_permanent_refusal_means_nothing(server: Server) -> None:
+    server.reply = lambda handler: (404, {"Retry-After": "120"}, b"")
+    assert call(server).retry_after_s is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0.0),
+        (" 120 ", 120.0),
+        (format_datetime(datetime.fromtimestamp(NOW + 90, UTC), usegmt=True), 90.0),
+        (format_datetime(datetime.fromtimestamp(NOW - 90, UTC), usegmt=True), 0.0),
+        ("", None),
+        ("-5", None),
+        ("1.5", None),
+        ("soon", None),
+        ("١٢", None),
+        ("9" * 400, None),
+        ("Fri, 99 Nov 2026 03:00:00 GMT", None),
+        ("Fri, 20 Nov 99999 03:00:00 GMT", None),
+    ],
+)
+def test_retry_after_as_seconds_or_date(text: str, seconds: float | None) -> None:
+    assert retry_after_s(text, NOW) == seconds
+
+
+def test_an_endpoint_may_ask_for_a_retry_as_a_function_may(server: Server) -> None:
+    server.reply = lambda handler: (200, {}, b'{"minute8": {"retry_after_s": 60}}')
+    outcome = call(server)
+    assert (outcome.ok, outcome.retry_after_s, outcome.error_type) == (False, 60.0, "RetryLater")
+
+
+# What a hostile endpoint may try
+
+
+def drips(first: bytes) -> Any:
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(first)
+        for _ in range(100):
+            handler.wfile.write(b"x")
+            handler.wfile.flush()
+            time.sleep(0.05)
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nX-Slow: ",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n",
+    ],
+)
+def test_an_answer_that_drips_in_ends_at_the_time_limit(server: Server, first: bytes) -> None:
+    server.reply = drips(first)
+    started_at = time.perf_counter()
+    outcome = call(server, timeout_s=0.5)
+    assert time.perf_counter() - started_at < 2
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "TimedOut")
+
+
+def test_no_answer_at_all_ends_at_the_time_limit(server: Server) -> None:
+    server.reply = lambda handler: time.sleep(2)
+    started_at = time.perf_counter()
+    assert call(server, timeout_s=0.3).error_type == "TimedOut"
+    assert time.perf_counter() - started_at < 1.5
+
+
+def test_endless_100_continue_ends_at_the_time_limit(server: Server) -> None:
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        for _ in range(200):
+            handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            time.sleep(0.01)
+
+    server.reply = reply
+    assert call(server, timeout_s=0.5).error_type == "TimedOut"
+
+
+def test_a_huge_answer_is_read_to_a_limit_only(server: Server) -> None:
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        for _ in range(64):
+            handler.wfile.write(b"y" * ANSWER_BYTES)
+
+    server.reply = reply
+    outcome = call(server, timeout_s=5)
+    assert outcome.ok
+    assert len(outcome.log_tail.encode()) == answers.LOG_TAIL_BYTES
+
+
+@pytest.mark.parametrize(
+    ("raw", "error_type"),
+    [
+        (b"", "RemoteDisconnected"),
+        (b"nonsense\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 999999 x\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n", "HTTPException"),
+        (b"HTTP/1.1 200 OK\r\na: " + b"x" * 70_000, "LineTooLong"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "IncompleteRead"),
+    ],
+)
+def test_an_answer_that_is_no_http_may_pass(server: Server, raw: bytes, error_type: str) -> None:
+    def reply(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(raw)
+
+    server.reply = reply
+    outcome = call(server)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, error_type)
+
+
+def test_an_answer_of_half_characters_can_be_recorded(server: Server) -> None:
+    server.reply = lambda handler: (500, {}, b"\xff" * 1000 + "é".encode() * 1000)
+    outcome = call(server)
+    assert len(outcome.log_tail.encode("utf-8")) <= answers.LOG_TAIL_BYTES
+
+
+def test_a_certificate_of_nobody_known_is_refused(server: Server) -> None:
+    untrusting = endpoints(tls=HttpEndpoints.__dataclass_fields__["tls"].default)
+    outcome = untrusting.call({"url": server.url, "method": "POST"}, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "CertificateRefused")
+    assert not server.asked
+
+
+def test_a_certificate_of_another_name_is_refused(server: Server) -> None:
+    url = server.url.replace(NAME, "other.example.com")
+    outcome = endpoints().call({"url": url, "method": "POST"}, event(), 5)
+    assert (outcome.permanent, outcome.error_type) == (True, "CertificateRefused")
+
+
+def test_plain_http_only_where_the_deployment_allows_it() -> None:
+    with serving(tls=False) as plain:
+        target = {"url": plain.url.replace("https", "http"), "method": "POST"}
+        assert endpoints().call(target, event(), 5).error_type == "NotHttps"
+        assert not plain.asked
+        assert endpoints(plain_http=True).call(target, event(), 5).ok
+
+
+def test_without_the_tests_switch_this_machine_is_out_of_reach(server: Server) -> None:
+    default = HttpEndpoints.__dataclass_fields__["guard"].default_factory()  # type: ignore[misc]
+    guard = dataclasses.replace(default, resolve=lambda host, port: ["127.0.0.1"])
+    outcome = endpoints(guard=guard).call({"url": server.url, "method": "POST"}, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "ForbiddenAddress")
+    assert not server.asked
+
+
+@pytest.mark.parametrize(
+    "url", ["https://localhost./", "https://2130706433/", "https://a@b.com/", "ftp://a.com", ""]
+)
+def test_a_stored_url_is_read_again_before_the_call(url: str) -> None:
+    outcome = endpoints().call({"url": url, "method": "POST"}, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "BadUrl")
+
+
+def test_nobody_listening_may_pass() -> None:
+    outcome = endpoints().call({"url": f"https://{NAME}:1025/", "method": "POST"}, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "Unreachable")

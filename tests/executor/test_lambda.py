@@ -1,0 +1,288 @@
+"""Lambda against a server that speaks Invoke: answers, wishes, refusals, time limits; and assumed roles."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from executor.targets import answers, clients, lambda_function, sqs_queue
+from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
+from tests.executor.contexts import US, event, refused
+
+ARN = f"arn:aws:lambda:{US}:function:report:live"
+TARGET = {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
+Reply = tuple[int, dict[str, str], bytes]
+
+
+@dataclass
+class FakeLambda:
+    """Answers as `reply` says, and keeps what it was asked."""
+
+    reply: Reply | Callable[[], Reply] = (200, {}, b"null")
+    asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLambda]:
+    fake = FakeLambda()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            fake.asked.append((unquote(self.path), headers, json.loads(body)))
+            status, more, answer = fake.reply() if callable(fake.reply) else fake.reply
+            self.send_response(status)
+            for name, value in (
+                {"x-amzn-RequestId": "r-3", "content-length": str(len(answer))} | more
+            ).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{server.server_port}")
+    clients._client.cache_clear()
+    yield fake
+    clients._client.cache_clear()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_function_is_called_with_the_event_and_waited_for(service: FakeLambda) -> None:
+    log = base64.b64encode(b"x" * 2000 + b" the end").decode()
+    service.reply = (200, {"X-Amz-Log-Result": log}, b'{"items": 3}')
+    outcome = lambda_function.call(TARGET, event(payload={"a": "ü"}), 5)
+    ((path, headers, body),) = service.asked
+    assert path == f"/2015-03-31/functions/{ARN}/invocations"
+    assert (headers["x-amz-invocation-type"], headers["x-amz-log-type"]) == ("RequestResponse", "Tail")
+    assert body == event(payload={"a": "ü"})
+    assert (outcome.ok, outcome.request_id) == (True, "r-3")
+    assert outcome.log_tail.endswith("the end")
+    assert len(outcome.log_tail.encode()) == answers.LOG_TAIL_BYTES
+
+
+def test_an_event_is_handed_over(service: FakeLambda) -> None:
+    service.reply = (202, {}, b"")
+    assert lambda_function.call(TARGET | {"invocation": "Event"}, event(), 5).ok
+    ((_, headers, _),) = service.asked
+    assert headers["x-amz-invocation-type"] == "Event"
+
+
+@pytest.mark.parametrize(
+    ("body", "error_type", "error"),
+    [
+        (b'{"errorType": "ValueError", "errorMessage": "no"}', "ValueError", "no"),
+        (b'{"errorMessage": "Task timed out"}', "FunctionError", '{"errorMessage": "Task timed out"}'),
+        (b"plain", "FunctionError", "plain"),
+        (b"[1]", "FunctionError", "[1]"),
+        (b"\xff\xfe", "FunctionError", "\ufffd\ufffd"),
+        (b'{"errorType": "\\ud800", "errorMessage": "\\udfff"}', "?", "?"),
+        (b'{"errorType": null, "errorMessage": {"a": 1}}', "None", "{'a': 1}"),
+        (b"[" * 100_000, "FunctionError", "[" * 400),
+    ],
+)
+def test_a_function_that_failed_tells_its_error_whatever_it_returned(
+    service: FakeLambda, body: bytes, error_type: str, error: str
+) -> None:
+    service.reply = (200, {"X-Amz-Function-Error": "Unhandled"}, body)
+    outcome = lambda_function.call(TARGET, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.throttled) == (False, False, False)
+    assert (outcome.error_type, outcome.error) == (error_type, error)
+    assert len(outcome.error.encode()) <= answers.ERROR_BYTES
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ({"minute8": {"retry_after_s": 90}}, (False, False, 90.0, "RetryLater")),
+        ({"minute8": {"retry_after_s": 0.5, "error": "not yet"}}, (False, False, 0.5, "RetryLater")),
+        ({"minute8": {"permanent": True, "error": "gone"}}, (False, True, None, "Permanent")),
+        ({"minute8": {"permanent": True, "retry_after_s": 5}}, (False, True, None, "Permanent")),
+        ({"minute8": {"permanent": False}}, (True, False, None, "")),
+        ({"minute8": {"permanent": 1}}, (True, False, None, "")),
+        ({"minute8": {}}, (True, False, None, "")),
+        ({"minute8": 5}, (True, False, None, "")),
+        (["minute8"], (True, False, None, "")),
+        ("minute8", (True, False, None, "")),
+        ({"a": {"minute8": {"permanent": True}}}, (True, False, None, "")),
+        ({"minute8": {"retry_after_s": -1}}, (False, False, None, "BadAnswer")),
+        ({"minute8": {"retry_after_s": "60"}}, (False, False, None, "BadAnswer")),
+        ({"minute8": {"retry_after_s": True}}, (False, False, None, "BadAnswer")),
+        ({"minute8": {"retry_after_s": None}}, (False, False, None, "BadAnswer")),
+        ({"minute8": {"retry_after_s": float("nan")}}, (False, False, None, "BadAnswer")),
+        ({"minute8": {"retry_after_s": float("inf")}}, (False, False, None, "BadAnswer")),
+        ({"minute8": {"retry_after_s": 10**400}}, (False, False, None, "BadAnswer")),
+    ],
+)
+def test_a_result_may_ask_for_a_retry_later_or_for_none(
+    service: FakeLambda, result: Any, expected: tuple[bool, bool, float | None, str]
+) -> None:
+    service.reply = (200, {}, json.dumps(result).encode())
+    outcome = lambda_function.call(TARGET, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.retry_after_s, outcome.error_type) == expected
+
+
+def test_a_function_that_answers_too_late_has_timed_out_and_was_called_once(service: FakeLambda) -> None:
+    def late() -> Reply:
+        time.sleep(1.5)
+        return 200, {}, b"null"
+
+    service.reply = late
+    outcome = lambda_function.call(TARGET, event(), 1)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "TimedOut")
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "permanent", "throttled"),
+    [
+        ("TooManyRequestsException", 429, False, True),
+        ("EC2ThrottledException", 502, False, True),
+        ("ResourceNotFoundException", 404, True, False),
+        ("AccessDeniedException", 403, True, False),
+        ("RequestTooLargeException", 413, True, False),
+        ("ServiceException", 500, False, False),
+        ("ResourceConflictException", 409, False, False),
+        ("SomethingNewException", 500, False, False),
+    ],
+)
+def test_a_refusal_is_classified_and_not_repeated(
+    service: FakeLambda, code: str, status: int, permanent: bool, throttled: bool
+) -> None:
+    service.reply = (status, {"x-amzn-ErrorType": code}, b'{"Message": "no"}')
+    outcome = lambda_function.call(TARGET, event(), 5)
+    assert (outcome.ok, outcome.error_type) == (False, code)
+    assert (outcome.permanent, outcome.throttled, outcome.error) == (permanent, throttled, "no")
+    assert len(service.asked) == 1
+
+
+def test_lambda_says_when_to_come_back(service: FakeLambda) -> None:
+    service.reply = (429, {"x-amzn-ErrorType": "TooManyRequestsException", "Retry-After": "7"}, b"{}")
+    assert lambda_function.call(TARGET, event(), 5).retry_after_s == 7.0
+
+
+@pytest.mark.parametrize(
+    ("code", "permanent", "throttled"),
+    [
+        ("RequestThrottled", False, True),
+        ("KmsThrottled", False, True),
+        ("OverLimit", False, True),
+        ("QueueDoesNotExist", True, False),
+        ("AWS.SimpleQueueService.NonExistentQueue", True, False),
+        ("InvalidMessageContents", True, False),
+        ("KmsAccessDenied", True, False),
+        ("Throttled", False, True),
+        ("NotFound", True, False),
+        ("AuthorizationError", True, False),
+        ("InternalError", False, False),
+        ("KMSThrottlingException", False, True),
+        ("ExecutionLimitExceeded", False, True),
+        ("StateMachineDoesNotExist", True, False),
+        ("InvalidExecutionInput", True, False),
+        ("ServiceUnavailable", False, False),
+        ("ExpiredToken", False, False),
+        ("AccessDenied", True, False),
+    ],
+)
+def test_codes_of_the_other_services(code: str, permanent: bool, throttled: bool) -> None:
+    outcome = answers.refused_by_aws(refused(code), 5)
+    assert (outcome.ok, outcome.permanent, outcome.throttled) == (False, permanent, throttled)
+    assert (outcome.error_type, outcome.request_id) == (code, "r-1")
+
+
+def test_no_code_is_both_permanent_and_throttled() -> None:
+    assert not answers.PERMANENT & answers.THROTTLED
+
+
+def test_nothing_listening_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:9")
+    clients._client.cache_clear()
+    outcome = lambda_function.call(TARGET, event(), 5)
+    clients._client.cache_clear()
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (
+        False,
+        False,
+        EndpointConnectionError.__name__,
+    )
+
+
+# Assumed roles
+
+ROLE = "arn:aws:iam::210987654321:role/minute8"
+
+
+def test_the_external_id_always_names_the_tenant() -> None:
+    asked = {"role_arn": ROLE, "external_id": "s3cret"}
+    assert external_id({"role_arn": ROLE}, event()) == "minute8:alice"
+    assert external_id(asked, event()) == "minute8:alice:s3cret"
+    assert external_id(asked, event(tenant="bob")) != external_id(asked, event())
+    assert external_id({"external_id": "bob"}, event(tenant="minute8")) != external_id(
+        {}, event(tenant="bob")
+    )
+
+
+def test_the_session_is_named_after_tenant_and_job() -> None:
+    assert session_name(event()) == "alice@report"
+    long = session_name(event(tenant="t" * 64, job_id="j" * 128))
+    assert len(long) == 64
+    assert long != session_name(event(tenant="t" * 64, job_id="j" * 127))
+
+
+def test_a_role_is_assumed_once_for_a_while_and_apart_for_each_tenant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    roles, assumed = AssumedRoles(), []
+
+    def assume(self: AssumedRoles, *key: str) -> Credentials:
+        assumed.append(key)
+        return Credentials(f"key-{len(assumed)}", "secret", "token")
+
+    monkeypatch.setattr(AssumedRoles, "_assume", assume)
+    target = {"role_arn": ROLE, "external_id": "s3cret"}
+    first = roles.get(target, event())
+    assert roles.get(target, event(attempt=2)) is first
+    assert roles.get(target, event(tenant="bob")) != first
+    later = time.monotonic() + 3_001
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert roles.get(target, event()) != first
+    assert assumed[0] == (ROLE, "minute8:alice:s3cret", "alice@report")
+
+
+def test_the_call_is_made_with_the_roles_credentials(
+    service: FakeLambda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AssumedRoles, "_assume", lambda self, *key: Credentials("AKROLE", "secret", "tok"))
+    monkeypatch.setattr(clients, "_assumed_roles", AssumedRoles())
+    assert lambda_function.call(TARGET | {"role_arn": ROLE}, event(), 5).ok
+    assert lambda_function.call(TARGET, event(), 5).ok
+    (_, with_role, _), (_, without, _) = service.asked
+    assert "Credential=AKROLE/" in with_role["authorization"]
+    assert with_role["x-amz-security-token"] == "tok"
+    assert "AKROLE" not in without["authorization"]
+
+
+@pytest.mark.parametrize("call", [lambda_function.call, sqs_queue.call])
+def test_a_role_that_may_not_be_assumed_is_permanent(monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
+    def assume(self: AssumedRoles, *key: str) -> Credentials:
+        raise refused("AccessDenied", 403)
+
+    monkeypatch.setattr(AssumedRoles, "_assume", assume)
+    outcome = call(TARGET | {"role_arn": ROLE}, event(), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "AccessDenied")
+    assert isinstance(refused("x"), ClientError)

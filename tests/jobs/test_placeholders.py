@@ -1,0 +1,122 @@
+"""Placeholders in the payload: replaced, never evaluated, bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InvalidInput
+from common.jobs.placeholders import (
+    LONGEST,
+    RENDERED_BYTES,
+    PayloadTooLarge,
+    check_payload,
+    render,
+    values_for,
+)
+from common.planning.execution import Execution
+from tests.worlds import at
+
+EXECUTION = Execution("alice", "report", at("2026-11-21T03:00:00Z"), at("2026-11-21T03:00:30Z"), 4, attempt=2)
+VALUES = values_for(EXECUTION, "America/New_York")
+
+
+@pytest.mark.parametrize(
+    ("payload", "rendered"),
+    [
+        ("{{fire_time}}", "2026-11-21T03:00:00Z"),
+        ("{{fire_date}}", "2026-11-20"),
+        ("{{due_time}}", "2026-11-21T03:00:30Z"),
+        ("{{execution_id}}", "alice:report:20261121T030000Z:4"),
+        ("{{ job_id }}/{{tenant}}#{{attempt}}", "report/alice#2"),
+        ("{{{{fire_time}}", "{{fire_time}}"),
+        ("{{{{{{tenant}}", "{{alice"),
+        ("{fire_time} {{{{ }} {", "{fire_time} {{ }} {"),
+        (
+            {"{{tenant}}": ["{{tenant}}", 1, None, True, {"a": "x{{tenant}}y"}]},
+            {"{{tenant}}": ["alice", 1, None, True, {"a": "xalicey"}]},
+        ),
+        ([], []),
+        (7, 7),
+    ],
+)
+def test_replaced(payload: Any, rendered: Any) -> None:
+    check_payload(payload)
+    assert render(payload, VALUES) == rendered
+
+
+@pytest.mark.parametrize(
+    ("payload", "field", "position"),
+    [
+        ("{{now}}", "payload", 0),
+        ({"a": ["ok", "at {{ fire_time | upper }}"]}, "payload.a.1", 3),
+        ("{{fire_time.__class__}}", "payload", 0),
+        ("{{7*7}}", "payload", 0),
+        ("{{}}", "payload", 0),
+        ("{{", "payload", 0),
+        ("{{tenant}} {{Tenant}}", "payload", 11),
+        ("{{fire_time", "payload", 0),
+        ("{{fire_time\n\n\n\n\n\n\n\n\n}}", "payload", 0),
+    ],
+)
+def test_an_unknown_placeholder_is_refused_with_its_position(payload: Any, field: str, position: int) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_payload(payload)
+    assert (caught.value.field, caught.value.position) == (field, position)
+    assert "{{fire_time}}" in caught.value.accepted
+
+
+def test_a_value_brings_in_no_placeholder() -> None:
+    assert render("{{tenant}}", {"tenant": "{{execution_id}}", "execution_id": "x"}) == "{{execution_id}}"
+
+
+def test_a_stored_payload_with_an_unknown_placeholder_is_left_alone() -> None:
+    assert render("{{gone}} {{", VALUES) == "{{gone}} {{"
+
+
+def test_what_could_grow_too_large_is_refused_when_it_is_registered() -> None:
+    bomb = "{{execution_id}}" * (RENDERED_BYTES // 300)
+    with pytest.raises(InvalidInput, match="after replacement"):
+        check_payload(bomb)
+    with pytest.raises(PayloadTooLarge):
+        render(bomb, VALUES | {"execution_id": "x" * 400})
+
+
+def test_no_value_is_longer_than_it_is_counted() -> None:
+    longest = Execution(
+        "t" * 64,
+        "j" * 128,
+        at("2026-11-21T03:00:00Z"),
+        at("2026-11-21T03:00:30Z"),
+        10**18,
+        10**9,
+        "manual",
+        "x" * 128,
+    )
+    for name, value in values_for(longest, "UTC").items():
+        assert len(value) <= LONGEST[name], name
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet="ab{} fire_time", max_size=30),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values)
+def test_what_was_accepted_renders_without_a_trace_of_braces_it_did_not_escape(payload: Any) -> None:
+    try:
+        check_payload(payload)
+    except InvalidInput:
+        return
+    blank = dict.fromkeys(LONGEST, "")
+    assert render(payload, blank) == render(payload, blank | {"unknown": "never"})
+
+
+@given(st.text(alphabet="ab}x ", max_size=20))
+def test_text_without_double_braces_stays_as_it_is(text: str) -> None:
+    assert render({"a": text}, VALUES) == {"a": text}

@@ -1,0 +1,201 @@
+"""Registration against quotas and allowed targets; also many at once."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from common.errors import Busy, InvalidInput, NotFound, QuotaExceeded, TenantSuspended
+from common.jobs.ledger import TenantLedger, most_per_day
+from common.planning.due_index import DueIndex
+from common.platform.tenants import Tenants
+from common.registration.patching import patch
+from common.registration.registry import Registry
+from common.registration.schedule_text import parse_schedule
+from common.tenants.rules_cache import KnownTenants
+from tests.worlds import ARN, World, at, job
+
+
+@pytest.fixture
+def registry(w: World) -> Registry:
+    return allowed(w)
+
+
+def allowed(w: World) -> Registry:
+    """alice may have two jobs and 100 executions a day of one target."""
+    table = w.table("tenants")
+    settings = {"allowed_targets": [ARN], "quotas": {"jobs": 2, "executions_per_day": 100}}
+    Tenants(table).create("alice", "Alice", w.clock.now(), settings)
+    return replace(w.registry, ledger=TenantLedger(table, KnownTenants(table)))
+
+
+def used(w: World) -> tuple[int, int]:
+    tenant = Tenants(w.table("tenants")).get("alice")
+    return tenant.jobs, tenant.executions_per_day
+
+
+def edit(w: World, **changes: Any) -> None:
+    Tenants(w.table("tenants")).edit("alice", changes, w.clock.now())
+
+
+def test_jobs_are_counted_while_they_are_there(w: World, registry: Registry) -> None:
+    registry.create("alice", "a", job(cron="0 * * * *"))
+    registry.put("alice", "b", job(every=3600))
+    assert used(w) == (2, 48)
+    registry.pause("alice", "a")
+    registry.put("alice", "a", job(cron="0 * * * *", payload=1))
+    registry.resume("alice", "a")
+    patch(registry, "alice", "a", {"name": "A"})
+    assert used(w) == (2, 48)
+    patch(registry, "alice", "a", {"schedule": {"cron": "0,30 * * * *"}})
+    assert used(w) == (2, 72)
+    registry.delete("alice", "a")
+    assert used(w) == (1, 24)
+    registry.create("alice", "a", job(at="2026-12-01T00:00:00Z"))
+    assert used(w) == (2, 25)
+    for job_id in ("a", "b"):
+        registry.delete("alice", job_id)
+    assert used(w) == (0, 0)
+
+
+def test_what_exceeds_is_refused_and_nothing_stored(w: World, registry: Registry) -> None:
+    registry.create("alice", "a", job(cron="0 * * * *"))
+    with pytest.raises(QuotaExceeded) as refused:
+        registry.create("alice", "b", job(every=60))
+    assert "quota executions_per_day: 24 of 100 are in use, and this needs 1440 more" in str(refused.value)
+    with pytest.raises(QuotaExceeded):
+        patch(registry, "alice", "a", {"schedule": {"cron": "*/10 * * * *"}})
+    registry.create("alice", "b", job(every=3600))
+    with pytest.raises(QuotaExceeded) as refused:
+        registry.create("alice", "c", job(at="2026-12-01T00:00:00Z"))
+    assert (refused.value.quota, refused.value.used, refused.value.most) == ("jobs", 2, 2)
+    assert used(w) == (2, 48)
+    assert [found.job_id for found in registry.list_jobs("alice")] == ["a", "b"]
+
+
+def test_who_is_over_a_lowered_quota_may_still_shrink(w: World, registry: Registry) -> None:
+    registry.create("alice", "a", job(cron="0 * * * *"))
+    registry.create("alice", "b", job(cron="0 * * * *"))
+    edit(w, quotas={"jobs": 0, "executions_per_day": 1})
+    registry.put("alice", "a", job(cron="0 0 * * *"))
+    registry.delete("alice", "b")
+    assert used(w) == (1, 1)
+
+
+class OneCallAtATime:
+    """A DynamoDB client for threads: moto's transactions copy its tables, and bear no other's write meanwhile."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._lock = client, threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._client, name)
+        if not callable(real) or name == "exceptions":
+            return real
+
+        def call(**request: Any) -> Any:
+            with self._lock:
+                return real(**request)
+
+        return call
+
+
+def test_concurrent_registrations_never_exceed(w: World) -> None:
+    w.dynamodb = OneCallAtATime(w.dynamodb)
+    registry = replace(allowed(w), jobs=w.table("jobs"), index=DueIndex(w.table("due")))
+    edit(w, quotas={"jobs": 5, "executions_per_day": 1000})
+    ended: list[str] = []
+
+    def register(n: int) -> None:
+        try:
+            registry.create("alice", f"job-{n}", job(cron="0 0 * * *"))
+            ended.append("created")
+        except (QuotaExceeded, Busy) as refused:
+            ended.append(type(refused).__name__)
+
+    threads = [threading.Thread(target=register, args=(n,)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == ["QuotaExceeded"] * 7 + ["created"] * 5
+    assert used(w) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [
+        ({"kind": "lambda", "arn": ARN + "2"}, "target.arn"),
+        ({"kind": "lambda", "arn": ARN, "role_arn": "arn:aws:iam::123456789012:role/x"}, "target.arn"),
+        ({"kind": "http", "url": "https://hooks.example.com/"}, "target.url"),
+    ],
+)
+def test_only_what_the_platform_allows_can_be_registered(
+    w: World, registry: Registry, target: dict[str, Any], named: str
+) -> None:
+    definition = job(cron="0 0 * * *") | {"target": target}
+    with pytest.raises(InvalidInput) as refused:
+        registry.create("alice", "a", definition)
+    assert refused.value.field == named
+    assert "it has to allow it first" in str(refused.value)
+    assert (target.get("url") or target["arn"]) in str(refused.value) and ARN in refused.value.accepted
+    edit(w, allowed_targets=["*"])
+    assert registry.create("alice", "a", definition).target["kind"] == target["kind"]
+
+
+def test_shortest_interval_and_payload(w: World, registry: Registry) -> None:
+    edit(w, quotas={"shortest_interval_s": 60, "payload_bytes": 10, "executions_per_day": None})
+    for schedule, payload, field in (
+        ({"cron": "*/30 * * * * *"}, None, "schedule.cron"),
+        ({"every": 59}, None, "schedule.every"),
+        ({"every": 60}, "x" * 9, "payload"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            registry.create("alice", "a", job(**schedule, payload=payload))
+        assert refused.value.field == field
+    registry.create("alice", "a", job(every=60, payload="x" * 8))
+
+
+def test_a_suspended_or_unknown_tenant_registers_nothing(w: World, registry: Registry) -> None:
+    Tenants(w.table("tenants")).suspend("alice", "unpaid", w.clock.now())
+    with pytest.raises(TenantSuspended):
+        registry.create("alice", "a", job(cron="0 0 * * *"))
+    with pytest.raises(NotFound):
+        registry.create("zoe", "a", job(cron="0 0 * * *"))
+    assert used(w) == (0, 0)
+
+
+def test_suspended_between_the_check_and_the_commit(
+    w: World, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = registry.checked
+
+    def suspended_then(self: Registry, *words: Any) -> Any:
+        done = checked(*words)
+        Tenants(w.table("tenants")).suspend("alice", "", w.clock.now())
+        return done
+
+    monkeypatch.setattr(Registry, "checked", suspended_then)
+    with pytest.raises(TenantSuspended):
+        registry.create("alice", "a", job(cron="0 0 * * *"))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "most"),
+    [
+        ({"cron": "* * * * *"}, 1440),
+        ({"cron": "* * * * * *"}, 86_400),
+        ({"cron": "*/10 * * * * *"}, 8640),
+        ({"cron": "0 9-17 * * 1-5"}, 9),
+        ({"cron": "15 3 1 1 *"}, 1),
+        ({"every": 7000}, 13),
+        ({"every": 86_400 * 7}, 1),
+        ({"at": "2026-12-01T00:00:00Z"}, 1),
+    ],
+)
+def test_the_most_of_one_day(schedule: dict[str, Any], most: int) -> None:
+    parsed = parse_schedule(schedule, job_key="a/b", now=at("2026-11-21T03:12:00Z"))
+    assert most_per_day(parsed) == most

@@ -1,0 +1,151 @@
+"""A tick with time to spare sends late in each second, so that what it sends is held for little; nothing else waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.clock import ManualClock
+from common.planning import executions_queue
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue, HandOverFailed, until_late
+from scheduler.tick import Scheduler
+from tests.worlds import World, at, job
+
+# A request takes this long to reach SQS.
+WAY_S = 0.01
+WINDOW = at("2026-11-21T03:20:00Z")
+
+
+@dataclass
+class Sqs:
+    """Time passes while a request is on its way; it keeps when each message arrived and will come out."""
+
+    clock: ManualClock
+    arrived: dict[str, float] = field(default_factory=dict)
+    out: dict[str, float] = field(default_factory=dict)
+    refuses: int = 0
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+        self.clock.sleep(WAY_S)
+        if self.refuses:
+            self.refuses -= 1
+            return {"Failed": [{"Id": entry["Id"], "SenderFault": False} for entry in Entries]}
+        for entry in Entries:
+            body = entry["MessageBody"]
+            self.arrived[body] = self.clock.now()
+            self.out[body] = self.clock.now() + entry["DelaySeconds"]
+        return {}
+
+    def held_s(self) -> list[float]:
+        return [Execution.decode(body).visible_at - out for body, out in self.out.items()]
+
+
+@pytest.fixture(autouse=True)
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the manual clock is moved by one of them at a time."""
+    monkeypatch.setattr(executions_queue, "_SENDERS", 1)
+
+
+def executions(count: int, due_at: int = WINDOW) -> list[Execution]:
+    return [Execution("alice", f"job-{n}", due_at + n % 600, due_at + n % 600, 1) for n in range(count)]
+
+
+def sender(now: float) -> tuple[ExecutionsQueue, Sqs]:
+    clock = ManualClock(now)
+    sqs = Sqs(clock)
+    return ExecutionsQueue(sqs, "queue", clock), sqs  # type: ignore[arg-type]
+
+
+@given(st.floats(0, 2_000_000_000))
+def test_the_wait_ends_in_the_late_part(now: float) -> None:
+    wait_s = until_late(now)
+    assert 0 <= wait_s < 1.01
+    assert 0.87 < (now + wait_s) % 1 < 0.97
+    assert until_late(now + wait_s) == 0
+
+
+@pytest.mark.parametrize("fraction", [0, 0.3, 0.87, 0.9, 0.96, 0.999])
+def test_with_time_to_spare_a_message_comes_out_just_before_its_second(fraction: float) -> None:
+    queue, sqs = sender(WINDOW - 120 + fraction)
+    assert queue.send(executions(200), spare_until=WINDOW - 30) == (200, [])
+    assert len(sqs.out) == 200
+    assert 0 < min(sqs.held_s()) <= max(sqs.held_s()) < 0.12
+    # 20 requests of 10 ms do not fit into the late part of one second
+    assert 1 < max(sqs.arrived.values()) - min(sqs.arrived.values()) < 4
+
+
+def test_without_it_nothing_waits() -> None:
+    queue, sqs = sender(WINDOW - 120)
+    queue.send(executions(200))
+    assert max(sqs.arrived.values()) < WINDOW - 120 + 21 * WAY_S
+    assert max(sqs.held_s()) > 0.9
+
+
+def test_what_is_left_when_the_time_is_over_goes_at_once() -> None:
+    queue, sqs = sender(WINDOW - 31.5)
+    queue.send(executions(2_000), spare_until=WINDOW - 30)
+    assert len(sqs.out) == 2_000
+    # 200 requests: some in the late parts of two seconds, the rest one after the other
+    assert max(sqs.arrived.values()) < WINDOW - 30 + 201 * WAY_S
+    assert min(sqs.held_s()) > -WAY_S
+
+
+def test_what_sqs_did_not_take_is_sent_again_without_waiting_for_the_next_second() -> None:
+    queue, sqs = sender(WINDOW - 120)
+    sqs.refuses = 1
+    assert queue.send(executions(3), spare_until=WINDOW - 30) == (3, [])
+    assert max(sqs.arrived.values()) < WINDOW - 118.9 + WAY_S
+
+
+def patient(w: World, sqs: Sqs) -> Scheduler:
+    queue = ExecutionsQueue(sqs, "queue", w.clock)  # type: ignore[arg-type]
+    return replace(w.scheduler, queue=queue, patient=True)
+
+
+def test_a_patient_tick_waits_before_its_window_and_a_late_one_does_not(w: World) -> None:
+    for n in range(25):
+        w.registry.create("alice", f"job-{n}", job(cron="25,35 * * * *"))
+    w.clock.move_to(at("2026-11-21T03:18:02Z"))
+    sqs = Sqs(w.clock)
+    assert patient(w, sqs).tick().planned == 25
+    assert 0 < min(sqs.held_s()) <= max(sqs.held_s()) < 0.12
+    assert w.clock.now() < at("2026-11-21T03:18:04Z")
+
+    late = at("2026-11-21T03:29:45Z")
+    w.clock.move_to(late)
+    sqs = Sqs(w.clock)
+    assert patient(w, sqs).tick().planned == 25
+    assert w.clock.now() == pytest.approx(late + 3 * WAY_S)
+
+
+def test_a_hand_over_that_fails_between_waits_is_done_again_by_the_next_tick(w: World) -> None:
+    for n in range(25):
+        w.registry.create("alice", f"job-{n}", job(cron="25 * * * *"))
+    w.clock.move_to(at("2026-11-21T03:18:02Z"))
+    sqs = Sqs(w.clock)
+
+    class Refusing(Sqs):
+        def send_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+            self.refuses = int(bool(self.out))  # it takes the first batch alone
+            return super().send_message_batch(QueueUrl, Entries)
+
+    with pytest.raises(HandOverFailed):
+        patient(w, Refusing(w.clock, out=sqs.out)).tick()
+    assert len(sqs.out) == 10
+    assert patient(w, sqs).tick().planned == 25
+    assert len(sqs.out) == 25
+
+
+def test_a_registration_is_handed_over_at_once(w: World) -> None:
+    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+    w.scheduler.tick()
+    before = w.clock.now()
+    w.registry.create("alice", "new", job(cron="25 * * * *"))
+    assert len(w.sqs) == 1
+    assert w.clock.now() == before

@@ -1,0 +1,260 @@
+"""Windows divided among planners: nothing lost, nothing twice, wherever somebody dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.planning.due_index import DueIndex, Shard
+from common.planning.executions_queue import ExecutionsQueue, HandOverFailed
+from common.planning.shares import PlanningQueue, Shares, UnreadableShare, decode, divide, encode
+from common.storage.tables import Table
+from scheduler.planner import Planner
+from scheduler.tick import FanOut, Scheduler, Summary
+from tests.worlds import World, at, job, world
+
+MINUTES = {"a": "25", "b": "26", "c": "25,29"}
+ZONES = {"a": "UTC", "b": "Asia/Tokyo", "c": "Europe/Berlin"}
+DUE = sorted(
+    (f"{name}{number}", f"2026-11-21T03:{minute}:00Z")
+    for name, minutes in MINUTES.items()
+    for number in range(2)
+    for minute in minutes.split(",")
+)
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+class Mortal:
+    """A client whose process dies after so many writes."""
+
+    WRITES = ("transact_write_items", "update_item", "delete_item", "send_message_batch")
+
+    def __init__(self, client: Any, fate: dict[str, int]) -> None:
+        self._client = client
+        self._fate = fate
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._client, name)
+        if name not in self.WRITES:
+            return attribute
+
+        def call(**request: Any) -> Any:
+            answer = attribute(**request)
+            self._fate["left"] -= 1
+            if self._fate["left"] == 0:
+                raise Died
+            return answer
+
+        return call
+
+
+class Queue:
+    """The planning queue: it keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.bodies: list[str] = []
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+        self.bodies += [entry["MessageBody"] for entry in Entries]
+        return {}
+
+
+class Fleet:
+    """A scheduler with fan-out, and its planners, of which any may be made mortal."""
+
+    def __init__(self, w: World, share_entries: int = 10) -> None:
+        self.w = w
+        self.queue = Queue()
+        self.share_entries = share_entries
+
+    def scheduler(self, lives: int = 0) -> Scheduler:
+        fate = {"left": lives or 10**6}
+        due = Table(Mortal(self.w.dynamodb, fate), "test-due")
+        return replace(
+            self.w.scheduler,
+            index=DueIndex(due),
+            queue=ExecutionsQueue(Mortal(self.w.sqs, fate), "queue", self.w.clock),  # type: ignore[arg-type]
+            fan_out=FanOut(
+                Shares(due),
+                PlanningQueue(Mortal(self.queue, fate), "planning"),  # type: ignore[arg-type]
+                self.share_entries,
+            ),
+        )
+
+    def tick(self, lives: int = 0) -> Summary:
+        return self.scheduler(lives).tick()
+
+    def plan(self, body: str, lives: int = 0) -> Summary:
+        scheduler = self.scheduler(lives)
+        assert scheduler.fan_out
+        return Planner(scheduler, scheduler.fan_out.shares).plan(body)
+
+    def plan_all(self) -> None:
+        while self.queue.bodies:
+            self.plan(self.queue.bodies.pop())
+
+
+@pytest.fixture
+def fleet(w: World) -> Fleet:
+    return prepared(w)
+
+
+def prepared(w: World) -> Fleet:
+    """Six jobs in three groups, a share for each group, and the clock at the tick."""
+    for name, minutes in MINUTES.items():
+        for number in range(2):
+            w.registry.create(
+                "alice", f"{name}{number}", job(cron=f"{minutes} * * * *", timezone=ZONES[name])
+            )
+    w.run_until("2026-11-21T03:18:00Z")
+    return Fleet(w)
+
+
+def ran(w: World, until: str = "2026-11-21T03:29:30Z") -> list[tuple[str, str]]:
+    w.run_until(until)
+    return sorted((context["job_id"], context["fire_at"]) for _, context in w.target.calls)
+
+
+def mark_at(w: World) -> int:
+    mark = w.index.mark()
+    assert mark
+    return mark.planned_until
+
+
+def test_a_small_installation_never_sees_it(fleet: Fleet) -> None:
+    fleet.share_entries = 1_000
+    assert fleet.tick().planned == len(DUE)
+    assert fleet.queue.bodies == []
+    assert ran(fleet.w) == DUE
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_last_planner_moves_the_mark_whichever_it_is(fleet: Fleet, order: int) -> None:
+    summary = fleet.tick()
+    assert (summary.planned, summary.shares, len(fleet.queue.bodies)) == (0, 3, 3)
+    for body in fleet.queue.bodies[::order]:
+        assert mark_at(fleet.w) == at("2026-11-21T03:20:00Z")
+        fleet.plan(body)
+    assert mark_at(fleet.w) == at("2026-11-21T03:30:00Z")
+    assert ran(fleet.w) == DUE
+
+
+def test_a_share_delivered_twice_is_planned_once(fleet: Fleet) -> None:
+    fleet.tick()
+    planned = [fleet.plan(body).planned for body in [*fleet.queue.bodies, *fleet.queue.bodies]]
+    assert planned[3:] == [0, 0, 0]
+    assert ran(fleet.w) == DUE
+
+
+def test_lost_shares_are_sent_again_by_the_next_tick_which_waits_and_plans_on(fleet: Fleet) -> None:
+    fleet.tick()
+    lost, fleet.queue.bodies = fleet.queue.bodies, fleet.queue.bodies[:1]
+    fleet.plan_all()
+    fleet.w.run_until("2026-11-21T03:28:00Z")
+    began_at = fleet.w.clock.now()
+    assert fleet.tick().shares == 2
+    assert sorted(fleet.queue.bodies) == sorted(lost[1:])
+    assert fleet.w.clock.now() == began_at + 60  # nobody planned meanwhile
+    fleet.plan_all()
+    assert mark_at(fleet.w) == at("2026-11-21T03:30:00Z")
+    fleet.tick()
+    fleet.plan_all()
+    assert mark_at(fleet.w) == at("2026-11-21T03:40:00Z")
+    assert ran(fleet.w, "2026-11-21T03:39:30Z") == DUE
+
+
+def test_a_registration_while_planners_are_at_it_runs_once(fleet: Fleet) -> None:
+    fleet.tick()
+    fleet.w.registry.create("alice", "new", job(cron="25 3 * * *"))
+    fleet.w.registry.delete("alice", "a0")
+    fleet.plan_all()
+    assert ran(fleet.w) == sorted([*(one for one in DUE if one[0] != "a0"), ("new", "2026-11-21T03:25:00Z")])
+
+
+def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
+    first, second = fleet.scheduler(), fleet.scheduler()
+    assert first.fan_out
+    assert second.fan_out
+    mark = w_mark = fleet.w.index.ensure_mark(fleet.w.clock.now())
+    window = fleet.w.index.begin_planning(w_mark, at("2026-11-21T03:30:00Z"), fleet.w.clock.now())
+    shards = [[Shard("cron|UTC|20-29 * * * *", 0, 2)]]
+    assert first.fan_out.shares.record(window, shards * 3).is_divided
+    first.fan_out.shares.confirm(replace_number(first, 0))
+    assert second.fan_out.shares.record(window, shards * 3).is_divided
+    assert second.fan_out.shares.left(window.planning_until) == [1, 2]
+    assert mark.planned_until == window.planned_until
+
+
+def replace_number(scheduler: Scheduler, number: int) -> Any:
+    assert scheduler.fan_out
+    return scheduler.fan_out.shares.load(at("2026-11-21T03:30:00Z"), number)
+
+
+def deaths() -> Iterator[tuple[str, Callable[[Fleet], Any]]]:
+    """Everyone dies after each write: announce, record, send; send, confirm, move the mark."""
+    for lives in (1, 2, 3):
+        yield f"tick-{lives}", lambda fleet, lives=lives: fleet.tick(lives)  # type: ignore[misc]
+
+    def planner(fleet: Fleet, share: int, lives: int) -> None:
+        fleet.tick()
+        for body in fleet.queue.bodies[:share]:
+            fleet.plan(body)
+        fleet.plan(fleet.queue.bodies[share], lives)
+
+    for share in (0, 2):
+        for lives in (1, 2, 3) if share == 2 else (1, 2):
+            yield (
+                f"planner-{share}-{lives}",
+                lambda fleet, share=share, lives=lives: planner(fleet, share, lives),  # type: ignore[misc]
+            )
+
+
+@pytest.mark.parametrize("death", [pytest.param(dies, id=name) for name, dies in deaths()])
+@pytest.mark.parametrize("redelivered", [True, False])
+def test_a_death_after_any_write_loses_nothing(death: Callable[[Fleet], Any], redelivered: bool) -> None:
+    with world() as w:
+        fleet = prepared(w)
+        with pytest.raises(Died):
+            death(fleet)
+        if not redelivered:
+            fleet.queue.bodies.clear()
+        fleet.plan_all()
+        w.run_until("2026-11-21T03:19:00Z")
+        fleet.tick()  # Lambda invokes a tick again that died
+        fleet.plan_all()
+        assert mark_at(w) == at("2026-11-21T03:30:00Z")
+        assert ran(w) == DUE
+        left = Shares(w.table("due")).left(at("2026-11-21T03:30:00Z"))
+        assert left == []
+
+
+def test_what_the_queue_does_not_take_fails_the_tick(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = {"Failed": [{"Id": "0", "Code": "InternalError", "SenderFault": False}]}
+    monkeypatch.setattr(fleet.queue, "send_message_batch", lambda **_: refusal)
+    with pytest.raises(HandOverFailed):
+        fleet.tick()
+
+
+@given(st.lists(st.integers(1, 2_000), max_size=300), st.integers(500, 20_000))
+def test_shares_are_whole_and_balanced(sizes: list[int], entries: int) -> None:
+    shards = [Shard(f"group-{number}", 0, jobs) for number, jobs in enumerate(sizes)]
+    shares = divide(shards, entries)
+    assert sorted(shard for share in shares for shard in share) == sorted(shards)
+    if len(shares) > 1:
+        weights = [sum(shard.jobs + 8 for shard in share) for share in shares]
+        assert max(weights) - min(weights) <= 2_008
+
+
+@pytest.mark.parametrize("body", ["", "{}", "[]", '{"v":2,"end":1,"share":0}', '{"v":1,"end":"x","share":0}'])
+def test_what_is_no_share_is_refused(body: str) -> None:
+    with pytest.raises(UnreadableShare):
+        decode(body)
+    assert decode(encode(600, 7)) == (600, 7)

@@ -1,0 +1,104 @@
+"""A tenant with something in every place where a tenant can have something, and what is left of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from common.jobs.idempotency import Once
+from common.jobs.ledger import TenantLedger
+from common.planning.due_index import DueIndex
+from common.platform.deletion import Deletions
+from common.platform.request_rate import RequestRate
+from common.platform.tenants import Tenants
+from common.registration.calendar_store import CalendarStore
+from common.registration.registry import Registry
+from common.storage import keys
+from common.tenants.rules_cache import KnownTenants
+from common.tenants.webhook_secrets import WebhookSecrets
+from tests.worlds import TABLES, World, at, job
+
+TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]
+# The kinds of items that the furnished tenants have, by table and the first part of their keys.
+KINDS_OF_ITEMS = {
+    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE"},
+    "tenants": {"TENANT", "KEYREF", "AUDIT", "WEBHOOK", "RATE"},
+}
+
+
+def tenants_of(w: World) -> Tenants:
+    return Tenants(w.table("tenants"))
+
+
+def deletions_of(w: World) -> Deletions:
+    return Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), DueIndex(w.table("due")))
+
+
+def registry_of(w: World) -> Registry:
+    """One that counts and audits, as the API's, and knows nothing yet."""
+    table = w.table("tenants")
+    return replace(w.registry, ledger=TenantLedger(table, KnownTenants(table)))
+
+
+def furnish(w: World) -> str:
+    """alice and bob, alike: keys, jobs of each kind, runs, a calendar, a backfill, a secret. Returns alice's key."""
+    table = w.table("tenants")
+    w.executor = replace(w.executor, tenants=KnownTenants(table))
+    registry = registry_of(w)
+    alices = ""
+    for tenant in ("bob", "alice"):
+        tenants_of(w).create(tenant, "", w.clock.now(), {"allowed_targets": ["*"]})
+        alices, _ = tenants_of(w).create_key(tenant, "admin", w.clock.now())
+        WebhookSecrets(table).ensure(tenant, w.clock.now())
+        RequestRate(table).take(tenant, 100, w.clock.now())
+        _furnish_jobs(w, registry, tenant)
+    w.run_until("2026-11-21T03:14:30Z")
+    return alices
+
+
+def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
+    CalendarStore(w.table("jobs")).put(tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now())
+    minutely = job(cron="* * * * *", overlap="skip")
+    registry.create(tenant, "minutely", minutely, Once.of(tenant, "key", minutely))
+    registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))
+    registry.create(tenant, "paused", job(every=600))
+    registry.pause(tenant, "paused")
+    past = at("2026-11-21T02:00:00Z")
+    w.by_hand.backfill(tenant, "paused", past, past + 1200, 1, "again")
+    registry.create(tenant, "gone", job(cron="0 0 * * *"))
+    w.by_hand.run_now(tenant, "gone", "1")
+    registry.delete(tenant, "gone")
+
+
+def items_of(w: World, table: str) -> list[dict[str, Any]]:
+    found = w.dynamodb.scan(TableName=f"test-{table}")["Items"]
+    return [item for item in found if isinstance(item, dict)]
+
+
+def left_of(w: World, tenant: str) -> list[tuple[str, str]]:
+    """The keys of all items, in any table, that have to do with a tenant; of an audit entry only what it is.
+
+    Not the log that says for a day that it was changed.
+    """
+    found = [
+        (item["pk"]["S"], item["sk"]["S"])
+        for name in TABLES
+        for item in items_of(w, name)
+        if tenant in str(item) and item["pk"]["S"] != keys.TENANT_CHANGES
+    ]
+    return sorted((pk, "AUDIT#" if sk.startswith("AUDIT#") else sk) for pk, sk in found)
+
+
+def directory(w: World) -> dict[str, int]:
+    index = DueIndex(w.table("due"))
+    shards = [*index.recurring_shards(), *index.one_off_shards(0, 10**10 - 1)]
+    return {shard.group: shard.jobs for shard in shards}
+
+
+def finish(w: World, most: int = 500) -> int:
+    """Move alice's deletion on to its end; how many slices that took."""
+    w.clock.sleep(60)
+    for slices in range(1, 500):
+        if deletions_of(w).move_on("alice", w.clock.now(), most).finished_at is not None:
+            return slices
+    raise AssertionError("it never ends")

@@ -1,0 +1,246 @@
+"""Removing a tenant: all of it, nothing of another's, and at once for whoever acts for it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from common.errors import AlreadyExists, Conflict, NotFound, Unauthenticated
+from common.platform.deletion import Deletion, Deletions
+from common.storage import keys
+from common.storage.tables import Table
+from common.tenants.audit import Audit
+from common.tenants.rules_cache import TRUSTED_FOR_S
+from tests.platform.leftovers import (
+    KINDS_OF_ITEMS,
+    TOMBSTONE,
+    deletions_of,
+    directory,
+    finish,
+    furnish,
+    items_of,
+    left_of,
+    registry_of,
+    tenants_of,
+)
+from tests.worlds import World, job
+
+
+@pytest.mark.parametrize("most", [1, 3, 500])
+def test_everything_goes_and_nothing_of_anothers(w: World, most: int) -> None:
+    furnish(w)
+    bobs, before = left_of(w, "bob"), directory(w)
+    deletion = deletions_of(w).begin("alice", w.clock.now(), by="operator:1")
+    assert (deletion.by, deletion.jobs, deletion.state(w.clock.now())) == ("operator:1", 3, "waiting")
+    slices = finish(w, most)
+    assert left_of(w, "alice") == TOMBSTONE
+    assert left_of(w, "bob") == bobs
+    assert directory(w) == {group: jobs // 2 for group, jobs in before.items()}
+    gone = deletions_of(w).progress("alice")
+    assert gone.finished_at == w.clock.now() and gone.state(w.clock.now()) == "finished"
+    assert (gone.removed["keys"], gone.removed["jobs"], gone.removed["runs"]) == (1, 3, 5)
+    assert slices == 2 if most == 500 else slices > 8
+
+
+def test_the_tenants_of_this_test_have_something_everywhere(w: World) -> None:
+    """What a later version stores of a tenant is to be removed too: this names it before it is forgotten."""
+    furnish(w)
+    deletions_of(w).begin("bob", w.clock.now())
+    documented: dict[str, set[str]] = {"jobs": set(), "tenants": set()}
+    rows = re.findall(r"^\| (\w+) +\| (.+?) +\| (\w+)\S* .*\|$", str(keys.__doc__), re.MULTILINE)
+    assert len(rows) > 15
+    for table, pk, kind in rows:
+        if pk.split(",")[0] == "tenant":
+            documented[table].add(kind)
+    assert documented == KINDS_OF_ITEMS
+    for table, kinds in KINDS_OF_ITEMS.items():
+        alices = [item["sk"]["S"] for item in items_of(w, table) if item["pk"]["S"] == "alice"]
+        assert {sk.partition("#")[0] for sk in alices} == kinds
+    elsewhere = {pk for _, pk, _ in rows if "tenant" in pk} - {"tenant", "tenant, or OPERATORS#"}
+    assert elsewhere == {"tenant#job_id", "tenant#job_id#lock"}, "removed job by job, in _remove_runs"
+
+
+def test_the_platform_keeps_who_deleted_it_and_when(w: World) -> None:
+    furnish(w)
+    began_at = w.clock.now()
+    deletions_of(w).begin("alice", began_at, by="operator:1")
+    deletions_of(w).begin("alice", began_at, by="operator:2")
+    finish(w)
+    (entry,) = Audit(w.table("tenants")).newest(keys.OPERATORS, 10)
+    assert (entry.by, entry.action, entry.subject, entry.at) == (
+        "operator:1",
+        "tenant.deleted",
+        "alice",
+        began_at,
+    )
+
+
+def test_it_stops_at_once(w: World) -> None:
+    key = furnish(w)
+    registry = registry_of(w)
+    deletions_of(w).begin("alice", w.clock.now())
+    with pytest.raises(NotFound):
+        tenants_of(w).create_key("alice", "read", w.clock.now())
+    with pytest.raises(NotFound):
+        registry.create("alice", "more", job(cron="* * * * *"))
+    with pytest.raises(Conflict):
+        tenants_of(w).resume("alice", w.clock.now())
+    deletions_of(w).move_on("alice", w.clock.now())
+    with pytest.raises(Unauthenticated):
+        tenants_of(w).authenticate(key, w.clock.now())
+    w.clock.sleep(TRUSTED_FOR_S)
+    w.run_until("2026-11-21T03:15:30Z")
+    assert w.statuses("alice", "minutely")[-1] == "skipped(deleted)"
+    assert w.run_items("alice", "minutely")[-1]["detail"] == "the tenant was deleted"
+
+
+def test_a_suspended_tenant_can_be_deleted(w: World) -> None:
+    furnish(w)
+    tenants_of(w).suspend("alice", "unpaid", w.clock.now())
+    deletions_of(w).begin("alice", w.clock.now())
+    finish(w)
+    assert left_of(w, "alice") == TOMBSTONE
+
+
+def test_a_registration_that_was_checked_before_loses(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnish(w)
+    registry, checked = registry_of(w), type(w.registry).checked
+
+    def deleted_then(self: object, *words: object) -> object:
+        done = checked(self, *words)  # type: ignore[arg-type]
+        deletions_of(w).begin("alice", w.clock.now())
+        return done
+
+    monkeypatch.setattr(type(w.registry), "checked", deleted_then)
+    with pytest.raises(NotFound):
+        registry.create("alice", "more", job(cron="* * * * *"))
+    finish(w)
+    assert left_of(w, "alice") == TOMBSTONE
+
+
+def test_a_change_that_was_decided_before_does_not_bring_it_back(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(w)
+    tenants = tenants_of(w)
+    store = type(tenants)._store
+
+    def deleted_then(self: object, *words: object) -> None:
+        deletions_of(w).begin("alice", w.clock.now())
+        store(self, *words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(type(tenants), "_store", deleted_then)
+    with pytest.raises(Conflict):
+        tenants.edit("alice", {"name": "Alice Inc."}, w.clock.now())
+    finish(w)
+    assert left_of(w, "alice") == TOMBSTONE
+
+
+def test_before_everybody_knows_only_keys_go(w: World) -> None:
+    furnish(w)
+    deletions_of(w).begin("alice", w.clock.now())
+    w.clock.sleep(59)
+    for _ in range(3):
+        deletion = deletions_of(w).move_on("alice", w.clock.now())
+    assert deletion.removed == {"keys": 1, "jobs": 0, "runs": 0, "others": 0}
+    assert len(list(w.registry.list_jobs("alice"))) == 3
+
+
+def test_what_is_still_queued_ends_deleted_and_its_record_is_short_lived(w: World) -> None:
+    furnish(w)
+    deletions_of(w).begin("alice", w.clock.now())
+    finish(w)
+    w.run_until("2026-11-21T03:19:30Z")
+    late = w.run_items("alice", "minutely")
+    assert len(late) == 5 and {run["reason"] for run in late} == {"deleted"}
+    assert all(run["expires_at"] <= w.clock.now() + 86_400 for run in late)
+    assert {(pk, sk) for pk, sk in left_of(w, "alice") if pk != "alice#minutely"} == set(TOMBSTONE)
+
+
+def test_its_name_is_free_again_after_the_tombstone(w: World) -> None:
+    furnish(w)
+    deletions_of(w).begin("alice", w.clock.now())
+    assert [one.tenant_id for one in deletions_of(w).under_way()] == ["alice"]
+    finish(w)
+    assert list(deletions_of(w).under_way()) == []
+    with pytest.raises(NotFound):
+        tenants_of(w).get("alice")
+    assert [tenant.tenant_id for tenant in tenants_of(w).list_tenants()] == ["bob"]
+    with pytest.raises(AlreadyExists):
+        tenants_of(w).create("alice", "", w.clock.now())
+    again = deletions_of(w).begin("alice", w.clock.now())
+    assert again.finished_at is not None
+    w.table("tenants").delete(keys.tenant("alice"))  # as DynamoDB does, by the tombstone's expires_at
+    tenants_of(w).create("alice", "", w.clock.now())
+    with pytest.raises(NotFound):
+        deletions_of(w).progress("alice")
+    assert deletions_of(w).begin("alice", w.clock.now()).finished_at is None
+
+
+def test_who_is_not_there_cannot_be_deleted(w: World) -> None:
+    for call in (deletions_of(w).begin, deletions_of(w).move_on):
+        with pytest.raises(NotFound):
+            call("nobody", w.clock.now())
+
+
+def test_what_is_throttled_is_left_to_the_next_slice(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of which DynamoDB does half: neither a job's mark nor the tenant goes before what hangs on it."""
+    furnish(w)
+    whole = Table.delete_many
+
+    def half(self: Table, which: list[keys.Key]) -> int:
+        return whole(self, which[: (len(which) + 1) // 2])
+
+    monkeypatch.setattr(Table, "delete_many", half)
+    deletions_of(w).begin("alice", w.clock.now())
+    assert finish(w) > 3
+    assert left_of(w, "alice") == TOMBSTONE
+
+
+def test_while_all_is_throttled_it_is_not_over(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnish(w)
+    deletions_of(w).begin("alice", w.clock.now())
+    w.clock.sleep(60)
+    with monkeypatch.context() as throttled:
+        throttled.setattr(Table, "delete_many", lambda self, which: 0)
+        for _ in range(4):
+            assert deletions_of(w).move_on("alice", w.clock.now()).finished_at is None
+    finish(w)
+    assert left_of(w, "alice") == TOMBSTONE
+
+
+def test_two_who_begin_at_once_begin_it_once(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnish(w)
+    stop, first = Deletions._stop, []
+
+    def another_first(self: Deletions, deletion: Deletion, now: float) -> None:
+        if not first:
+            first.append(deletions_of(w))
+            first[0].begin("alice", now, by="operator:1")
+        stop(self, deletion, now)
+
+    monkeypatch.setattr(Deletions, "_stop", another_first)
+    assert deletions_of(w).begin("alice", w.clock.now(), by="operator:2").by == "operator:1"
+    assert len(list(Audit(w.table("tenants")).newest(keys.OPERATORS, 10))) == 1
+
+
+def test_two_slices_at_once_do_no_harm(w: World) -> None:
+    """Each read before either wrote: what the other took is simply not there."""
+    furnish(w)
+    halves = {group: jobs // 2 for group, jobs in directory(w).items()}
+    deletions_of(w).begin("alice", w.clock.now())
+    w.clock.sleep(60)
+
+    class Both(Deletions):
+        """Between reading and counting, another does the same slice to its end."""
+
+        def _make_former(self, tenant_id: str, item: dict[str, object]) -> bool:
+            deletions_of(w).move_on("alice", w.clock.now())
+            return super()._make_former(tenant_id, item)
+
+    mine = Both(w.table("tenants"), w.table("jobs"), w.table("runs"), w.index)
+    mine.move_on("alice", w.clock.now())
+    assert finish(w) == 1
+    assert directory(w) == halves
+    assert left_of(w, "alice") == TOMBSTONE

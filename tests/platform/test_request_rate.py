@@ -1,0 +1,68 @@
+"""How often a tenant may ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import RateExceeded
+from common.platform.request_rate import RequestRate
+from tests.worlds import World
+
+
+def taken(rate: RequestRate, most: int, now: float, tries: int) -> int:
+    count = 0
+    for _ in range(tries):
+        try:
+            rate.take("alice", most, now)
+        except RateExceeded:
+            continue
+        count += 1
+    return count
+
+
+def test_the_quota_holds_over_all_processes(w: World) -> None:
+    processes = [RequestRate(w.table("tenants")) for _ in range(3)]
+    assert sum(taken(process, 250, 6_000.0, 200) for process in processes) == 250
+
+
+@pytest.mark.parametrize("most", [0, 1, 99, 199, 350])
+def test_it_is_never_exceeded(w: World, most: int) -> None:
+    assert most - 3 < taken(RequestRate(w.table("tenants")), most, 6_000.0, most + 50) <= most
+
+
+def test_it_begins_anew_each_minute_and_says_when(w: World) -> None:
+    rate = RequestRate(w.table("tenants"))
+    assert taken(rate, 5, 6_010.5, 9) == 5
+    with pytest.raises(RateExceeded) as refused:
+        rate.take("alice", 5, 6_010.5)
+    assert refused.value.retry_after_s == 50
+    rate.take("bob", 5, 6_010.5)
+    assert taken(rate, 5, 6_060.0, 9) == 5
+
+
+def test_a_request_can_count_as_several_and_never_as_more_than_there_are(w: World) -> None:
+    processes = [RequestRate(w.table("tenants")) for _ in range(2)]
+    heavy = 0
+    for n in range(80):
+        try:
+            processes[n % 2].take("alice", 250, 6_000.0, 10)
+        except RateExceeded:
+            continue
+        heavy += 1
+    light = sum(taken(process, 250, 6_000.0, 20) for process in processes)
+    assert heavy in (24, 25)
+    assert heavy * 10 + light == 250
+    processes[0].take("bob", 5, 6_000.0, 10)
+    with pytest.raises(RateExceeded):
+        processes[0].take("bob", 5, 6_000.0)
+
+
+def test_a_busy_tenant_costs_one_write_in_a_hundred(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, writes = w.table("tenants"), []
+    update = table.update
+    monkeypatch.setattr(table, "update", lambda *words: (writes.append(1), update(*words))[1])
+    rate = RequestRate(table)
+    assert taken(rate, 6_000, 6_000.0, 600) == 600
+    assert len(writes) == 10
+    assert taken(rate, 1, 6_060.0, 50) == 1
+    assert len(writes) == 12

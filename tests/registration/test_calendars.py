@@ -1,0 +1,166 @@
+"""CalendarStore: stored once, named in jobs, respected by tick, registration and executor."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import InvalidInput, NotFound
+from common.registration.calendar_store import CalendarInUse, CalendarStore
+from common.storage import keys
+from common.storage.tables import Condition, Table
+from tests.worlds import World, at, job
+
+NOW = at("2026-11-21T03:12:00Z")
+
+
+@pytest.fixture
+def calendars(w: World) -> CalendarStore:
+    return CalendarStore(w.table("jobs"))
+
+
+def minutely(*calendars: str, **fields: object) -> dict[str, object]:
+    return job(cron="* * * * *", exclude={"calendars": list(calendars)}, **fields)
+
+
+def _moved(until: int) -> Condition:
+    """The mark as ticks would have left it."""
+    until -= until % 600
+    return Condition("SET #planned_until = :until, #planning_until = :until", {":until": until})
+
+
+def put(calendars: CalendarStore, name: str, *dates: str, tenant: str = "alice") -> None:
+    calendars.put(tenant, name, {"dates": list(dates)}, NOW)
+
+
+def test_a_stored_calendar_comes_back(calendars: CalendarStore) -> None:
+    stored = calendars.put("alice", "feasts", {"dates": ["2026-12-25", "2026-12-24"]}, NOW)
+    assert calendars.get("alice", "feasts") == stored
+    assert stored.dates == ("2026-12-24", "2026-12-25")
+    again = calendars.put("alice", "feasts", {"dates": []}, NOW + 60)
+    assert (again.created_at, again.updated_at, again.dates) == (NOW, NOW + 60, ())
+    assert calendars.get("alice", "feasts") == again
+
+
+def test_calendars_are_listed_by_name_page_by_page(calendars: CalendarStore) -> None:
+    for name in ("c", "a", "b"):
+        put(calendars, name)
+    put(calendars, "foreign", tenant="bob")
+    assert [c.name for c in calendars.list_calendars("alice")] == ["a", "b", "c"]
+    assert [c.name for c in calendars.list_calendars("alice", after_name="a", limit=1)] == ["b"]
+
+
+@pytest.mark.parametrize("name", ["", "-x", "x" * 65, "a#b", "a/b", None])
+def test_a_bad_name_is_refused(calendars: CalendarStore, name: str) -> None:
+    with pytest.raises(InvalidInput, match="name"):
+        put(calendars, name)
+
+
+def test_a_job_that_names_an_unknown_calendar_is_refused(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts", tenant="bob")
+    for change in (w.registry.create, w.registry.put):
+        with pytest.raises(InvalidInput, match=r"exclude\.calendars: no such calendar \(got 'feasts'\)"):
+            change("alice", "job", minutely("feasts"))
+    with pytest.raises(NotFound):
+        w.registry.get("alice", "job")
+
+
+def test_a_calendar_that_jobs_name_is_not_deleted(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts")
+    w.registry.create("alice", "job", minutely("feasts"))
+    w.registry.pause("alice", "job")
+    with pytest.raises(CalendarInUse, match="'feasts' is named by jobs: job"):
+        calendars.delete("alice", "feasts", w.clock.now())
+    w.registry.delete("alice", "job")
+    calendars.delete("alice", "feasts", w.clock.now())
+    with pytest.raises(NotFound):
+        calendars.delete("alice", "feasts", w.clock.now())
+
+
+def test_nothing_is_planned_on_an_excluded_date(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts", "2026-11-22")
+    put(calendars, "other", "2026-11-23")
+    w.clock.move_to(at("2026-11-21T14:38:00Z"))
+    w.registry.create("alice", "utc", job(cron="*/10 * * * *", exclude={"calendars": ["feasts", "other"]}))
+    tokyo = {"timezone": "Asia/Tokyo", "exclude": {"calendars": ["feasts"], "dates": ["2026-11-23"]}}
+    w.registry.create("alice", "tokyo", job(cron="*/10 * * * *", **tokyo))
+    for midnight in ("2026-11-21T15", "2026-11-22T00", "2026-11-23T15", "2026-11-24T00"):
+        before = at(f"{midnight}:00:00Z") - 1_300
+        w.scheduler.tick()  # the hours between pass with nothing due to be planned late
+        w.index._table.update(keys.MARK, _moved(before))
+        w.clock.move_to(before)
+        w.run_until(f"{midnight}:15:00Z", ticks=True)
+    utc, there = w.target.fire_times("utc"), w.target.fire_times("tokyo")
+    assert max(t for t in there if t < "2026-11-22") == "2026-11-21T14:50:00Z"
+    assert min(t for t in there if t > "2026-11-22") == "2026-11-23T15:00:00Z"  # the 24th in Tokyo
+    assert max(t for t in utc if t < "2026-11-22") == "2026-11-21T23:50:00Z"
+    assert min(t for t in utc if t > "2026-11-22") == "2026-11-24T00:00:00Z"
+    assert set(w.statuses("alice", "utc")) == {"succeeded"}
+
+
+def test_a_registration_hands_over_nothing_on_an_excluded_date(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts", "2026-11-21")
+    w.registry.create("alice", "job", minutely("feasts"))
+    assert w.sqs.bodies == []
+    assert list(w.index.pending()) == []
+
+
+def test_a_date_added_at_the_last_minute_stops_what_is_queued(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts")
+    w.registry.create("alice", "job", minutely("feasts"))
+    w.run_until("2026-11-21T03:14:30Z")
+    put(calendars, "feasts", "2026-11-21")
+    w.run_until("2026-11-21T03:16:30Z")
+    assert w.statuses("alice", "job") == ["succeeded", "succeeded", "skipped(excluded)", "skipped(excluded)"]
+    assert "2026-11-21 is in a calendar" in w.run_items("alice", "job")[-1]["detail"]
+
+
+def test_a_date_removed_takes_effect_in_the_next_window(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts", "2026-11-21")
+    w.registry.create("alice", "job", minutely("feasts"))
+    w.run_until("2026-11-21T03:18:30Z", ticks=True)
+    put(calendars, "feasts")
+    w.run_until("2026-11-21T03:31:30Z", ticks=True)
+    assert w.target.fire_times("job") == ["2026-11-21T03:30:00Z", "2026-11-21T03:31:00Z"]
+
+
+def test_a_tick_reads_a_calendar_once_however_many_jobs_name_it(
+    w: World, calendars: CalendarStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(calendars, "feasts", "2026-11-22")
+    put(calendars, "more", "2026-11-23")
+    for n in range(5):
+        w.registry.create("alice", f"job{n}", minutely("feasts"))
+        w.registry.create("alice", f"both{n}", minutely("feasts", "more"))
+    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+    read: list[str] = []
+    get = Table.get
+
+    def counted(self: Table, key: keys.Key, *, consistent: bool = True) -> object:
+        read.append(key["sk"])
+        assert consistent
+        return get(self, key, consistent=consistent)
+
+    monkeypatch.setattr(Table, "get", counted)
+    assert w.scheduler.tick().planned == 100
+    assert sorted(sk for sk in read if sk.startswith("CALENDAR#")) == ["CALENDAR#feasts", "CALENDAR#more"]
+
+
+def test_a_job_whose_calendar_vanished_does_not_fire_and_says_so(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts")
+    w.registry.create("alice", "job", minutely("feasts"))
+    w.registry.create("alice", "other", job(cron="* * * * *"))
+    w.dynamodb.delete_item(TableName="test-jobs", Key={"pk": {"S": "alice"}, "sk": {"S": "CALENDAR#feasts"}})
+    w.run_until("2026-11-21T03:29:30Z", ticks=True)
+    assert set(w.statuses("alice", "job")) == {"skipped(invalid)"}
+    assert "calendar 'feasts', which does not exist" in w.run_items("alice", "job")[0]["detail"]
+    assert w.statuses("alice", "other") == ["succeeded"] * 17
+    put(calendars, "feasts")
+    w.run_until("2026-11-21T03:44:30Z", ticks=True)
+    assert w.statuses("alice", "job")[-1] == "succeeded"
+
+
+def test_jobs_do_not_show_up_as_calendars_nor_calendars_as_jobs(w: World, calendars: CalendarStore) -> None:
+    put(calendars, "feasts")
+    w.registry.create("alice", "job", minutely("feasts"))
+    assert [found.job_id for found in w.registry.list_jobs("alice")] == ["job"]
+    assert [found.name for found in calendars.list_calendars("alice")] == ["feasts"]

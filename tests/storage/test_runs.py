@@ -1,0 +1,115 @@
+"""The run record: who may claim, who may finish, what is written once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from common.planning.execution import Execution
+from common.planning.plan import Missed
+from common.runs.records import DISPATCHED, Claim, Outcome, Runs
+from common.storage.tables import Table
+
+DUE = 1_795_230_900
+FIRST = Execution("alice", "job", DUE, DUE, 1)
+FAILED = Outcome(ok=False, error_type="Boom", error="it went wrong")
+
+
+def claim(message: str = "m1", started_at: float = DUE + 0.5, execution: Execution = FIRST) -> Claim:
+    return Claim(execution, message, started_at, started_at + 30)
+
+
+@pytest.fixture
+def runs(tables: dict[str, Table]) -> Runs:
+    return Runs(tables["runs"])
+
+
+def status(runs: Runs) -> str:
+    record = runs.get(FIRST)
+    assert record
+    return str(record["status"])
+
+
+def test_one_claim_wins_and_the_loser_sees_who_was_first(runs: Runs) -> None:
+    assert runs.claim(claim("m1")) is None
+    lost = runs.claim(claim("m2"))
+    assert lost
+    assert (lost["claimed_by"], lost["status"], lost["lateness_s"]) == ("m1", "running", 0.5)
+
+
+def test_a_claim_sent_twice_knows_its_own_write(runs: Runs) -> None:
+    mine = claim()
+    assert runs.claim(mine) is None
+    assert runs.claim(mine) is None
+    assert runs.claim(claim()) is not None  # the same message delivered twice is another claim
+
+
+def test_a_running_attempt_is_taken_over_after_its_lease_by_whatever_message_comes(runs: Runs) -> None:
+    runs.claim(claim("m1"))
+    for message in ("m1", "m2"):
+        assert runs.claim(claim(message, DUE + 30)) is not None
+    assert runs.claim(claim("m2", DUE + 40)) is None
+
+
+def test_a_dispatched_attempt_is_taken_over_by_its_own_message_alone(runs: Runs) -> None:
+    runs.claim(claim("m1"), DISPATCHED)
+    assert runs.claim(claim("m1", DUE + 30), DISPATCHED) is not None
+    assert runs.claim(claim("m2", DUE + 40), DISPATCHED) is not None
+    assert runs.claim(claim("m1", DUE + 40), DISPATCHED) is None
+
+
+def test_a_finish_counts_once_and_knows_its_own_write(runs: Runs) -> None:
+    mine = claim()
+    runs.claim(mine)
+    for _ in range(2):
+        assert runs.finish(mine, FAILED, DUE + 2, DUE + 10)
+    record = runs.get(FIRST)
+    assert record
+    assert (record["status"], len(record["attempts"]), record["next_attempt_at"]) == ("retrying", 1, DUE + 10)
+    assert not runs.finish(claim("m2"), Outcome(ok=True), DUE + 3, None)
+
+
+def test_an_attempt_follows_the_one_before_it_only(runs: Runs) -> None:
+    second = replace(FIRST, attempt=2)
+    assert runs.claim(claim(execution=second)) is not None
+    mine = claim()
+    runs.claim(mine)
+    runs.finish(mine, FAILED, DUE + 2, DUE + 10)
+    assert runs.claim(claim("m3", DUE + 10, replace(FIRST, attempt=3))) is not None
+    assert runs.claim(claim("m2", DUE + 10, second)) is None
+    assert runs.claim(claim("m1")) is not None
+
+
+def test_a_skip_never_overwrites(runs: Runs) -> None:
+    assert runs.skip(FIRST, "paused", "why", DUE)
+    assert not runs.skip(FIRST, "deleted", "why", DUE)
+    assert runs.claim(claim()) is not None
+    assert status(runs) == "skipped"
+
+
+def test_who_waits_for_an_attempt_can_be_given_up(runs: Runs) -> None:
+    mine = claim()
+    runs.claim(mine)
+    second = replace(FIRST, attempt=2)
+    assert not runs.give_up(second, "paused", "why", DUE + 5)
+    runs.finish(mine, FAILED, DUE + 2, DUE + 10)
+    assert runs.give_up(second, "paused", "why", DUE + 5)
+    assert status(runs) == "failed"
+
+
+def test_missed_fire_times_are_told_once(runs: Runs) -> None:
+    missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none")
+    assert runs.record_missed(missed, DUE + 3_600)
+    assert not runs.record_missed(missed, DUE + 7_200)
+    (record,) = runs.of_job("alice", "job", limit=10)
+    assert (record["skipped_count"], record["skipped_from_at"], record["fire_at"]) == (12, DUE - 660, DUE)
+
+
+def test_runs_are_listed_newest_first_and_go_on_where_they_stopped(runs: Runs) -> None:
+    for n in range(5):
+        runs.skip(replace(FIRST, fire_at=DUE + n), "paused", "why", DUE)
+    newest = runs.of_job("alice", "job", limit=2)
+    assert [run["fire_at"] for run in newest] == [DUE + 4, DUE + 3]
+    older = runs.of_job("alice", "job", limit=9, before_run_name=newest[-1]["sk"])
+    assert [run["fire_at"] for run in older] == [DUE + 2, DUE + 1, DUE]

@@ -1,0 +1,153 @@
+"""What all else stands on: reading, conditional writing, transactions, pages."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from common.storage.keys import Key
+from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+
+KEY: Key = {"pk": "p", "sk": "s"}
+ABSENT = Condition("attribute_not_exists(pk)", {})
+ADD_ONE = Condition("ADD #n :one", {":one": 1})
+Tables = dict[str, Table]
+
+
+def test_what_was_written_is_read(tables: Tables) -> None:
+    item = {
+        **KEY,
+        "n": 3,
+        "f": 1.25,
+        "neg": -7,
+        "t": True,
+        "text": "ü",
+        "empty": "",
+        "m": {"l": [1, {"x": 0.5}]},
+    }
+    tables["jobs"].put(item | {"none": None})
+    assert tables["jobs"].get(KEY) == item
+    tables["jobs"].delete(KEY)
+    assert tables["jobs"].get(KEY) is None
+    tables["jobs"].delete(KEY)
+
+
+def test_a_condition_that_fails_shows_what_was_there_and_changes_nothing(tables: Tables) -> None:
+    table, other = tables["jobs"], Condition("#n = :two", {":two": 2})
+    table.put({**KEY, "n": 1}, ABSENT)
+    for write in (
+        lambda: table.put({**KEY, "n": 5}, ABSENT),
+        lambda: table.update(KEY, ADD_ONE, other),
+        lambda: table.delete(KEY, other),
+    ):
+        with pytest.raises(ConditionFailed) as lost:
+            write()
+        assert lost.value.existing == {**KEY, "n": 1}
+    assert table.get(KEY) == {**KEY, "n": 1}
+
+
+def test_a_condition_on_what_is_not_there_fails_without_an_item(tables: Tables) -> None:
+    with pytest.raises(ConditionFailed) as lost:
+        tables["jobs"].update(KEY, ADD_ONE, Condition("attribute_exists(pk)", {}))
+    assert not lost.value.existing
+
+
+def test_an_update_returns_the_new_item_and_makes_a_missing_one(tables: Tables) -> None:
+    assert tables["jobs"].update(KEY, ADD_ONE) == {**KEY, "n": 1}
+    change = Condition(
+        "SET #l = list_append(if_not_exists(#l, :none), :more) REMOVE #n", {":none": [], ":more": [1]}
+    )
+    assert tables["jobs"].update(KEY, change) == {**KEY, "l": [1]}
+
+
+def test_a_query_goes_in_order_over_pages_of_a_megabyte(tables: Tables) -> None:
+    table = tables["runs"]
+    for n in range(8):
+        table.put({"pk": "p", "sk": f"{n}", "pad": "x" * 300_000, "odd": n % 2})
+    assert [item["sk"] for item in table.query("p")] == list("01234567")
+    assert [item["sk"] for item in table.query("p", newest_first=True, limit=5)] == list("76543")
+    assert [item["sk"] for item in table.query("p", sk_between=("2", "5"))] == list("2345")
+    assert [item["sk"] for item in table.query("p", after={"pk": "p", "sk": "5"})] == list("67")
+    odd = Condition("#odd = :one", {":one": 1})
+    assert [item["sk"] for item in table.query("p", where=odd, limit=3)] == list("135")
+    assert [item["sk"] for item in table.query("p", sk_prefix="7")] == ["7"]
+    assert list(table.query("q")) == []
+
+
+def test_an_item_over_400_kb_is_refused_and_says_so(tables: Tables, engine: tuple[str, Any]) -> None:
+    if engine[0] == "embedded":
+        pytest.skip("the embedded AWS takes items of any size")
+    with pytest.raises(ClientError, match=r"ValidationException.*[Ss]ize"):
+        tables["jobs"].put({**KEY, "pad": "x" * 410_000})
+    assert tables["jobs"].get(KEY) is None
+
+
+def test_a_transaction_happens_whole_or_not_at_all(tables: Tables) -> None:
+    jobs, due = tables["jobs"], tables["due"]
+    for happens in (True, False):
+        tx = Transaction(jobs.client)
+        tx.put(jobs, {**KEY, "n": 1}, ABSENT)
+        tx.update(due, KEY, ADD_ONE)
+        tx.delete(due, {"pk": "p", "sk": "none"})
+        if happens:
+            tx.commit()
+            continue
+        with pytest.raises(ConditionFailed) as lost:
+            tx.commit()
+        assert lost.value.existing == {**KEY, "n": 1}
+    assert due.get(KEY) == {**KEY, "n": 1}
+
+
+def test_transactions_in_each_others_way_lose_nothing(tables: Tables, engine: tuple[str, Any]) -> None:
+    """Eight writers of one item: whoever is told of a conflict wrote nothing, whoever is not wrote once."""
+    if engine[0] == "moto":
+        pytest.skip("moto's transactions are not made for threads")
+    done: list[int] = []
+
+    def write(n: int) -> None:
+        for _ in range(5):
+            tx = Transaction(tables["due"].client)
+            tx.update(tables["due"], KEY, ADD_ONE)
+            tx.put(tables["jobs"], {"pk": "p", "sk": f"{n}"})
+            try:
+                tx.commit()
+            except TransactionConflict:
+                continue
+            done.append(n)
+
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert tables["due"].get(KEY) == {**KEY, "n": len(done)}
+
+
+def test_a_transaction_sent_twice_under_one_token_happens_once(
+    tables: Tables, engine: tuple[str, Any]
+) -> None:
+    """What botocore does where an answer is lost; the fault tests rest on it."""
+    if engine[0] != "dynamodb-local":
+        pytest.skip(f"{engine[0]} does not know tokens")
+    update = {
+        "TableName": tables["due"].name,
+        "Key": {"pk": {"S": "p"}, "sk": {"S": "s"}},
+        "UpdateExpression": "ADD n :one",
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+    for _ in range(2):
+        engine[1].transact_write_items(TransactItems=[{"Update": update}], ClientRequestToken="one-token")
+    assert tables["due"].get(KEY) == {**KEY, "n": 1}
+
+
+def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tables: Tables) -> None:
+    table = tables["jobs"]
+    which: list[Key] = [{"pk": "p", "sk": f"{n:02}"} for n in range(60)]
+    for key in which[:40]:
+        table.put(key)
+    assert table.delete_many(which[10:]) == 50
+    assert [item["sk"] for item in table.query("p")] == [f"{n:02}" for n in range(10)]
+    assert table.delete_many([]) == 0

@@ -1,0 +1,73 @@
+"""Items to and from DynamoDB's wire format: by hand, and the same as boto3's own reading of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.planning.due_index import DueIndex, Shard
+from common.storage import aws
+from common.storage.tables import Table
+from common.storage.wire_format import from_wire, to_wire
+from tests.worlds import World, job
+
+numbers = st.integers(-(10**37), 10**37) | st.decimals(-1000, 1000, places=3).map(float)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(min_size=1), inner),
+    max_leaves=12,
+)
+items = st.dictionaries(st.text(min_size=1), values)
+
+
+def without_none(value: Any) -> Any:
+    """An item as it comes back: a None in a map is not stored, one in a list is."""
+    if isinstance(value, dict):
+        return {name: without_none(inner) for name, inner in value.items() if inner is not None}
+    return [without_none(inner) for inner in value] if isinstance(value, list) else value
+
+
+@given(items)
+def test_what_is_written_comes_back(item: dict[str, Any]) -> None:
+    back = from_wire(to_wire(item))
+    assert back == without_none(item)
+    assert json.loads(json.dumps(to_wire(item))) == to_wire(item)
+
+
+@given(items)
+def test_boto3_reads_the_same(item: dict[str, Any]) -> None:
+    read = {name: TypeDeserializer().deserialize(value) for name, value in to_wire(item).items()}
+    again = {name: TypeSerializer().serialize(value) for name, value in read.items()}
+    assert from_wire(again) == from_wire(to_wire(item))
+
+
+@pytest.mark.parametrize("text", ["3", "-3", "3.0", "1E+3", "0.125", "12345678901234567890"])
+def test_whole_numbers_are_ints_however_they_are_written(text: str) -> None:
+    read = from_wire({"n": {"N": text}})["n"]
+    assert (read, type(read)) == (
+        float(text) if text == "0.125" else int(float(text)) if "E" in text or "." in text else int(text),
+        float if text == "0.125" else int,
+    )
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), b"bytes", {1, 2}])
+def test_what_no_item_can_hold_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="DynamoDB holds no"):
+        to_wire({"value": value})
+
+
+def test_pages_read_by_json_are_what_botocore_reads(w: World) -> None:
+    for number in range(30):
+        w.registry.create("alice", f"job-{number}", job(cron="25 3 * * *", timezone="Asia/Tokyo"))
+    group = w.registry.get("alice", "job-0").group
+    slow = list(w.index.entries(Shard(group, 0)))
+    fast = list(DueIndex(Table(aws.tuned(w.dynamodb), "test-due")).entries(Shard(group, 0)))
+    assert fast == slow
+    assert len(fast) == 30
+    with pytest.raises(w.dynamodb.exceptions.ResourceNotFoundException):
+        list(Table(w.dynamodb, "no-such-table").query("x"))

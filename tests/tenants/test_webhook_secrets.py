@@ -1,0 +1,52 @@
+"""A tenant's webhook secret: made once, changed without a gap, and the convention's own example."""
+
+from __future__ import annotations
+
+import base64
+
+from common.tenants.webhook_secrets import ROTATION_S, TRUSTED_FOR_S, WebhookSecrets, new_secret, signature
+from tests.worlds import World
+
+
+def secrets_of(w: World) -> WebhookSecrets:
+    return WebhookSecrets(w.table("tenants"))
+
+
+def test_a_tenant_has_none_until_one_is_made_and_then_keeps_it(w: World) -> None:
+    assert secrets_of(w).signing("alice", 100) == ()
+    secret = secrets_of(w).ensure("alice", 100)
+    assert secrets_of(w).ensure("alice", 200) == secret
+    assert secrets_of(w).signing("alice", 200) == (secret,)
+    assert secrets_of(w).signing("bob", 200) == ()
+
+
+def test_after_a_change_both_sign_for_a_day(w: World) -> None:
+    first = secrets_of(w).ensure("alice", 100)
+    second = secrets_of(w).rotate("alice", 1_000)
+    assert second != first
+    assert secrets_of(w).signing("alice", 1_000) == (second, first)
+    assert secrets_of(w).signing("alice", 1_000 + ROTATION_S) == (second,)
+
+
+def test_an_executor_notices_a_change_within_a_minute(w: World) -> None:
+    secrets = secrets_of(w)
+    first = secrets.ensure("alice", 100)
+    assert secrets.signing("alice", 100) == (first,)
+    second = secrets_of(w).rotate("alice", 110)
+    assert secrets.signing("alice", 110) == (first,)
+    assert secrets.signing("alice", 100 + TRUSTED_FOR_S) == (second, first)
+
+
+def test_a_secret_is_one_that_the_conventions_libraries_take() -> None:
+    secret = new_secret()
+    assert secret.startswith("whsec_")
+    assert len(base64.b64decode(secret.removeprefix("whsec_"), validate=True)) == 32
+    assert new_secret() != secret
+
+
+def test_the_example_of_the_conventions_libraries() -> None:
+    """The vector that its reference implementations test with."""
+    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    body = b'{"test": 2432232314}'
+    expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert signature([secret], "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == expected
