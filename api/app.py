@@ -33,7 +33,7 @@ from api.routes import (
 from api.services import Services
 from common import telemetry
 from common.errors import Forbidden, InvalidInput, Unauthenticated, shown
-from common.jobs.ledger import admitted
+from common.jobs.ledger import require_active
 from common.platform.api_keys import OPERATOR
 from common.platform.tenants import Credential, Role
 from common.tenants.rules import ACTIVE, SUSPENDED
@@ -134,7 +134,7 @@ def _check_tenant(services: Services, credential: Credential, route: Route, need
             raise Unauthenticated  # its tenant is gone, or never was one
         services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now, route.weight)
         if credential.may(needed) and not (needed == "read" or route.while_suspended):
-            admitted(rules, credential.tenant)
+            require_active(rules, credential.tenant)
     if not credential.may(needed):
         raise Forbidden(credential.role, needed)
 

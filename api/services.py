@@ -18,7 +18,7 @@ from common.platform.deletion import Deletions
 from common.platform.request_rate import RequestRate
 from common.platform.tenants import Credential, Tenants
 from common.registration.definition import Limits
-from common.registration.manual import ByHand
+from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
@@ -37,7 +37,7 @@ class Services:
     runs: Runs
     run_lists: RunLists
     tenant_runs: TenantRuns
-    by_hand: ByHand
+    manual: ManualCommands
     tenants: Tenants
     known_tenants: KnownTenants
     request_rate: RequestRate
@@ -73,7 +73,7 @@ class Services:
             runs=runs,
             run_lists=RunLists(runs_table),
             tenant_runs=TenantRuns(jobs_table, runs_table),
-            by_hand=ByHand(registry, runs, RunChanges(runs_table), queue, clock),
+            manual=ManualCommands(registry, runs, RunChanges(runs_table), queue, clock),
             tenants=Tenants(tenants_table),
             known_tenants=known_tenants,
             request_rate=RequestRate(tenants_table),
@@ -93,4 +93,4 @@ class Services:
     def acting_for(self, credential: Credential) -> Services:
         """The same, with every change written down as made by `credential`."""
         registry = replace(self.registry, by=credential.by)
-        return replace(self, registry=registry, by_hand=replace(self.by_hand, store=registry))
+        return replace(self, registry=registry, manual=replace(self.manual, store=registry))

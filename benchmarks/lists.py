@@ -42,16 +42,16 @@ class _Tenant:
     def query(self, request: dict[str, Any]) -> bytes:
         values = request["ExpressionAttributeValues"]
         first, last = values[":first"]["S"], values[":last"]["S"]
-        behind = request.get("ExclusiveStartKey", {"sk": {"S": ""}})["sk"]["S"]
+        after = request.get("ExclusiveStartKey", {"sk": {"S": ""}})["sk"]["S"]
         if request["TableName"] == "runs":
             # A bound is before the runs of its second, a run's name is that run.
-            within = (":" in last and not behind) or last == keys.LAST
-            return self._runs(values[":pk"]["S"], first, behind or last, within, request)
+            within = (":" in last and not after) or last == keys.LAST
+            return self._runs(values[":pk"]["S"], first, after or last, within, request)
         prefix = first.partition("#")[0] + "#"
         known = self._job_ids if prefix == keys.JOB_PREFIX else []
         sort_keys = [f"{prefix}{job_id}" for job_id in known]
         found = [
-            {"pk": "alice", "sk": sk} for sk in sort_keys if max(first, behind) <= sk <= last and sk != behind
+            {"pk": "alice", "sk": sk} for sk in sort_keys if max(first, after) <= sk <= last and sk != after
         ]
         page = found[: _PAGE_BYTES // _JOB_BYTES]
         return self._page(page, _JOB_BYTES, more=len(found) > len(page), request=request)

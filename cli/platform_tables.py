@@ -104,12 +104,12 @@ class TablesPlatform:
 
     def _audit(self, owner: str, wanted: Mapping[str, str | None]) -> Iterator[AuditEntry]:
         found = EntryFilter.of({name: text for name, text in wanted.items() if text is not None})
-        entries, behind = self.store.audit.page(owner, found, limit=_PAGE)
+        entries, next_place = self.store.audit.page(owner, found, limit=_PAGE)
         while True:
             yield from (cast(AuditEntry, entry_view(entry)) for entry in entries)
-            if not behind:
+            if not next_place:
                 return
-            entries, behind = self.store.audit.page(owner, found, limit=_PAGE, before_id=behind)
+            entries, next_place = self.store.audit.page(owner, found, limit=_PAGE, before_id=next_place)
 
     def _deletion(self, deletion: Deletion) -> TenantDeletion:
         return cast(TenantDeletion, deletion_view(deletion, self.clock.now()))

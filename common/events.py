@@ -27,7 +27,7 @@ _log = logging.getLogger("minute8.events")
 class Events(Protocol):
     """Where events go."""
 
-    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...
+    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...
 
 
 class EventBus:
@@ -37,7 +37,7 @@ class EventBus:
         self._client = client
         self._name = name
 
-    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None:
+    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
         """Put one event; never raises, since what it tells of has happened already."""
         entry = {
             "EventBusName": self._name,
@@ -63,4 +63,4 @@ def event_bus(name: str) -> Events:
 class NoEvents:
     """For a deployment without a bus."""
 
-    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...
+    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...

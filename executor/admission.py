@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from common.jobs.job import DELETED, PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs import records
-from common.tenants.allowed_targets import is_allowed, is_own
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 
 # The last attempt that the policy's age allows may itself be late by so much.
@@ -62,7 +62,7 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, stage: str) -> Skip
     if job is None:
         return None
     target = job.target.get("arn") or job.target.get("url")
-    if is_own(job.target, stage):
+    if is_minute8_resource(job.target, stage):
         return Skip(records.TARGET_NOT_ALLOWED, f"{target} is Minute8's own")
     if not is_allowed(job.target, rules.allowed_targets):
         with_role = f" with {job.target['role_arn']}" if job.target.get("role_arn") else ""

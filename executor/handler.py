@@ -25,9 +25,9 @@ from common.tenants.audit import ITSELF
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from executor.batch import execute_batch
-from executor.overlap import Locks, Turns
+from executor.failure_streak import FailureStreak
+from executor.overlap import Locks, OverlapPolicy
 from executor.pipeline import Executor, Message, Report
-from executor.streak import Streak
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
 
@@ -39,11 +39,11 @@ def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """
     messages = [Message(record["messageId"], record["body"]) for record in event["Records"]]
     reports, failed = execute_batch(_executor(), messages)
-    _tell(reports, len(failed))
+    _log_and_count(reports, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
 
-def _tell(reports: list[Report], failed: int) -> None:
+def _log_and_count(reports: list[Report], failed: int) -> None:
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for report in reports:
         if report.result in ("failed", "skipped"):
@@ -78,8 +78,8 @@ def _executor() -> Executor:
     return Executor(
         jobs=jobs,
         runs=Runs(runs),
-        turns=Turns(Locks(runs), RunChanges(runs)),
-        streak=Streak(store, told),
+        overlap=OverlapPolicy(Locks(runs), RunChanges(runs)),
+        failure_streak=FailureStreak(store, told),
         backfills=Backfills(jobs, runs),
         events=told,
         queue=queue,

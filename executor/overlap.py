@@ -17,7 +17,7 @@ from common.planning.execution import BACKFILL, Execution
 from common.runs.changes import RunChanges
 from common.runs.records import OVERLAP, Claim
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item, Table
+from common.storage.tables import ConditionFailed, Expression, Item, Table
 from executor.admission import Skip
 
 # How long a queued execution keeps its place after the time at which it should have taken the lock.
@@ -35,7 +35,7 @@ class Wait:
     detail: str
 
 
-class Turns:
+class OverlapPolicy:
     """Lets one run of a job go at a time, where the job asks for that."""
 
     def __init__(self, locks: Locks, changes: RunChanges) -> None:
@@ -106,13 +106,13 @@ class Locks:
             " AND (attribute_not_exists(#queued) OR #queued = :me OR #queued_until < :now)"
         )
         values = {":me": execution.run_name, ":now": now, ":lease": lease_until}
-        change = Condition(
+        change = Expression(
             "SET #holder = :me, #lease_until = :lease, #expires_at = :expires"
             " REMOVE #queued, #queued_message, #queued_until",
             {":me": execution.run_name, ":lease": lease_until, ":expires": int(lease_until) + _KEPT_S},
         )
         try:
-            self._table.update(_key(execution), change, Condition(free, values))
+            self._table.update(_key(execution), change, Expression(free, values))
         except ConditionFailed as held:
             lock = held.existing or {}
             return None if lock.get("holder") == execution.run_name else lock
@@ -120,11 +120,11 @@ class Locks:
 
     def queue_up(self, execution: Execution, now: float, until: float) -> Item | None:
         """Take the one place in the queue: None if it is ours now, else the lock with who has it."""
-        free = Condition(
+        free = Expression(
             "attribute_not_exists(#queued) OR #queued = :me OR #queued_until < :now",
             {":me": execution.run_name, ":now": now},
         )
-        change = Condition(
+        change = Expression(
             "SET #queued = :me, #queued_message = :message, #queued_until = :until",
             {
                 ":me": execution.run_name,
@@ -140,17 +140,17 @@ class Locks:
 
     def keep(self, execution: Execution, lease_until: float) -> None:
         """Keep the lock for the next attempt."""
-        mine = Condition("#holder = :me", {":me": execution.run_name})
+        mine = Expression("#holder = :me", {":me": execution.run_name})
         with suppress(ConditionFailed):
             self._table.update(
-                _key(execution), Condition("SET #lease_until = :lease", {":lease": lease_until}), mine
+                _key(execution), Expression("SET #lease_until = :lease", {":lease": lease_until}), mine
             )
 
     def release(self, execution: Execution) -> Execution | None:
         """Let go, if we hold it; the execution that waits for it, if any."""
-        mine = Condition("#holder = :me", {":me": execution.run_name})
+        mine = Expression("#holder = :me", {":me": execution.run_name})
         try:
-            lock = self._table.update(_key(execution), Condition("REMOVE #holder, #lease_until", {}), mine)
+            lock = self._table.update(_key(execution), Expression("REMOVE #holder, #lease_until", {}), mine)
         except ConditionFailed as other:
             lock = other.existing or {}
             if lock.get("queued") == execution.run_name:  # it ended while it waited: paused, say
@@ -166,8 +166,8 @@ class Locks:
         with suppress(ConditionFailed):
             self._table.update(
                 _key(execution),
-                Condition(f"REMOVE {left}", {}),
-                Condition(f"#{place} = :it", {":it": run_name}),
+                Expression(f"REMOVE {left}", {}),
+                Expression(f"#{place} = :it", {":it": run_name}),
             )
 
 

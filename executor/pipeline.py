@@ -21,9 +21,9 @@ from common.tenants.rules_cache import RulesOf
 from executor.admission import Skip, admit, admit_tenant
 from executor.calling import call
 from executor.exclusions import excluded
-from executor.overlap import Turns
+from executor.failure_streak import FailureStreak
+from executor.overlap import OverlapPolicy
 from executor.retry import retry_at
-from executor.streak import Streak
 from executor.targets import Kind
 
 # SQS delays by whole seconds, so a message is out up to a second before its execution is due; that long it is held.
@@ -74,8 +74,8 @@ class Executor:
 
     jobs: Table
     runs: Runs
-    turns: Turns
-    streak: Streak
+    overlap: OverlapPolicy
+    failure_streak: FailureStreak
     backfills: Backfills
     events: Events
     queue: ExecutionsQueue
@@ -108,10 +108,10 @@ class Executor:
         timeout_s = job.timeout_s if awaited else _EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(execution, message.message_id, now, lease_until, rules.runs_kept_s)
-        if (lock := self.turns.take(job, claim, now)) is not None:
-            return self._stand_back(claim, job, lock, now)
+        if (lock := self.overlap.take(job, claim, now)) is not None:
+            return self._yield_to_running(claim, job, lock, now)
         if (record := self.runs.claim(claim, RUNNING if awaited else DISPATCHED)) is not None:
-            return self._lost(claim, record, job)
+            return self._claim_lost(claim, record, job)
         outcome = call(kind, job, claim, timeout_s)
         lateness_s = max(0.0, now - execution.due_at)
         if outcome.ok and not awaited:
@@ -161,18 +161,18 @@ class Executor:
             return self._begun_before(claim, record, job, skip.detail, permanent=True)
         self._ended(job, execution)
         if execution.attempt == 1:
-            self._tell_skipped(execution, skip)
+            self._publish_skipped(execution, skip)
             return Report("skipped", execution, detail=skip.reason)
-        self.streak.given_up(execution, skip.reason, skip.detail)
+        self.failure_streak.given_up(execution, skip.reason, skip.detail)
         return Report("failed", execution, detail=skip.reason)
 
-    def _stand_back(self, claim: Claim, job: Job, lock: Item, now: float) -> Report:
+    def _yield_to_running(self, claim: Claim, job: Job, lock: Item, now: float) -> Report:
         """Another run of the job is still going: skip this one, or come back when that should have ended."""
         execution = claim.execution
         record = self.runs.get(execution)
         if record is not None and not _is_to_come(execution, record):
             return self._begun_before(claim, record, job, "another run has the job's lock", permanent=False)
-        wait = self.turns.wait(job, execution, lock, now)
+        wait = self.overlap.wait(job, execution, lock, now)
         if isinstance(wait, Skip):
             return self._skip(execution, Message(claim.message_id, ""), job, wait, now)
         self.queue.send([replace(execution, not_before_at=wait.until)])
@@ -184,7 +184,7 @@ class Executor:
         """The attempt has been made already, or was, when an earlier delivery of this message died of it."""
         same_attempt = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
         if not same_attempt or record["lease_until"] >= self.clock.now():
-            return self._lost(claim, record, job)
+            return self._claim_lost(claim, record, job)
         died = Outcome(
             ok=False,
             permanent=permanent,
@@ -194,8 +194,8 @@ class Executor:
         began = replace(claim, message_id=record["claimed_by"], started_at=record["started_at"])
         return self._record(job, began, died, max(0.0, began.started_at - claim.execution.due_at))
 
-    def _tell_skipped(self, execution: Execution, skip: Skip) -> None:
-        self.events.tell(
+    def _publish_skipped(self, execution: Execution, skip: Skip) -> None:
+        self.events.publish(
             RUN_SKIPPED,
             {
                 "tenant": execution.tenant,
@@ -207,14 +207,14 @@ class Executor:
             },
         )
 
-    def _lost(self, claim: Claim, record: Item, job: Job | None) -> Report:
+    def _claim_lost(self, claim: Claim, record: Item, job: Job | None) -> Report:
         """Somebody has this attempt already: another message, or an earlier delivery of this very one."""
         if _is_mine(claim, record):
             if record["status"] == RETRYING:
                 # The earlier delivery died between recording and enqueuing the next attempt.
                 throttled = record.get("throttles", 0) > claim.execution.throttles
                 if job:
-                    self.turns.keep(job, claim.execution, record["next_attempt_at"])
+                    self.overlap.keep(job, claim.execution, record["next_attempt_at"])
                 self.queue.send([claim.execution.retry(record["next_attempt_at"], throttled=throttled)])
                 return Report("retrying", claim.execution, detail="next attempt enqueued again")
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
@@ -222,7 +222,7 @@ class Executor:
         if record.get("status") in ENDED:
             self._ended(job, claim.execution, record)
             if job and _is_mine(claim, record):
-                self.streak.once_more(job, claim.execution, record)
+                self.failure_streak.once_more(job, claim.execution, record)
         return Report("duplicate", claim.execution, detail=record.get("status", ""))
 
     def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
@@ -230,7 +230,7 @@ class Executor:
         same_job = job and job.state != DELETED and job.created_at <= execution.aged_from_at
         if same_job and execution.trigger_id.startswith(ID_PREFIX) and MOVED_ON not in (record or {}):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()))
-        if (waiting := self.turns.ended(job, execution)) is not None:
+        if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])
 
     def _finish(self, claim: Claim, outcome: Outcome, finished_at: float, next_at: float | None) -> bool:
@@ -252,14 +252,14 @@ class Executor:
         if not self._finish(claim, outcome, finished_at, next_at):
             return Report("duplicate", execution, detail="its lease had ended and another took it over")
         if job and next_at is not None:
-            self.turns.keep(job, execution, next_at)
+            self.overlap.keep(job, execution, next_at)
             self.queue.send([execution.retry(next_at, throttled=outcome.throttled)])
             return Report("retrying", execution, lateness_s, outcome.error_type)
         self._ended(job, execution)
         if job and outcome.ok:
-            self.streak.succeeded(job, execution)
+            self.failure_streak.succeeded(job, execution)
             return Report("succeeded", execution, lateness_s)
-        self.streak.failed(job, execution, outcome)
+        self.failure_streak.failed(job, execution, outcome)
         return Report("failed", execution, lateness_s, outcome.error_type)
 
 

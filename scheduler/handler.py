@@ -25,12 +25,12 @@ from scheduler.tick import FanOut, Scheduler, Summary
 def handle(event: object, context: object) -> dict[str, Any]:
     """Tick, then remove some of the tenants that are to be deleted. Returns the tick's summary."""
     summary = scheduler().tick()
-    tell(summary, "tick")
+    publish(summary, "tick")
     tell_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
     return asdict(summary)
 
 
-def tell(summary: Summary, what: str) -> None:
+def publish(summary: Summary, what: str) -> None:
     """Log and count what a tick did, or a planner."""
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for bad in summary.bad:

@@ -10,14 +10,14 @@ from common.config import config
 from common.planning.shares import Shares
 from common.storage import aws
 from common.storage.tables import Table
-from scheduler.handler import scheduler, tell
+from scheduler.handler import publish, scheduler
 from scheduler.planner import Planner
 
 
 def handle(event: Mapping[str, Any], context: object) -> None:
     """One message at a time. What it raises has the message delivered again."""
     for record in event["Records"]:
-        tell(_planner().plan(record["body"]), "share")
+        publish(_planner().plan(record["body"]), "share")
 
 
 @cache

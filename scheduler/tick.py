@@ -199,7 +199,7 @@ class Scheduler:
         return planned.executions
 
     def _tell_missed(self, missed: Missed) -> None:
-        self.events.tell(
+        self.events.publish(
             RUN_SKIPPED,
             {
                 "tenant": missed.tenant,

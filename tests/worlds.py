@@ -27,7 +27,7 @@ from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.registration.definition import Limits
-from common.registration.manual import ByHand
+from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.runs.changes import RunChanges
 from common.runs.records import Outcome, Runs
@@ -35,9 +35,9 @@ from common.storage.tables import Table
 from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
 from executor.batch import execute_batch
-from executor.overlap import Locks, Turns
+from executor.failure_streak import FailureStreak
+from executor.overlap import Locks, OverlapPolicy
 from executor.pipeline import Executor, Message, Report
-from executor.streak import Streak
 from executor.targets import Kind
 from scheduler.tick import Scheduler
 
@@ -158,7 +158,7 @@ class Told:
 
     events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
-    def tell(self, detail_type: str, detail: Mapping[str, Any]) -> None:
+    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
         self.events.append((detail_type, detail))
 
 
@@ -186,7 +186,7 @@ class World:
     runs: Runs
     index: DueIndex
     told: list[tuple[str, Mapping[str, Any]]]
-    by_hand: ByHand
+    manual: ManualCommands
     reports: list[Report] = field(default_factory=list)
 
     def table(self, name: str) -> Table:
@@ -261,8 +261,8 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         executor=Executor(
             jobs=tables["jobs"],
             runs=runs,
-            turns=Turns(Locks(tables["runs"]), RunChanges(tables["runs"])),
-            streak=Streak(registry, told),
+            overlap=OverlapPolicy(Locks(tables["runs"]), RunChanges(tables["runs"])),
+            failure_streak=FailureStreak(registry, told),
             backfills=Backfills(tables["jobs"], tables["runs"]),
             events=told,
             queue=queue,
@@ -272,7 +272,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
             stage="test",
         ),
         told=told.events,
-        by_hand=ByHand(registry, runs, RunChanges(tables["runs"]), queue, clock),
+        manual=ManualCommands(registry, runs, RunChanges(tables["runs"]), queue, clock),
         runs=runs,
         index=index,
     )

@@ -35,8 +35,8 @@ def page_of(services: Services, request: Request, owner: str) -> Reply:
     limit = request.number("limit", PAGE, LONGEST_PAGE)
     list_name = f"audit:{wanted}"
     before = read_cursor(owner, list_name, request.query.get("cursor"))
-    entries, behind = services.audit.page(owner, wanted, limit=limit, before_id=before)
-    cursor = write_cursor(owner, list_name, behind) if behind else None
+    entries, next_place = services.audit.page(owner, wanted, limit=limit, before_id=before)
+    cursor = write_cursor(owner, list_name, next_place) if next_place else None
     return Reply({"entries": [entry_view(entry) for entry in entries], "next_cursor": cursor})
 
 

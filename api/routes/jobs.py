@@ -19,7 +19,7 @@ from api.views import coming_fires, job_view
 from common.errors import InvalidInput, NotFound
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.jobs.idempotency import Once
+from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import Job
 from common.registration import patching
 from common.timing.fires import due_at
@@ -38,8 +38,8 @@ def create(services: Services, request: Request) -> Reply:
     named = body.get("job_id")
     job_id = check_id("job_id", _new_id() if named is None else named, JOB_ID_CHARS)
     key = request.idempotency_key()
-    once = Once.of(request.tenant, key, body) if key else None
-    job = services.registry.create(request.tenant, job_id, definition, once)
+    idempotency_key = IdempotencyKey.of(request.tenant, key, body) if key else None
+    job = services.registry.create(request.tenant, job_id, definition, idempotency_key)
     # As it was when it was created, also when this is the second time that it is asked for.
     return _job_reply(services, job, job.effective_at, HTTPStatus.CREATED)
 

@@ -26,21 +26,21 @@ def run_now(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/run"""
     fields = _fields(request, {"nonce"})
     nonce = _named(fields, "nonce")
-    execution = services.by_hand.run_now(request.tenant, existing_id(request), nonce)
+    execution = services.manual.run_now(request.tenant, existing_id(request), nonce)
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
 def retry(services: Services, request: Request) -> Reply:
     """POST /v1/runs/{execution_id}/retry"""
     _fields(request, set())
-    execution = services.by_hand.retry(request.tenant, request.path["execution_id"])
+    execution = services.manual.retry(request.tenant, request.path["execution_id"])
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
 def cancel(services: Services, request: Request) -> Reply:
     """POST /v1/runs/{execution_id}/cancel"""
     note = note_of(request.json() if request.body else {})
-    execution = services.by_hand.cancel(request.tenant, request.path["execution_id"], note)
+    execution = services.manual.cancel(request.tenant, request.path["execution_id"], note)
     return _run(services, execution, HTTPStatus.OK)
 
 
@@ -57,10 +57,10 @@ def backfill(services: Services, request: Request) -> Reply:
     if not isinstance(fields.get("dry_run", False), bool):
         raise InvalidInput("dry_run", "is no boolean", value=fields["dry_run"], accepted="true or false")
     if fields.get("dry_run"):
-        total = services.by_hand.backfill_count(request.tenant, job_id, start, end)
+        total = services.manual.backfill_count(request.tenant, job_id, start, end)
         return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
     named = _named(fields, "backfill_id")
-    started = services.by_hand.backfill(request.tenant, job_id, start, end, concurrency, named)
+    started = services.manual.backfill(request.tenant, job_id, start, end, concurrency, named)
     return Reply(_backfill_view(started), HTTPStatus.ACCEPTED)
 
 
@@ -72,7 +72,7 @@ def backfill_progress(services: Services, request: Request) -> Reply:
     except InvalidInput:
         raise NotFound("backfill", named) from None
     return Reply(
-        _backfill_view(services.by_hand.backfill_progress(request.tenant, existing_id(request), named))
+        _backfill_view(services.manual.backfill_progress(request.tenant, existing_id(request), named))
     )
 
 

@@ -32,10 +32,10 @@ def of_job(services: Services, request: Request) -> Reply:
     wanted = _filter(request.query)
     list_name = f"runs:{job_id}:{wanted}"
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    page, behind = services.run_lists.of_job(request.tenant, job_id, wanted, limit=limit, before=before)
+    page, next_place = services.run_lists.of_job(request.tenant, job_id, wanted, limit=limit, before=before)
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.registry.get(request.tenant, job_id)  # tells a job without runs from no job
-    cursor = write_cursor(request.tenant, list_name, behind) if behind else None
+    cursor = write_cursor(request.tenant, list_name, next_place) if next_place else None
     return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
 
 
@@ -47,7 +47,7 @@ def of_tenant(services: Services, request: Request) -> Reply:
     place = read_place(request, list_name) or _newest(request.now, wanted)
     page = services.tenant_runs.page(request.tenant, place, wanted, limit=limit)
     return Reply(
-        {"runs": [run_view(item) for item in page.runs], **behind(request, list_name, place, page.next)}
+        {"runs": [run_view(item) for item in page.runs], **next_place(request, list_name, place, page.next)}
     )
 
 
@@ -68,7 +68,9 @@ def read_place(request: Request, list_name: str) -> Place | None:
         raise InvalidInput("cursor", "is not of this list", value=cursor) from None
 
 
-def behind(request: Request, list_name: str, place: Place, following: Place | None) -> dict[str, str | None]:
+def next_place(
+    request: Request, list_name: str, place: Place, following: Place | None
+) -> dict[str, str | None]:
     """What an answer says of what is behind it: `following` the walk's place, None at its end."""
     complete_from_at = following.complete_from_at if following else place.from_at
     return {
@@ -81,8 +83,8 @@ def failures(services: Services, request: Request) -> Reply:
     """GET /v1/failures"""
     limit = request.number("limit", PAGE, LONGEST_PAGE)
     before = _read_failure(read_cursor(request.tenant, "failures", request.query.get("cursor")))
-    page, behind = services.run_lists.failures(request.tenant, limit=limit, before=before)
-    cursor = write_cursor(request.tenant, "failures", json.dumps(behind)) if behind else None
+    page, next_place = services.run_lists.failures(request.tenant, limit=limit, before=before)
+    cursor = write_cursor(request.tenant, "failures", json.dumps(next_place)) if next_place else None
     return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.routes.jobs import existing_id
-from api.routes.runs import INSTANT, behind, read_place
+from api.routes.runs import INSTANT, next_place, read_place
 from api.services import Services
 from common.errors import InvalidInput
 from common.history.summary import Summary
@@ -51,7 +51,7 @@ def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Su
         "from_at": rfc3339(place.from_at),
         "until_at": rfc3339(place.until_at),
         "complete": following is None,
-        **behind(request, list_name, place, following),
+        **next_place(request, list_name, place, following),
     }
     return summary, Reply(shown)
 

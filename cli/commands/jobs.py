@@ -46,7 +46,7 @@ def create(
     definition = (read_json_file(file) if file else {}) | changes
     with session(ctx).client() as client:
         job = client.create_job(definition, job_id)
-    _tell(ctx, job, "created", as_json)
+    _print_done(ctx, job, "created", as_json)
 
 
 @app.command("list")
@@ -141,7 +141,7 @@ def edit(
             job = client.put_job(job_id, read_json_file(file) | changes, revision)
         else:
             job = _edited(client, job_id, changes, revision)
-    _tell(ctx, job, "changed", as_json)
+    _print_done(ctx, job, "changed", as_json)
 
 
 @app.command()
@@ -154,7 +154,7 @@ def pause(
     """Pause a job: nothing of it runs any more, what is queued neither."""
     with session(ctx).client() as client:
         job = client.pause_job(job_id, note)
-    _tell(ctx, job, "paused", as_json)
+    _print_done(ctx, job, "paused", as_json)
 
 
 @app.command()
@@ -162,7 +162,7 @@ def resume(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     """Let a paused job run again, from now on."""
     with session(ctx).client() as client:
         job = client.resume_job(job_id)
-    _tell(ctx, job, "resumed", as_json)
+    _print_done(ctx, job, "resumed", as_json)
 
 
 @app.command()
@@ -209,7 +209,7 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int 
     return client.put_job(job_id, edited, revision or job["revision"])
 
 
-def _tell(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
+def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
     if as_json:
         print_json(job)
         return

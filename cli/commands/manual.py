@@ -21,13 +21,13 @@ ExecutionId = Annotated[str, typer.Argument(help="The run's execution id.")]
 def run_now(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     """Run a job now, paused or not."""
     with session(ctx).client() as client:
-        _tell(client.run_job(job_id), "is queued", as_json)
+        _print_done(client.run_job(job_id), "is queued", as_json)
 
 
 def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False) -> None:
     """Give a failed run one more attempt, also beyond its policy's."""
     with session(ctx).client() as client:
-        _tell(client.retry_run(execution_id), "is tried again", as_json)
+        _print_done(client.retry_run(execution_id), "is tried again", as_json)
 
 
 def cancel(
@@ -38,7 +38,7 @@ def cancel(
 ) -> None:
     """Stop an execution that has not started, or that waits for its next attempt."""
     with session(ctx).client() as client:
-        _tell(client.cancel_run(execution_id, note), "is cancelled", as_json)
+        _print_done(client.cancel_run(execution_id, note), "is cancelled", as_json)
 
 
 def backfill(
@@ -87,7 +87,7 @@ def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
     console().print(f"{len(ended)} runs have ended, {failed} of them failed")
 
 
-def _tell(run: Any, done: str, as_json: bool) -> None:
+def _print_done(run: Any, done: str, as_json: bool) -> None:
     print_json(run) if as_json else console().print(
         f"{run['execution_id']} {done}", soft_wrap=True, markup=False
     )

@@ -16,7 +16,7 @@ from cli.tables import table
 from common.planning.execution import Execution, UnreadableMessage
 from common.storage import aws, keys
 from common.storage.tables import Transaction
-from common.tenants.audit import Audit, Scribe
+from common.tenants.audit import Audit, AuditedCommit
 
 _BATCH = 10
 _HIDDEN_S = 60
@@ -59,7 +59,7 @@ def redrive(
 def _write_down(stage: str, moved: int, now: float) -> None:
     tenants = table("tenants", stage)
     tx = Transaction(tenants.client)
-    Scribe(Audit(tenants)).commit(
+    AuditedCommit(Audit(tenants)).commit(
         tx, keys.OPERATORS, "dead_letters.redriven", stage, now, after={"moved": moved}
     )
 

@@ -45,7 +45,7 @@ def create(
     settings = _settings(name, allow_target, quota, retention_days)
     with platform(ctx, stage) as here:
         tenant = here.create_tenant(tenant_id, settings)
-    _tell(tenant, f"created; its first key: minute8 keys create {tenant_id} --role admin", as_json)
+    _print_done(tenant, f"created; its first key: minute8 keys create {tenant_id} --role admin", as_json)
 
 
 @app.command("edit")
@@ -68,7 +68,7 @@ def edit(
         raise typer.BadParameter("nothing to change; name at least one option")
     with platform(ctx, stage) as here:
         tenant = here.patch_tenant(tenant_id, changes)
-    _tell(tenant, "is changed; the executors know within 15 s", as_json)
+    _print_done(tenant, "is changed; the executors know within 15 s", as_json)
 
 
 @app.command("suspend")
@@ -82,7 +82,7 @@ def suspend(
     """Stop all jobs of a tenant; what becomes due meanwhile is skipped."""
     with platform(ctx, stage) as here:
         tenant = here.suspend_tenant(tenant_id, note)
-    _tell(tenant, "is suspended; the executors know within 15 s", as_json)
+    _print_done(tenant, "is suspended; the executors know within 15 s", as_json)
 
 
 @app.command("resume")
@@ -90,7 +90,7 @@ def resume(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json
     """Let a suspended tenant's jobs run again."""
     with platform(ctx, stage) as here:
         tenant = here.resume_tenant(tenant_id)
-    _tell(tenant, "is resumed; the executors know within 15 s", as_json)
+    _print_done(tenant, "is resumed; the executors know within 15 s", as_json)
 
 
 @app.command("list")
@@ -149,7 +149,7 @@ def _settings(
     return {field: value for field, value in given.items() if value is not None}
 
 
-def _tell(tenant: TenantView, what: str, as_json: bool) -> None:
+def _print_done(tenant: TenantView, what: str, as_json: bool) -> None:
     if as_json:
         print_json(tenant)
         return

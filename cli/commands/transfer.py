@@ -82,7 +82,7 @@ def import_jobs(
         refused = any(step.action == "refused" for step in steps)
         if not dry_run and (skip_invalid or not refused):
             steps = _applied(client, steps)
-    _tell(steps, as_json, done=not dry_run and (skip_invalid or not refused))
+    _print_done(steps, as_json, done=not dry_run and (skip_invalid or not refused))
     if any(step.action == "refused" for step in steps):
         raise typer.Exit(INVALID)
 
@@ -146,7 +146,7 @@ def _text(file: str) -> str:
         raise typer.BadParameter(f"{file} cannot be read: {error}") from None
 
 
-def _tell(steps: Sequence[Step], as_json: bool, done: bool) -> None:
+def _print_done(steps: Sequence[Step], as_json: bool, done: bool) -> None:
     if as_json:
         print_json([_view(step) for step in steps])
         return

@@ -18,7 +18,7 @@ from common.history.lists import MOST_SEEN, RunFilter
 from common.history.summary import Summary
 from common.history.walk import Place, Rank
 from common.storage import keys
-from common.storage.tables import Condition, Item, Table
+from common.storage.tables import Expression, Item, Table
 
 _THREADS: Final = 32
 # A query of up to 4 KB costs the same, and that is so many runs.
@@ -87,8 +87,8 @@ class TenantRuns:
                 found.append(item)
             return True
 
-        behind = self._step(tenant, place, take, records=2 * limit)
-        return TenantPage(found, behind)
+        next_place = self._step(tenant, place, take, records=2 * limit)
+        return TenantPage(found, next_place)
 
     def summary(self, tenant: str, place: Place, job_id: str = "") -> tuple[Summary, Place | None]:
         """Of the next 10,000 runs at most, of one job or of all."""
@@ -100,10 +100,10 @@ class TenantRuns:
             summary.add(item)
             return True
 
-        behind = self._step(
+        next_place = self._step(
             tenant, place, take, records=most, attributes=_SUMMARISED, only=job_id, sliced=False
         )
-        return summary, behind
+        return summary, next_place
 
     def _step(
         self,
@@ -136,7 +136,7 @@ class TenantRuns:
         except _Spent:
             pass
         assert last is not None, "the first runs of each job are read whatever is spent"
-        return place.behind(last, seen)
+        return place.next_place(last, seen)
 
     def _open(self, tenant: str, place: Place, only: str, sliced: bool) -> tuple[Place, list[str]]:
         """The place with its chunk, and the jobs of that."""
@@ -151,7 +151,7 @@ class TenantRuns:
 
     def _job_ids(self, tenant: str, place: Place) -> Iterator[str]:
         """Of the jobs that there are and of those that there were, in order, each once."""
-        older = Condition("#created_at <= :begun", {":begun": place.begun_at})
+        older = Expression("#created_at <= :begun", {":begun": place.begun_at})
         sources = ((keys.JOB_PREFIX, older), (keys.FORMER_PREFIX, None))
         last = ""
         for job_id in heapq.merge(*(self._ids(tenant, place, prefix, where) for prefix, where in sources)):
@@ -159,7 +159,7 @@ class TenantRuns:
                 yield job_id
             last = job_id
 
-    def _ids(self, tenant: str, place: Place, prefix: str, where: Condition | None) -> Iterator[str]:
+    def _ids(self, tenant: str, place: Place, prefix: str, where: Expression | None) -> Iterator[str]:
         between = keys.jobs_between(prefix, place.after_job, place.last_job or "")
         for item in self._jobs.query(tenant, sk_between=between, where=where, attributes=("sk",)):
             yield item["sk"].removeprefix(prefix)

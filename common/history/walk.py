@@ -64,7 +64,7 @@ class Place:
             place = replace(place, slice_from=max(self.from_at, until_at - self.width_s))
         return place
 
-    def behind(self, rank: Rank, seen: int) -> Place:
+    def next_place(self, rank: Rank, seen: int) -> Place:
         """In the same chunk, behind a run; `seen` more were looked at."""
         return replace(self, before=rank, seen=self.seen + seen)
 

@@ -13,7 +13,7 @@ from typing import Any
 from common.planning.execution import BACKFILL, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.timing.fires import next_fires
 from common.timing.schedule import Schedule
 
@@ -114,14 +114,14 @@ class Backfills:
 
     def _move(self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution) -> None:
         tx = Transaction(self._jobs.client)
-        change = Condition(
+        change = Expression(
             "SET #next_at = :next, #sent = :sent", {":next": moved.next_at, ":sent": moved.sent}
         )
-        tx.update(self._jobs, key, change, Condition("#next_at = :before", {":before": backfill.next_at}))
+        tx.update(self._jobs, key, change, Expression("#next_at = :before", {":before": backfill.next_at}))
         tx.update(
             self._runs,
             keys.run(by.tenant, by.job_id, by.run_name),
-            Condition(f"SET #{MOVED_ON} = :true", {":true": True}),
-            Condition(f"attribute_exists(pk) AND attribute_not_exists(#{MOVED_ON})", {}),
+            Expression(f"SET #{MOVED_ON} = :true", {":true": True}),
+            Expression(f"attribute_exists(pk) AND attribute_not_exists(#{MOVED_ON})", {}),
         )
         tx.commit()

@@ -18,13 +18,13 @@ from typing import Any, Final
 from common.errors import KeyReused
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.tables import Condition, Table, Transaction
+from common.storage.tables import Expression, Table, Transaction
 
 KEPT_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
+class IdempotencyKey:
     """One tenant's request: the key that its client chose, and a fingerprint of what it asks for."""
 
     tenant: str
@@ -32,14 +32,14 @@ class Once:
     fingerprint: str
 
     @classmethod
-    def of(cls, tenant: str, key: str, body: Any) -> Once:
+    def of(cls, tenant: str, key: str, body: Any) -> IdempotencyKey:
         """`body` is JSON's: how it was written, and in which order, makes no other request of it."""
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return cls(tenant, key, hashlib.sha256(text.encode()).hexdigest())
 
     @property
     def item_key(self) -> keys.Key:
-        return keys.once(self.tenant, hashlib.sha256(self.key.encode()).hexdigest())
+        return keys.idempotency_key(self.tenant, hashlib.sha256(self.key.encode()).hexdigest())
 
     def created(self, jobs: Table, now: float) -> Job | None:
         """The job that the request created, as it was then. Raises KeyReused."""
@@ -59,5 +59,5 @@ class Once:
             "expires_at": math.floor(now) + KEPT_S,
         }
         # DynamoDB removes an expired item when it comes round to it, within days.
-        free = Condition("attribute_not_exists(pk) OR #expires_at <= :now", {":now": now})
+        free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": now})
         tx.put(jobs, item, free)

@@ -17,7 +17,7 @@ from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import DELETED, PAUSED, Job
 from common.storage import keys
-from common.storage.tables import Condition, Item, Table, Transaction
+from common.storage.tables import Expression, Item, Table, Transaction
 from common.tenants.audit import Audit
 from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED, Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
@@ -25,7 +25,7 @@ from common.timing.cron import compile_cron
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 
 # Changes of jobs of one tenant: what each was, and what it becomes.
-Moved = Sequence[tuple[Job | None, Job]]
+JobChanges = Sequence[tuple[Job | None, Job]]
 
 _COUNTED: Final = ("jobs", "executions_per_day")
 # Of a job's item, what is bookkeeping and no news to its tenant.
@@ -53,9 +53,9 @@ class TenantLedger:
 
     def rules(self, tenant: str, now: float) -> TenantRules:
         """As they are now, so that what the platform has just allowed is allowed. Raises NotFound, TenantSuspended."""
-        return admitted(self.known.read(tenant, now), tenant)
+        return require_active(self.known.read(tenant, now), tenant)
 
-    def count(self, tx: Transaction, tenant: str, moved: Moved, now: float) -> None:
+    def count(self, tx: Transaction, tenant: str, moved: JobChanges, now: float) -> None:
         """Count the changes, if they move a count. Raises QuotaExceeded where they could never fit."""
         deltas = {name: delta for name, delta in deltas_of(moved).items() if delta}
         if not deltas:
@@ -65,7 +65,7 @@ class TenantLedger:
         if any(delta > 0 for delta in deltas.values()):
             words.append("(attribute_not_exists(#state) OR #state = :active)")
             values[":active"] = ACTIVE
-        quotas = admitted(self.known.rules(tenant, now), tenant).quotas if values else None
+        quotas = require_active(self.known.rules(tenant, now), tenant).quotas if values else None
         for name, delta in deltas.items():
             if delta > 0 and quotas is not None:
                 room = getattr(quotas, name) - delta
@@ -73,13 +73,13 @@ class TenantLedger:
                     raise self._exceeded(tenant, name, delta)
                 words.append(f"(attribute_not_exists(#{name}) OR #{name} <= :{name}_room)")
                 values[f":{name}_room"] = room
-        change = Condition(
+        change = Expression(
             "ADD " + ", ".join(f"#{name} :{name}" for name in deltas),
             {f":{name}": delta for name, delta in deltas.items()},
         )
-        tx.update(self.table, keys.tenant(tenant), change, Condition(" AND ".join(words), values))
+        tx.update(self.table, keys.tenant(tenant), change, Expression(" AND ".join(words), values))
 
-    def check_room(self, tenant: str, moved: Moved, now: float) -> None:
+    def check_room(self, tenant: str, moved: JobChanges, now: float) -> None:
         """Why changes were not counted; returns if there is room now. Raises what `count` raises, and NotFound."""
         self.room(tenant, now).take(moved)
 
@@ -109,7 +109,7 @@ class Room:
     quotas: Quotas
     used: dict[str, int]
 
-    def take(self, moved: Moved) -> None:
+    def take(self, moved: JobChanges) -> None:
         """Count the changes, all of them or none. Raises QuotaExceeded."""
         deltas = deltas_of(moved)
         for name, delta in deltas.items():
@@ -120,7 +120,7 @@ class Room:
             self.used[name] += delta
 
 
-def admitted(rules: TenantRules | None, tenant: str) -> TenantRules:
+def require_active(rules: TenantRules | None, tenant: str) -> TenantRules:
     """The rules of a tenant that may change things. Raises NotFound, TenantSuspended."""
     if rules is None or rules.state not in (ACTIVE, SUSPENDED):
         raise NotFound("tenant", tenant)
@@ -143,7 +143,7 @@ def most_per_day(schedule: Schedule) -> int:
     return len(cron.seconds) * cron.minutes.bit_count() * cron.hours.bit_count()
 
 
-def deltas_of(moved: Moved) -> dict[str, int]:
+def deltas_of(moved: JobChanges) -> dict[str, int]:
     """By how much changes move the counts. Pure."""
     counted = [(_counted(old), _counted(new)) for old, new in moved]
     return {name: sum(after[name] - before[name] for before, after in counted) for name in _COUNTED}

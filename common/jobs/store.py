@@ -17,15 +17,15 @@ from typing import Any
 from common.clock import Clock
 from common.errors import Busy, NotFound, RequestUnderWay, RevisionMismatch
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.jobs.idempotency import Once
+from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
 from common.jobs.ledger import TenantLedger
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import DueEntry, plan, plan_registered
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
-from common.tenants.audit import AWS, Audit, Scribe
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.groups import group_key
 from common.timing.windows import MAX_DELAY_S
 
@@ -106,14 +106,14 @@ class JobStore:
             sk_prefix=keys.JOB_PREFIX,
             after=keys.job(tenant, after_job_id) if after_job_id else None,
             limit=limit,
-            where=Condition("#state <> :deleted", {":deleted": DELETED}),
+            where=Expression("#state <> :deleted", {":deleted": DELETED}),
         )
         return (Job.from_item(item) for item in items)
 
     @property
-    def scribe(self) -> Scribe:
+    def audited(self) -> AuditedCommit:
         """Writes down, under the same name, what else is changed around jobs."""
-        return Scribe(Audit(self.ledger.table) if self.ledger else None, self.by, self.clock)
+        return AuditedCommit(Audit(self.ledger.table) if self.ledger else None, self.by, self.clock)
 
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
         """Those that there are, tombstones among them, by their ids."""
@@ -123,15 +123,17 @@ class JobStore:
         items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids])
         return {job.job_id: job for job in map(Job.from_item, items)}
 
-    def change(self, tenant: str, job_id: str, change: Change, once: Once | None = None) -> Job:
+    def change(
+        self, tenant: str, job_id: str, change: Change, idempotency_key: IdempotencyKey | None = None
+    ) -> Job:
         """Read, decide, write if nobody else did, until it is done; with `once`, not twice for one request.
 
         Raises Busy, KeyReused, RequestUnderWay, and what `change` and the ledger raise.
         """
-        return self.change_all(tenant, {job_id: change}, once)[job_id]
+        return self.change_all(tenant, {job_id: change}, idempotency_key)[job_id]
 
     def change_all(
-        self, tenant: str, changes: Mapping[str, Change], once: Once | None = None
+        self, tenant: str, changes: Mapping[str, Change], idempotency_key: IdempotencyKey | None = None
     ) -> dict[str, Job]:
         """The same for up to MOST_AT_ONCE jobs by their ids, in one transaction: all of it happens or nothing."""
         conflicts = 0
@@ -141,21 +143,21 @@ class JobStore:
             olds = self.load_all(tenant, list(changes))
             now = self.clock.now()
             # Behind the reading of the jobs: what a request of the same key has created is seen with its key.
-            if once and (created := once.created(self.jobs, now)):
+            if idempotency_key and (created := idempotency_key.created(self.jobs, now)):
                 return dict.fromkeys(changes, created)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
             moved = [(olds.get(job_id), new) for job_id, new in news.items() if new is not olds.get(job_id)]
             if not moved:
                 return news
             try:
-                return news | self._commit(tenant, moved, now, conflicts, once)
+                return news | self._commit(tenant, moved, now, conflicts, idempotency_key)
             except ConditionFailed as lost:
                 # Somebody changed the job in between, or there was no room and now there may be: decide again.
                 if self.ledger and lost.key == keys.tenant(tenant):
                     self.ledger.check_room(tenant, moved, now)
             except TransactionConflict as lost:
-                if once and once.item_key in lost.keys:
-                    raise RequestUnderWay(once.key) from lost
+                if idempotency_key and idempotency_key.item_key in lost.keys:
+                    raise RequestUnderWay(idempotency_key.key) from lost
                 conflicts += 1
         which = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
         raise Busy(
@@ -168,7 +170,7 @@ class JobStore:
         moved: Sequence[tuple[Job | None, Job]],
         now: float,
         conflicts: int,
-        once: Once | None,
+        idempotency_key: IdempotencyKey | None,
     ) -> dict[str, Job]:
         self.index.ensure_mark(now)
         placed = self._placed(moved, conflicts)
@@ -180,8 +182,8 @@ class JobStore:
         for (group, shard), change in entries.items():
             if change:
                 self.index.count(tx, group, shard, change)
-        if once:
-            once.remember(tx, self.jobs, placed[0][1], now)
+        if idempotency_key:
+            idempotency_key.remember(tx, self.jobs, placed[0][1], now)
         tx.commit()
         self._hand_over([one for one in pending if one])
         return {new.job_id: new for _, new in placed}
@@ -291,10 +293,10 @@ def check_revision(job: Job | None, job_id: str, expected_revision: int | None) 
         raise RevisionMismatch(job_id, expected_revision, job.revision)
 
 
-def _unchanged(old: Job | None) -> Condition:
+def _unchanged(old: Job | None) -> Expression:
     if old is None:
-        return Condition("attribute_not_exists(pk)", {})
-    return Condition("#revision = :old", {":old": old.revision})
+        return Expression("attribute_not_exists(pk)", {})
+    return Expression("#revision = :old", {":old": old.revision})
 
 
 def next_second(now: float) -> int:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from common.planning.plan import DueEntry
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction
+from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
 from common.timing.windows import WINDOW_S, planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
@@ -95,7 +95,7 @@ class DueIndex:
         with suppress(ConditionFailed):
             self._table.put(
                 {**keys.MARK, "planned_until": end, "planning_until": end, "tzdata": TZDATA_VERSION},
-                Condition("attribute_not_exists(pk)", {}),
+                Expression("attribute_not_exists(pk)", {}),
             )
         mark = self.mark()
         assert mark is not None
@@ -112,11 +112,11 @@ class DueIndex:
         """
         if mark.is_open:
             return mark
-        change = Condition(
+        change = Expression(
             "SET #planning_until = :end, #decided_at = :now, #tzdata = :tzdata",
             {":end": end, ":now": now, ":tzdata": TZDATA_VERSION},
         )
-        unmoved = Condition(
+        unmoved = Expression(
             "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
         )
         try:
@@ -128,9 +128,9 @@ class DueIndex:
 
     def finish_planning(self, end: int) -> Mark:
         """Everything before `end` is durably handed over. Returns the mark as it is."""
-        words = Condition("SET #planned_until = :end", {":end": end})
+        words = Expression("SET #planned_until = :end", {":end": end})
         try:
-            moved = self._table.update(keys.MARK, words, Condition("#planned_until < :end", {":end": end}))
+            moved = self._table.update(keys.MARK, words, Expression("#planned_until < :end", {":end": end}))
         except ConditionFailed as further:  # another tick was; the mark never moves back
             assert further.existing
             moved = further.existing
@@ -188,13 +188,13 @@ class DueIndex:
         words, values = "ADD #jobs :change", {":change": change}
         if expires_at := _expires_at(group):
             words, values = f"{words} SET #expires_at = :expires_at", values | {":expires_at": expires_at}
-        tx.update(self._table, keys.directory(group, shard), Condition(words, values))
+        tx.update(self._table, keys.directory(group, shard), Expression(words, values))
 
     def drop_empty(self, shard: Shard) -> bool:
         """Take an empty shard out of the directory; safe against a registration that fills it at the same moment."""
         try:
             self._table.delete(
-                keys.directory(shard.group, shard.shard), Condition("#jobs <= :zero", {":zero": 0})
+                keys.directory(shard.group, shard.shard), Expression("#jobs <= :zero", {":zero": 0})
             )
         except ConditionFailed:
             return False

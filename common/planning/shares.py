@@ -19,7 +19,7 @@ from common.errors import Minute8Error
 from common.planning.due_index import DueIndex, Mark, Shard
 from common.planning.executions_queue import BATCH_SIZE, HandOverFailed
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Table, Transaction
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -82,8 +82,8 @@ class Shares:
         tx.update(
             self._table,
             keys.MARK,
-            Condition("SET #divided_until = :end", {":end": window.planning_until}),
-            Condition(
+            Expression("SET #divided_until = :end", {":end": window.planning_until}),
+            Expression(
                 "#planned_until = :start AND #planning_until = :end"
                 " AND (attribute_not_exists(#divided_until) OR #divided_until < :end)",
                 {":start": window.planned_until, ":end": window.planning_until},

@@ -18,7 +18,7 @@ from common.clock import Clock, SystemClock
 from common.errors import Busy, Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED
 
@@ -126,7 +126,7 @@ class ApiKeys:
             raise InvalidInput("role", "is no role", value=role, accepted=", ".join(ROLES))
         raw_key, key = _made(tenant_id, role, now, name, expires_at)
         self._check_room(tenant_id, now)
-        here = Condition(
+        here = Expression(
             "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
             {":active": ACTIVE, ":suspended": SUSPENDED},
         )
@@ -175,7 +175,7 @@ class ApiKeys:
         self._clock.sleep(random.uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)))
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
-        unused = Condition("attribute_not_exists(pk)", {})
+        unused = Expression("attribute_not_exists(pk)", {})
         tx.put(self._table, {**keys.api_key(key.key_hash), **key.to_item()}, unused)
         tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **key.to_item()}, unused)
         Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
@@ -196,11 +196,11 @@ class ApiKeys:
         revoked = replace(
             key, revoked_at=int(now), expires_at=min(key.expires_at or forgotten_at, forgotten_at)
         )
-        change = Condition(
+        change = Expression(
             "SET #revoked_at = :now, #expires_at = :forgotten_at",
             {":now": revoked.revoked_at, ":forgotten_at": revoked.expires_at},
         )
-        standing = Condition("attribute_exists(pk) AND attribute_not_exists(#revoked_at)", {})
+        standing = Expression("attribute_exists(pk) AND attribute_not_exists(#revoked_at)", {})
         before = _audited(key)
         after = {**before, "revoked_at": revoked.revoked_at}
 

@@ -22,7 +22,7 @@ from common.errors import Busy, NotFound
 from common.jobs.job import DELETED as DELETED_JOB
 from common.planning.due_index import DueIndex
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction, TransactionConflict
+from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import ACTIVE, DAY_S, DELETED, DELETING, SUSPENDED
@@ -118,8 +118,8 @@ class Deletions:
         tenant_id = deletion.tenant_id
         # With the revision, so that no change that was decided before sets the state back.
         words = "SET #state = :deleting, #revision = if_not_exists(#revision, :one) + :one"
-        deleting = Condition(words, {":deleting": DELETING, ":one": 1})
-        standing = Condition(
+        deleting = Expression(words, {":deleting": DELETING, ":one": 1})
+        standing = Expression(
             "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
             {":active": ACTIVE, ":suspended": SUSPENDED},
         )
@@ -187,7 +187,7 @@ class Deletions:
         job_id = item["sk"].removeprefix(keys.JOB_PREFIX)
         tx = Transaction(self.jobs.client)
         revision = item.get("revision")
-        as_read = Condition("#revision = :revision", {":revision": revision}) if revision else None
+        as_read = Expression("#revision = :revision", {":revision": revision}) if revision else None
         tx.delete(self.jobs, keys.key_of(item), as_read)
         tx.put(self.jobs, keys.former_job(tenant_id, job_id))
         if item.get("group"):
@@ -239,9 +239,9 @@ class Deletions:
         if not counts:
             return
         words = "ADD " + ", ".join(f"#{name} :{name}" for name in counts)
-        change = Condition(words, {f":{name}": count for name, count in counts.items()})
+        change = Expression(words, {f":{name}": count for name, count in counts.items()})
         try:
-            self.tenants.update(keys.deletion(tenant_id), change, Condition("attribute_exists(pk)", {}))
+            self.tenants.update(keys.deletion(tenant_id), change, Expression("attribute_exists(pk)", {}))
         except ConditionFailed:
             return  # another, at the same time, found nothing left and finished it
 
@@ -256,7 +256,7 @@ class Deletions:
             "expires_at": int(now) + _TOMBSTONE_KEPT_S,
         }
         tx = Transaction(self.tenants.client)
-        tx.put(self.tenants, tombstone, Condition("#state = :deleting", {":deleting": DELETING}))
+        tx.put(self.tenants, tombstone, Expression("#state = :deleting", {":deleting": DELETING}))
         tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
         change_log.note(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))

@@ -16,7 +16,7 @@ from typing import Final
 
 from common.errors import RateExceeded
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Table
+from common.storage.tables import ConditionFailed, Expression, Table
 
 _MINUTE_S: Final = 60
 _SHARES: Final = 100
@@ -62,11 +62,11 @@ class RequestRate:
 
     def _more(self, tenant: str, minute: int, most: int) -> int:
         share = max(1, most // _SHARES)
-        change = Condition(
+        change = Expression(
             "ADD #taken :share SET #expires_at = :expires",
             {":share": share, ":expires": (minute + 1) * _MINUTE_S + _KEPT_S},
         )
-        room = Condition("attribute_not_exists(#taken) OR #taken <= :room", {":room": most - share})
+        room = Expression("attribute_not_exists(#taken) OR #taken <= :room", {":room": most - share})
         if most < share:
             return 0
         try:

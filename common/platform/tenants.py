@@ -19,7 +19,7 @@ from common.platform.api_keys import (
     checked_name,
 )
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Transaction, TransactionConflict
+from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import ACTIVE, DELETED, DELETING, SETTABLE, SUSPENDED, TenantRules, changed
@@ -94,7 +94,7 @@ class Tenants(ApiKeys):
         tenant = Tenant(tenant_id, checked_name(name), int(now), rules)
         tx = Transaction(self._table.client)
         # Also not while the tombstone of one with that name is there: it could see what is left of the other's runs.
-        unused = Condition("attribute_not_exists(pk)", {})
+        unused = Expression("attribute_not_exists(pk)", {})
         tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, unused)
         self._publish(tx, tenant, now)
         Audit(self._table).add(tx, tenant_id, by, "tenant.created", tenant_id, now, after=tenant.to_item())
@@ -195,7 +195,7 @@ class Tenants(ApiKeys):
         tx.update(
             self._table,
             keys.tenant(after.tenant_id),
-            Condition(words, {f":{name}": value for name, value in fields.items()}),
+            Expression(words, {f":{name}": value for name, value in fields.items()}),
             unchanged(before),
         )
         self._publish(tx, after, now)
@@ -210,7 +210,7 @@ class Tenants(ApiKeys):
         tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
 
 
-def unchanged(tenant: Tenant) -> Condition:
+def unchanged(tenant: Tenant) -> Expression:
     """That the tenant is as it was read; items of earlier versions have no revision."""
     first = " OR attribute_not_exists(#revision)" if tenant.revision == 1 else ""
-    return Condition(f"attribute_exists(pk) AND (#revision = :before{first})", {":before": tenant.revision})
+    return Expression(f"attribute_exists(pk) AND (#revision = :before{first})", {":before": tenant.revision})

@@ -21,8 +21,8 @@ from common.jobs.job import DELETED
 from common.registration.calendar_sources import resolved
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction
-from common.tenants.audit import Scribe
+from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.tenants.audit import AuditedCommit
 
 # How many of the jobs that prevent a deletion an error names.
 _NAMED_JOBS = 3
@@ -40,9 +40,9 @@ class CalendarInUse(Conflict):
 class CalendarStore(Calendars):
     """Calendars that a tenant can change; the scribe audits each change."""
 
-    def __init__(self, jobs: Table, scribe: Scribe | None = None) -> None:
+    def __init__(self, jobs: Table, audited: AuditedCommit | None = None) -> None:
         super().__init__(jobs)
-        self._scribe = scribe or Scribe()
+        self._audited = audited or AuditedCommit()
 
     def put(self, tenant: str, name: str, raw: object, now: float) -> Calendar:
         """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.resolved` takes.
@@ -56,25 +56,27 @@ class CalendarStore(Calendars):
         calendar = Calendar(tenant, name, dates, source, created_at, int(now))
         tx = Transaction(self._table.client)
         tx.put(self._table, {**keys.calendar(tenant, name), **calendar.to_item()})
-        before = _audited(Calendar.from_item(old)) if old else None
-        self._scribe.commit(tx, tenant, "calendar.stored", name, now, before=before, after=_audited(calendar))
+        before = _audit_view(Calendar.from_item(old)) if old else None
+        self._audited.commit(
+            tx, tenant, "calendar.stored", name, now, before=before, after=_audit_view(calendar)
+        )
         return calendar
 
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a calendar that no job names. Reads the tenant's jobs. Raises NotFound, CalendarInUse, Busy."""
         calendar = self.get(tenant, name)
-        there = Condition("#state <> :deleted", {":deleted": DELETED})
+        there = Expression("#state <> :deleted", {":deleted": DELETED})
         jobs = self._table.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there)
         naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
             raise CalendarInUse(name, job_ids)
         tx = Transaction(self._table.client)
-        tx.delete(self._table, keys.calendar(tenant, name), Condition("attribute_exists(pk)", {}))
+        tx.delete(self._table, keys.calendar(tenant, name), Expression("attribute_exists(pk)", {}))
         try:
-            self._scribe.commit(tx, tenant, "calendar.deleted", name, now, before=_audited(calendar))
+            self._audited.commit(tx, tenant, "calendar.deleted", name, now, before=_audit_view(calendar))
         except ConditionFailed:  # somebody else was faster
             raise NotFound("calendar", name) from None
 
 
-def _audited(calendar: Calendar) -> Item:
+def _audit_view(calendar: Calendar) -> Item:
     return {"dates": list(calendar.dates), "source": dict(calendar.source)}

@@ -15,7 +15,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item, Transaction
+from common.storage.tables import ConditionFailed, Expression, Item, Transaction
 from common.timing.fires import fires
 
 # One backfill at most; whoever needs more starts another behind it.
@@ -25,7 +25,7 @@ _ASKED_KEPT_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand:
+class ManualCommands:
     """Commands of a tenant on its own jobs and runs; the tenant comes from the credential."""
 
     store: JobStore
@@ -62,7 +62,7 @@ class ByHand:
             "expires_at": execution.fire_at + _ASKED_KEPT_S,
         }
         tx = Transaction(self.store.jobs.client)
-        tx.put(self.store.jobs, asked, Condition("attribute_not_exists(pk)", {}))
+        tx.put(self.store.jobs, asked, Expression("attribute_not_exists(pk)", {}))
         try:
             self._written_down("job.run", execution, now)(tx)
         except ConditionFailed as before:
@@ -74,7 +74,7 @@ class ByHand:
         asked = {"execution_id": execution.execution_id, "note": note or None}
 
         def commit(tx: Transaction) -> None:
-            self.store.scribe.commit(tx, execution.tenant, action, execution.job_id, now, after=asked)
+            self.store.audited.commit(tx, execution.tenant, action, execution.job_id, now, after=asked)
 
         return commit
 
@@ -150,16 +150,16 @@ class ByHand:
         asked = {name: getattr(whole, name) for name in ("backfill_id", "start_at", "end_at", "total")}
         tx = Transaction(self.store.jobs.client)
         # The pointer is stored behind what is then sent: its first run may end at once and move it on from there.
-        tx.put(self.store.jobs, {**key, **begun.to_item()}, Condition("attribute_not_exists(pk)", {}))
+        tx.put(self.store.jobs, {**key, **begun.to_item()}, Expression("attribute_not_exists(pk)", {}))
         try:
-            self.store.scribe.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
+            self.store.audited.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
         except ConditionFailed as before:
             stored = Backfill.from_item(before.existing or begun.to_item())
             if stored.begun or (stored.start_at, stored.end_at) != (start, end):
                 raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
             first, begun = stored.first(now), stored  # whoever began it was cut off
         self.queue.send(first)
-        self.store.jobs.update(key, Condition("SET #begun = :yes", {":yes": True}))
+        self.store.jobs.update(key, Expression("SET #begun = :yes", {":yes": True}))
         return replace(begun, begun=True)
 
     def backfill_progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:

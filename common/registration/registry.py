@@ -9,13 +9,13 @@ from typing import Any
 from common.errors import AlreadyExists, InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars
-from common.jobs.idempotency import Once
+from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, Job, Retry
 from common.jobs.store import JobStore, check_revision, exists, next_second
 from common.planning.execution import job_key
 from common.registration.definition import JobDefinition, Limits, parse_definition, schedule_given
 from common.registration.schedule_text import parse_schedule
-from common.tenants.allowed_targets import is_allowed, is_own
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
 from common.timing.groups import group_key
 from common.timing.schedule import Schedule
@@ -31,7 +31,9 @@ class Registry(JobStore):
     limits: Limits
     stage: str = field(default="", kw_only=True)
 
-    def create(self, tenant: str, job_id: str, raw: object, once: Once | None = None) -> Job:
+    def create(
+        self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
+    ) -> Job:
         """Register a new job; with `once`, return what the same request has created before, as it was then.
 
         Raises InvalidInput, AlreadyExists, Busy, KeyReused, RequestUnderWay.
@@ -44,7 +46,7 @@ class Registry(JobStore):
                 raise AlreadyExists("job", job_id)
             return defined(tenant, job_id, definition, old, now, limits)
 
-        return self.change(tenant, job_id, change, once)
+        return self.change(tenant, job_id, change, idempotency_key)
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
         """Create the job or replace the whole of it. A paused job stays paused.
@@ -107,7 +109,7 @@ def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
 
 def _check_target(definition: JobDefinition, rules: TenantRules, stage: str) -> None:
     target = definition.target.model_dump(exclude_none=True)
-    if is_own(target, stage):
+    if is_minute8_resource(target, stage):
         raise InvalidInput(
             "target.arn",
             "is a part of Minute8 itself",

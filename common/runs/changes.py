@@ -7,7 +7,7 @@ from collections.abc import Callable
 from common.planning.execution import Execution
 from common.runs.records import CANCELLED, ENDED, FAILED, QUEUED, RETENTION_S, RETRYING, SKIPPED
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Table, Transaction
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 
 # How a change is committed: by hand, together with its entry in the audit (`Scribe.commit`).
 Commit = Callable[[Transaction], None]
@@ -39,7 +39,7 @@ class RunChanges:
             "expires_at": int(now) + RETENTION_S,
         }
         try:
-            self._table.put({**_key(execution), **item}, Condition("attribute_not_exists(pk)", {}))
+            self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
         except ConditionFailed:
             return False
         return True
@@ -48,7 +48,7 @@ class RunChanges:
         self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
         """End an execution that has not started: never planned to a record, or queued. False if it has started."""
-        change = Condition(
+        change = Expression(
             "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #due_at = :due,"
             " #schedule_revision = :revision, #trigger = if_not_exists(#trigger, :trigger), #status = :skipped,"
             " #reason = :cancelled, #detail = :note, #finished_at = :now, #expires_at = :expires",
@@ -66,14 +66,14 @@ class RunChanges:
                 ":expires": int(now) + RETENTION_S,
             },
         )
-        waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+        waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         return self._made(execution, change, waiting, commit)
 
     def cancel_retry(
         self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
         """End a run that waits for its next attempt. False if it does not wait (any more)."""
-        change = Condition(
+        change = Expression(
             "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
             " #error_type = :cancelled, #error = :note REMOVE #next_attempt_at",
             {
@@ -85,22 +85,22 @@ class RunChanges:
             },
         )
         return self._made(
-            execution, change, Condition("#status = :retrying", {":retrying": RETRYING}), commit
+            execution, change, Expression("#status = :retrying", {":retrying": RETRYING}), commit
         )
 
     def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
         """Let a run whose attempt this was have one more. False if that attempt has not failed, or not for good."""
-        change = Condition(
+        change = Expression(
             "SET #status = :retrying, #next_attempt_at = :now"
             " REMOVE #failed_tenant, #failed_at, #error_type, #error, #lease_until",
             {":retrying": RETRYING, ":now": int(now)},
         )
-        failed = Condition(
+        failed = Expression(
             "#status = :failed AND #attempt = :attempt", {":failed": FAILED, ":attempt": execution.attempt}
         )
         return self._made(execution, change, failed, commit)
 
-    def _made(self, execution: Execution, change: Condition, condition: Condition, commit: Commit) -> bool:
+    def _made(self, execution: Execution, change: Expression, condition: Expression, commit: Commit) -> bool:
         tx = Transaction(self._table.client)
         tx.update(self._table, _key(execution), change, condition)
         try:

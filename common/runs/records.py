@@ -23,7 +23,7 @@ from common.runs.states import RUNNING as RUNNING
 from common.runs.states import SKIPPED as SKIPPED
 from common.runs.states import SUCCEEDED as SUCCEEDED
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item, Table
+from common.storage.tables import ConditionFailed, Expression, Item, Table
 
 RETENTION_S = 30 * 86_400
 # Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.
@@ -128,7 +128,7 @@ class Runs:
             ":lateness": max(0.0, claim.started_at - execution.due_at),
         }
         try:
-            self._table.update(_key(execution), Condition(words, values), _claimable(claim))
+            self._table.update(_key(execution), Expression(words, values), _claimable(claim))
         except ConditionFailed as lost:
             record = lost.existing or {}
             return None if _is_own(claim, record) else record
@@ -164,7 +164,7 @@ class Runs:
             words += ", #failed_tenant = :failed_tenant, #failed_at = :finished"
             values[":failed_tenant"] = claim.execution.tenant
         words += " REMOVE #lease_until" + (", #next_attempt_at" if retry_at is None else "")
-        mine = Condition(
+        mine = Expression(
             "#claimed_by = :mine AND #attempt = :attempt AND #status IN (:running, :dispatched)",
             {
                 ":mine": claim.message_id,
@@ -174,7 +174,7 @@ class Runs:
             },
         )
         try:
-            self._table.update(_key(claim.execution), Condition(words, values), mine)
+            self._table.update(_key(claim.execution), Expression(words, values), mine)
         except ConditionFailed as lost:
             record = lost.existing or {}
             return _is_own(claim, record) and record["status"] == status
@@ -185,7 +185,7 @@ class Runs:
     ) -> bool:
         """Record that an execution will not run, and why. False if it has a record already."""
         item = _skipped(execution, reason, detail, now, kept_s)
-        waiting = Condition("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+        waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         try:
             self._table.put({**_key(execution), **item}, waiting)
         except ConditionFailed:
@@ -205,12 +205,12 @@ class Runs:
             ":type": error_type,
             ":error": error,
         }
-        waiting = Condition(
+        waiting = Expression(
             "#status = :retrying AND #attempt = :before",
             {":retrying": RETRYING, ":before": execution.attempt - 1},
         )
         try:
-            self._table.update(_key(execution), Condition(words, values), waiting)
+            self._table.update(_key(execution), Expression(words, values), waiting)
         except ConditionFailed:
             return False
         return True
@@ -228,7 +228,7 @@ class Runs:
         item = _skipped(execution, MISSED, detail, now)
         item |= {"skipped_count": missed.count, "skipped_from_at": missed.first_fire_at}
         try:
-            self._table.put({**_key(execution), **item}, Condition("attribute_not_exists(pk)", {}))
+            self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
         except ConditionFailed:
             return False
         return True
@@ -249,7 +249,7 @@ class Runs:
         return list(self._table.query(partition, newest_first=True, limit=limit, after=after))
 
 
-def _claimable(claim: Claim) -> Condition:
+def _claimable(claim: Claim) -> Expression:
     """Nobody has this attempt, or its lease is over: its executor died.
 
     Of a run that is only handed over the record is written before the call and stays as it is: only the very message
@@ -269,9 +269,9 @@ def _claimable(claim: Claim) -> Condition:
     }
     if execution.attempt == 1:
         values[":queued"] = QUEUED
-        return Condition(f"attribute_not_exists(pk) OR #status = :queued OR {redelivered}", values)
+        return Expression(f"attribute_not_exists(pk) OR #status = :queued OR {redelivered}", values)
     values |= {":retrying": RETRYING, ":before": execution.attempt - 1}
-    return Condition(f"(#status = :retrying AND #attempt = :before) OR {redelivered}", values)
+    return Expression(f"(#status = :retrying AND #attempt = :before) OR {redelivered}", values)
 
 
 def _is_own(claim: Claim, record: Item) -> bool:

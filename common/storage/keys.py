@@ -76,7 +76,7 @@ def former_job(tenant: str, job_id: str) -> Key:
     return {"pk": tenant, "sk": f"{FORMER_PREFIX}{job_id}"}
 
 
-def once(tenant: str, key_hash: str) -> Key:
+def idempotency_key(tenant: str, key_hash: str) -> Key:
     return {"pk": tenant, "sk": f"ONCE#{key_hash}"}
 
 

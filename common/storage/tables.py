@@ -44,7 +44,7 @@ class TransactionConflict(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Expression:
     """A condition or an update in DynamoDB's expression language, with its values. Names are written as `#name`."""
 
     expression: str
@@ -79,26 +79,26 @@ class Table:
                 yield from map(from_wire, answer["Responses"].get(self.name, []))
                 asked = answer.get("UnprocessedKeys")
 
-    def put(self, item: Mapping[str, Any], condition: Condition | None = None) -> None:
+    def put(self, item: Mapping[str, Any], condition: Expression | None = None) -> None:
         """Write a whole item. Raises ConditionFailed, with the existing item."""
-        request = {"TableName": self.name, "Item": to_wire(item), **_condition_arguments(condition)}
+        request = {"TableName": self.name, "Item": to_wire(item), **_expression_arguments(condition)}
         with _losing():
             self.client.put_item(**request)
 
-    def update(self, key: Key, change: Condition, condition: Condition | None = None) -> Item:
+    def update(self, key: Key, change: Expression, condition: Expression | None = None) -> Item:
         """Apply an update expression, return the new item. Raises ConditionFailed, with the existing item."""
         request = {
             "TableName": self.name,
             "Key": to_wire(key),
             "ReturnValues": "ALL_NEW",
-            **_condition_arguments(condition, change),
+            **_expression_arguments(condition, change),
         }
         with _losing():
             return from_wire(self.client.update_item(**request)["Attributes"])
 
-    def delete(self, key: Key, condition: Condition | None = None) -> None:
+    def delete(self, key: Key, condition: Expression | None = None) -> None:
         """Delete if it is there. Raises ConditionFailed."""
-        request = {"TableName": self.name, "Key": to_wire(key), **_condition_arguments(condition)}
+        request = {"TableName": self.name, "Key": to_wire(key), **_expression_arguments(condition)}
         with _losing():
             self.client.delete_item(**request)
 
@@ -122,7 +122,7 @@ class Table:
         newest_first: bool = False,
         limit: int | None = None,
         consistent: bool = True,
-        where: Condition | None = None,
+        where: Expression | None = None,
         attributes: Sequence[str] = (),
     ) -> Iterator[Item]:
         """All items of a partition in sort-key order, page by page as they are consumed, at most `limit`.
@@ -187,18 +187,18 @@ class Transaction:
     def __len__(self) -> int:
         return len(self._writes)
 
-    def put(self, table: Table, item: Mapping[str, Any], condition: Condition | None = None) -> None:
+    def put(self, table: Table, item: Mapping[str, Any], condition: Expression | None = None) -> None:
         key = key_of(item)
         self._add("Put", table, key, {"Item": to_wire(item)}, condition)
 
-    def update(self, table: Table, key: Key, change: Condition, condition: Condition | None = None) -> None:
+    def update(self, table: Table, key: Key, change: Expression, condition: Expression | None = None) -> None:
         self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
 
-    def check(self, table: Table, key: Key, condition: Condition) -> None:
+    def check(self, table: Table, key: Key, condition: Expression) -> None:
         """Only if `condition` holds of an item that is not written."""
         self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)
 
-    def delete(self, table: Table, key: Key, condition: Condition | None = None) -> None:
+    def delete(self, table: Table, key: Key, condition: Expression | None = None) -> None:
         self._add("Delete", table, key, {"Key": to_wire(key)}, condition)
 
     def _add(
@@ -207,10 +207,10 @@ class Transaction:
         table: Table,
         key: Key,
         what: dict[str, Any],
-        condition: Condition | None,
-        change: Condition | None = None,
+        condition: Expression | None,
+        change: Expression | None = None,
     ) -> None:
-        write: Any = {kind: {"TableName": table.name, **what, **_condition_arguments(condition, change)}}
+        write: Any = {kind: {"TableName": table.name, **what, **_expression_arguments(condition, change)}}
         self._writes.append(write)
         self._keys.append(key)
 
@@ -254,7 +254,7 @@ class _losing:
             raise ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None) from error
 
 
-def _condition_arguments(condition: Condition | None, change: Condition | None = None) -> dict[str, Any]:
+def _expression_arguments(condition: Expression | None, change: Expression | None = None) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     names: dict[str, str] = {}
     values: Item = {}

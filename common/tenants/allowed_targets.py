@@ -29,7 +29,7 @@ def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
     return bool(reached) and all(any(_covers(pattern, one) for pattern in patterns) for one in reached)
 
 
-def is_own(target: Mapping[str, Any], stage: str) -> bool:
+def is_minute8_resource(target: Mapping[str, Any], stage: str) -> bool:
     """Whether it is a part of this deployment, which no job may call, whatever the patterns say."""
     return f":minute8-{stage}-" in str(target.get("arn", "")).replace("/", ":")
 

@@ -163,7 +163,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Scribe:
+class AuditedCommit:
     """Commits changes together with the entry that tells of each. Without an audit it only commits."""
 
     audit: Audit | None = None

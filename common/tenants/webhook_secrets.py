@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item, Table, Transaction
-from common.tenants.audit import AWS, Audit, Scribe
+from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.tenants.audit import AWS, Audit, AuditedCommit
 
 PREFIX: Final = "whsec_"
 _SECRET_BYTES: Final = 32  # the convention wants 24 to 64
@@ -45,7 +45,7 @@ class WebhookSecrets:
         fresh = new_secret()
         tx = Transaction(self._table.client)
         item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
-        tx.put(self._table, item, Condition("attribute_not_exists(pk)", {}))
+        tx.put(self._table, item, Expression("attribute_not_exists(pk)", {}))
         try:
             self._commit(tx, tenant, by, "webhook_secret.made", now)
         except ConditionFailed as there:
@@ -66,7 +66,7 @@ class WebhookSecrets:
 
     def _commit(self, tx: Transaction, tenant: str, by: str, action: str, now: float) -> None:
         """With its entry in the audit, which holds no secret."""
-        Scribe(Audit(self._table), by).commit(tx, tenant, action, tenant, now)
+        AuditedCommit(Audit(self._table), by).commit(tx, tenant, action, tenant, now)
 
     def signing(self, tenant: str, now: float) -> tuple[str, ...]:
         """The secrets that sign a call now, the newest first; none if the tenant never had one."""

@@ -22,7 +22,7 @@ from common.storage.tables import Table
 from common.tenants.audit import ITSELF
 from common.tenants.rules_cache import KnownTenants
 from executor.completion.outcomes import Outcomes, Result
-from executor.streak import Streak
+from executor.failure_streak import FailureStreak
 
 
 def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -71,6 +71,6 @@ def _outcomes() -> Outcomes:
     return Outcomes(
         jobs,
         Runs(Table(aws.dynamodb(), settings.runs_table)),
-        Streak(store, event_bus(settings.event_bus)),
+        FailureStreak(store, event_bus(settings.event_bus)),
         clock,
     )

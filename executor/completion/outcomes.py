@@ -22,7 +22,7 @@ from common.planning.execution import SCHEDULE, Execution, parse_execution_id
 from common.runs.records import DISPATCHED, Claim, Outcome, Runs
 from common.storage import keys
 from common.storage.tables import Item, Table
-from executor.streak import Streak
+from executor.failure_streak import FailureStreak
 from executor.targets import answers
 from executor.targets.lambda_function import raised
 
@@ -54,7 +54,7 @@ class Outcomes:
 
     jobs: Table
     runs: Runs
-    streak: Streak
+    failure_streak: FailureStreak
     clock: Clock
 
     def complete(self, body: str) -> Result:
@@ -70,13 +70,13 @@ class Outcomes:
         job = self._load(execution)
         if run["status"] != DISPATCHED or not self._finish(replace(told, execution=execution), run):
             if job:  # whoever completed it may have died before it told
-                self.streak.once_more(job, execution, run)
+                self.failure_streak.once_more(job, execution, run)
             return "known"
         if told.outcome.ok:
             if job:
-                self.streak.succeeded(job, execution)
+                self.failure_streak.succeeded(job, execution)
             return "succeeded"
-        self.streak.failed(job, execution, told.outcome)
+        self.failure_streak.failed(job, execution, told.outcome)
         return "failed"
 
     def _finish(self, told: Told, run: Item) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.runs.records import Outcome
-from common.tenants.allowed_targets import is_own
+from common.tenants.allowed_targets import is_minute8_resource
 from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
 from executor.targets.events import Event
 from executor.targets.http_endpoint import HttpEndpoints
@@ -44,7 +44,7 @@ def _guarded(call: Call, stage: str) -> Call:
     """The executor may write to the executions queue; on a tenant's behalf it must not."""
 
     def guarded(target: Target, event: Event, timeout_s: float) -> Outcome:
-        if is_own(target, stage):
+        if is_minute8_resource(target, stage):
             error = f"{target['arn']} is Minute8's own"
             return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
         return call(target, event, timeout_s)

@@ -65,7 +65,7 @@ def backfill(overlap: str = "allow") -> Callable[[Stage], None]:
 
 
 def ask_for_backfill(w: World) -> None:
-    w.by_hand.backfill(*KEY, *BACKFILLED, concurrency=2, backfill_id="x")
+    w.manual.backfill(*KEY, *BACKFILLED, concurrency=2, backfill_id="x")
 
 
 def backfill_under_way(stage: Stage) -> None:
@@ -78,7 +78,7 @@ def daily(stage: Stage) -> None:
 
 
 def run_now(w: World) -> None:
-    w.by_hand.run_now(*KEY, "abc")
+    w.manual.run_now(*KEY, "abc")
 
 
 def failed(stage: Stage) -> None:
@@ -89,7 +89,7 @@ def failed(stage: Stage) -> None:
 
 
 def retry(w: World) -> None:
-    w.by_hand.retry("alice", FIRST)
+    w.manual.retry("alice", FIRST)
 
 
 def waits_for_retry(stage: Stage) -> None:
@@ -99,7 +99,7 @@ def waits_for_retry(stage: Stage) -> None:
 
 
 def cancel(w: World) -> None:
-    w.by_hand.cancel("alice", FIRST, "")
+    w.manual.cancel("alice", FIRST, "")
 
 
 def second_failure_pauses(stage: Stage) -> None:
@@ -131,7 +131,7 @@ def has_recovered(w: World) -> None:
 
 
 def is_whole(w: World) -> None:
-    assert w.by_hand.backfill_progress(*KEY, "x").sent == 5
+    assert w.manual.backfill_progress(*KEY, "x").sent == 5
 
 
 def nothing(w: World) -> None: ...
@@ -145,7 +145,7 @@ class Cut:
     step: Callable[[World], None]
     may_end: tuple[tuple[str, ...], ...]
     holds: Callable[[World], None] = nothing
-    by_hand: bool = False
+    manual: bool = False
 
 
 SUCCEEDED, SKIPPED, FAILED, PAUSED = "succeeded", "skipped(overlap)", "failed", "skipped(paused)"
@@ -155,11 +155,11 @@ EITHER, FAILED_OR_PAUSED = (SUCCEEDED, SKIPPED), (FAILED, PAUSED)
 CUTS = {
     "skip": Cut(overlapping("skip"), until_empty, (DONE, EITHER, EITHER)),
     "queue_one": Cut(overlapping("queue_one"), until_empty, (DONE, DONE, EITHER)),
-    "backfill asked for": Cut(backfill(), ask_for_backfill, (DONE,) * 5, is_whole, by_hand=True),
+    "backfill asked for": Cut(backfill(), ask_for_backfill, (DONE,) * 5, is_whole, manual=True),
     "backfill": Cut(backfill_under_way, until_empty, (DONE,) * 5, is_whole),
-    "run now": Cut(daily, run_now, (DONE,), by_hand=True),
-    "retry by hand": Cut(failed, retry, (DONE,), by_hand=True),
-    "cancel": Cut(waits_for_retry, cancel, ((FAILED,),), by_hand=True),
+    "run now": Cut(daily, run_now, (DONE,), manual=True),
+    "retry by hand": Cut(failed, retry, (DONE,), manual=True),
+    "cancel": Cut(waits_for_retry, cancel, ((FAILED,),), manual=True),
     "pause after failures": Cut(
         second_failure_pauses,
         deliver_one,
@@ -175,7 +175,7 @@ def test_a_flow_is_cut_behind_each_of_its_calls(name: str) -> None:
     cut = CUTS[name]
 
     def carries_on(w: World, died: BaseException | None) -> None:
-        if cut.by_hand and died:
+        if cut.manual and died:
             w.clock.sleep(2)
             with suppress(Conflict):
                 cut.step(w)

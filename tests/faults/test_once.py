@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from common.jobs.idempotency import Once
+from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import Job
 from tests.faults.interleaving import every_order, play
 from tests.faults.stage import Stage, staged
@@ -17,7 +17,7 @@ from tests.faults.wire import Fault
 from tests.worlds import World, job
 
 DEFINITION = job(cron="*/8 * * * *", invocation="Event")
-ONCE = Once.of("alice", "8e03978e", DEFINITION)
+ONCE = IdempotencyKey.of("alice", "8e03978e", DEFINITION)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Destination:
     def __init__(self, w: World) -> None:
         self.w = w
         self.events: list[dict[str, Any]] = []
-        self.outcomes = Outcomes(w.table("jobs"), w.runs, w.executor.streak, w.clock)
+        self.outcomes = Outcomes(w.table("jobs"), w.runs, w.executor.failure_streak, w.clock)
         w.target.answer = self._take
 
     def _take(self, event: Mapping[str, Any]) -> Outcome:
@@ -159,7 +159,7 @@ def test_cut_off_before_it_told_it_is_told_by_the_next_delivery(
         raise SystemError("killed")
 
     with monkeypatch.context() as patched, pytest.raises(SystemError):
-        patched.setattr("executor.streak.Streak.failed", dies)
+        patched.setattr("executor.failure_streak.FailureStreak.failed", dies)
         told.outcomes.complete(told.record(EXHAUSTED))
     assert (w.statuses(*KEY), w.told) == (["failed"], [])
     assert told.outcomes.complete(told.record(EXHAUSTED)) == "known"
@@ -171,7 +171,7 @@ def test_opened_again_by_hand_the_first_attempts_outcome_is_no_longer_wanted(
 ) -> None:
     dispatched(w)
     told.outcomes.complete(told.record(EXHAUSTED, 0))
-    w.by_hand.retry("alice", "alice:job:20261121T031500Z:1")
+    w.manual.retry("alice", "alice:job:20261121T031500Z:1")
     w.deliver()
     assert told.outcomes.complete(told.record(SUCCESS, 0)) == "refused"
     assert told.outcomes.complete(told.record(SUCCESS, 1)) == "succeeded"

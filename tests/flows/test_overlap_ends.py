@@ -61,7 +61,7 @@ def test_a_cancelled_retry_lets_the_next_run_start(w: World) -> None:
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-21T03:13:30Z")
     w.target.answer = lambda event: OK
-    w.by_hand.cancel("alice", "alice:job:20261121T031300Z:1", "")
+    w.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
     w.run_until("2026-11-21T03:14:30Z")
     assert w.statuses("alice", "job") == ["failed", "succeeded"]
 
@@ -87,7 +87,7 @@ def waiting_behind(w: World, meanwhile: Any) -> None:
 
 
 def test_the_place_of_a_cancelled_run_is_free(w: World) -> None:
-    waiting_behind(w, lambda: w.by_hand.cancel("alice", "alice:job:20261121T031400Z:1", ""))
+    waiting_behind(w, lambda: w.manual.cancel("alice", "alice:job:20261121T031400Z:1", ""))
     assert w.statuses("alice", "job") == ["succeeded", "skipped(cancelled)", "succeeded", "succeeded"]
 
 
@@ -124,7 +124,7 @@ def test_a_run_retried_by_hand_waits_its_turn(w: World) -> None:
 
     def retried_meanwhile(event: Mapping[str, Any]) -> Outcome:
         if event["minute8"]["fire_at"] == "2026-11-21T03:14:00Z":
-            w.by_hand.retry("alice", "alice:job:20261121T031300Z:1")
+            w.manual.retry("alice", "alice:job:20261121T031300Z:1")
             w.clock.sleep(5)
             w.deliver()
             assert w.statuses("alice", "job") == ["retrying", "running"]
@@ -159,7 +159,7 @@ def test_a_backfills_runs_wait_for_each_other_instead_of_being_skipped(w: World)
 
     w.target.answer = alone
     start, end = at("2026-11-20T12:00:00Z"), at("2026-11-20T18:00:00Z")
-    w.by_hand.backfill("alice", "job", start, end, concurrency=3, backfill_id="x")
+    w.manual.backfill("alice", "job", start, end, concurrency=3, backfill_id="x")
     w.run_until("2026-11-21T03:50:00Z")
     assert w.statuses("alice", "job") == ["succeeded"] * 6
 

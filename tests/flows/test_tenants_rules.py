@@ -64,7 +64,7 @@ def test_a_retry_of_a_suspended_tenant_ends_explained(ruled: World) -> None:
 def test_what_is_started_by_hand_stops_too(ruled: World) -> None:
     ruled.registry.create("alice", "daily", job(cron="0 9 * * *"))
     tenants(ruled).suspend("alice", "", ruled.clock.now())
-    ruled.by_hand.run_now("alice", "daily", "1")
+    ruled.manual.run_now("alice", "daily", "1")
     ruled.run_until("2026-11-21T03:13:00Z")
     assert ruled.statuses("alice", "daily") == ["skipped(suspended)"]
 

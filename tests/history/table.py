@@ -70,8 +70,8 @@ def places(first: Place, step: Any) -> Iterator[tuple[Any, Place | None]]:
     """What each step gives, with the place behind it, which goes through a cursor's text."""
     place: Place | None = first
     while place:
-        given, behind = step(place)
-        assert behind != place, "it stands still"
-        place = behind
+        given, next_place = step(place)
+        assert next_place != place, "it stands still"
+        place = next_place
         place = Place.of_text(place.to_text()) if place else None
         yield given, place

@@ -144,10 +144,10 @@ def test_the_parts_of_a_walk_merge_to_the_whole(
     wanted = [run for run in truth if only in ("", run["job_id"])]
     lists, merged = tenancy.lists(most), Summary()
     start = Place.start(NOW, MIDNIGHT - 2 * DAY, MIDNIGHT + DAY)
-    for part, behind in places(start, lambda place: lists.summary("alice", place, only)):
+    for part, next_place in places(start, lambda place: lists.summary("alice", place, only)):
         assert part.records <= most.summarised
         merged.merge(part.days.items())
-        from_at = behind.complete_from_at if behind else start.from_at
+        from_at = next_place.complete_from_at if next_place else start.from_at
         complete = summary_of([run for run in wanted if from_at is not None and run["fire_at"] >= from_at])
         for date, day in complete.days.items():
             assert day.statuses <= merged.days[date].statuses

@@ -74,13 +74,13 @@ def test_each_run_comes_once_and_nothing_behind_what_is_complete(
 
     listed: list[Item] = []
     complete_from_at = NOW * 2
-    for page, behind in places(Place.start(NOW, NOW - HOUR, None), step):
+    for page, next_place in places(Place.start(NOW, NOW - HOUR, None), step):
         assert len(page.runs) <= limit
         assert all(ident(newer) > ident(older) for newer, older in pairwise(page.runs))
         found = [run for run in page.runs if run["trigger"] != "meanwhile"]
         assert not {*map(ident, found)} & {*map(ident, listed)}
         listed += found
-        from_at = behind.complete_from_at if behind else NOW - HOUR
+        from_at = next_place.complete_from_at if next_place else NOW - HOUR
         if from_at is not None:
             assert from_at <= complete_from_at
             complete_from_at = from_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from common.jobs.idempotency import Once
+from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletions
@@ -59,14 +59,14 @@ def furnish(w: World) -> str:
 def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
     CalendarStore(w.table("jobs")).put(tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now())
     minutely = job(cron="* * * * *", overlap="skip")
-    registry.create(tenant, "minutely", minutely, Once.of(tenant, "key", minutely))
+    registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))
     registry.create(tenant, "paused", job(every=600))
     registry.pause(tenant, "paused")
     past = at("2026-11-21T02:00:00Z")
-    w.by_hand.backfill(tenant, "paused", past, past + 1200, 1, "again")
+    w.manual.backfill(tenant, "paused", past, past + 1200, 1, "again")
     registry.create(tenant, "gone", job(cron="0 0 * * *"))
-    w.by_hand.run_now(tenant, "gone", "1")
+    w.manual.run_now(tenant, "gone", "1")
     registry.delete(tenant, "gone")
 
 

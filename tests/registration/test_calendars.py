@@ -7,7 +7,7 @@ import pytest
 from common.errors import InvalidInput, NotFound
 from common.registration.calendar_store import CalendarInUse, CalendarStore
 from common.storage import keys
-from common.storage.tables import Condition, Table
+from common.storage.tables import Expression, Table
 from tests.worlds import World, at, job
 
 NOW = at("2026-11-21T03:12:00Z")
@@ -22,10 +22,10 @@ def minutely(*calendars: str, **fields: object) -> dict[str, object]:
     return job(cron="* * * * *", exclude={"calendars": list(calendars)}, **fields)
 
 
-def _moved(until: int) -> Condition:
+def _moved(until: int) -> Expression:
     """The mark as ticks would have left it."""
     until -= until % 600
-    return Condition("SET #planned_until = :until, #planning_until = :until", {":until": until})
+    return Expression("SET #planned_until = :until, #planning_until = :until", {":until": until})
 
 
 def put(calendars: CalendarStore, name: str, *dates: str, tenant: str = "alice") -> None:

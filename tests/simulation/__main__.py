@@ -57,13 +57,13 @@ def main() -> int:
     arguments = parser.parse_args()
     began = time.monotonic()
 
-    def tell(share: float) -> None:
+    def publish(share: float) -> None:
         seconds = time.monotonic() - began
         line = f"\r{share:6.1%}  {seconds:5.0f} s  {sum(map(len, simulation.seen.called.values())):>9,} executions"
         print(line, end="", file=sys.stderr, flush=True)
 
     simulation = Simulation(arguments.begins, arguments.days, arguments.jobs, arguments.seed)
-    simulation.run(tell)
+    simulation.run(publish)
     print(file=sys.stderr)
     verdict, spots = judge(simulation, 60)
     for name, value in table(simulation, verdict, spots, time.monotonic() - began):

@@ -13,7 +13,7 @@ from typing import Any
 
 Wire = dict[str, Any]
 Values = Mapping[str, Any]
-Condition = Callable[[Wire, Values], bool]
+Expression = Callable[[Wire, Values], bool]
 Operand = Callable[[Wire, Values], Any]
 Change = Callable[[Wire, Wire, Values], None]
 
@@ -28,7 +28,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 @lru_cache(maxsize=1024)
-def compile_condition(text: str) -> Condition:
+def compile_condition(text: str) -> Expression:
     """A condition or filter expression."""
     parser = _Parser(text)
     condition = parser.either()
@@ -72,21 +72,21 @@ class _Parser:
 
     # Conditions
 
-    def either(self) -> Condition:
+    def either(self) -> Expression:
         parts = [self.all()]
         while self.peek() == "OR":
             self.next()
             parts.append(self.all())
         return parts[0] if len(parts) == 1 else lambda item, values: any(p(item, values) for p in parts)
 
-    def all(self) -> Condition:
+    def all(self) -> Expression:
         parts = [self.test()]
         while self.peek() == "AND":
             self.next()
             parts.append(self.test())
         return parts[0] if len(parts) == 1 else lambda item, values: all(p(item, values) for p in parts)
 
-    def test(self) -> Condition:
+    def test(self) -> Expression:
         token = self.peek()
         if token == "NOT":
             self.next()
@@ -101,7 +101,7 @@ class _Parser:
             return self.function()
         return self.comparison()
 
-    def function(self) -> Condition:
+    def function(self) -> Expression:
         kind = self.next()
         self.next("(")
         left = self.operand()
@@ -114,7 +114,7 @@ class _Parser:
         wanted = kind == "attribute_exists"
         return lambda item, values: (left(item, values) is not None) == wanted
 
-    def comparison(self) -> Condition:
+    def comparison(self) -> Expression:
         left, how = self.operand(), self.next("=", "<>", "<", "<=", ">", ">=", "IN")
         if how == "IN":
             self.next("(")

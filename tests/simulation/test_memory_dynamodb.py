@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from common.registration.calendar_store import CalendarStore
 from common.runs.records import Outcome
-from common.storage.tables import Condition, ConditionFailed, Table, Transaction
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from tests.simulation.memory_dynamodb import PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
 
@@ -127,7 +127,7 @@ def test_conditions_hold_where_motos_hold(table: Table, condition: str, holds: b
     values = {":three": 3, ":two": 2, ":text": "text"}
     used = {name: value for name, value in values.items() if name in condition}
     try:
-        table.update(key, Condition("SET #seen = :yes", {":yes": True}), Condition(condition, used))
+        table.update(key, Expression("SET #seen = :yes", {":yes": True}), Expression(condition, used))
     except ConditionFailed as failed:
         assert not holds
         assert failed.existing == {**key, "n": 3, "s": "text"}
@@ -142,11 +142,11 @@ def test_updates_and_transactions_change_what_motos_change(table: Table) -> None
         " REMOVE #gone ADD #n :one"
     )
     for _ in range(2):
-        item = table.update(key, Condition(words, {":none": [], ":more": ["x"], ":one": 1}))
+        item = table.update(key, Expression(words, {":none": [], ":more": ["x"], ":one": 1}))
     assert item == {**key, "l": ["x", "x"], "m": ["x"], "n": 2}
     tx = Transaction(table.client)
     tx.delete(table, key)
-    tx.put(table, {"pk": "a", "sk": "c"}, Condition("attribute_exists(pk)", {}))
+    tx.put(table, {"pk": "a", "sk": "c"}, Expression("attribute_exists(pk)", {}))
     with pytest.raises(ConditionFailed):
         tx.commit()
     assert table.get(key) == item
@@ -163,7 +163,7 @@ def test_long_partitions_come_in_pages_and_whole() -> None:
     assert [item["sk"] for item in table.query("a", newest_first=True)] == sks[::-1]
     assert [item["sk"] for item in table.query("a", sk_between=("00498", "00502"))] == sks[498:503]
     assert [item["sk"] for item in table.query("a", sk_prefix="0000", limit=3)] == sks[:3]
-    even = Condition("#even = :true", {":true": True})
+    even = Expression("#even = :true", {":true": True})
     assert [item["sk"] for item in table.query("a", where=even, limit=600)] == sks[::2]
     after = {"pk": "a", "sk": "00498"}
     assert [item["sk"] for item in table.query("a", after=after, limit=5)] == sks[499:504]

@@ -69,7 +69,7 @@ class Simulation:
 
         self.w.sqs.send_message_batch = wired  # type: ignore[method-assign]
 
-    def run(self, tell: Callable[[float], None] = lambda share: None) -> None:
+    def run(self, publish: Callable[[float], None] = lambda share: None) -> None:
         """From the beginning to the end; `tell` hears of the share that is done, each simulated day."""
         day = self.begins
         while self._events:
@@ -81,7 +81,7 @@ class Simulation:
             if self.w.clock.now() >= day + DAY_S:
                 day += DAY_S
                 self._sweep(self.w.clock.now() - _KEPT_S)
-                tell((day - self.begins) / (self.ends - self.begins))
+                publish((day - self.begins) / (self.ends - self.begins))
         self._finish()
 
     def _finish(self) -> None:

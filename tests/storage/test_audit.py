@@ -17,14 +17,14 @@ def test_entries_between_two_times_newest_first(tables: dict[str, Table]) -> Non
     tables["jobs"].put({"pk": "alice", "sk": "BACKFILL#x"})
     tables["jobs"].put({"pk": "alice", "sk": "CALENDAR#x"})
 
-    def found(behind: str = "", limit: int = 10, **wanted: Any) -> tuple[list[float], str]:
-        entries, last = audit.page("alice", EntryFilter(**wanted), limit=limit, before_id=behind)
+    def found(next_place: str = "", limit: int = 10, **wanted: Any) -> tuple[list[float], str]:
+        entries, last = audit.page("alice", EntryFilter(**wanted), limit=limit, before_id=next_place)
         return [entry.at for entry in entries], last
 
     assert found() == ([3_000, 2_000.5, 2_000, 1_000], "")
     assert found(from_at=2_000, until_at=3_000) == ([2_000.5, 2_000], "")
-    first, behind = found(limit=3)
-    assert (first, bool(behind)) == ([3_000, 2_000.5, 2_000], True)
-    assert found(behind) == ([1_000], "")
-    assert found(behind, from_at=2_500) == ([], "")
+    first, next_place = found(limit=3)
+    assert (first, bool(next_place)) == ([3_000, 2_000.5, 2_000], True)
+    assert found(next_place) == ([1_000], "")
+    assert found(next_place, from_at=2_500) == ([], "")
     assert found(from_at=3_000, until_at=2_000) == ([], "")

@@ -9,11 +9,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.storage.keys import Key
-from common.storage.tables import Condition, ConditionFailed, Table, Transaction, TransactionConflict
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 
 KEY: Key = {"pk": "p", "sk": "s"}
-ABSENT = Condition("attribute_not_exists(pk)", {})
-ADD_ONE = Condition("ADD #n :one", {":one": 1})
+ABSENT = Expression("attribute_not_exists(pk)", {})
+ADD_ONE = Expression("ADD #n :one", {":one": 1})
 Tables = dict[str, Table]
 
 
@@ -36,7 +36,7 @@ def test_what_was_written_is_read(tables: Tables) -> None:
 
 
 def test_a_condition_that_fails_shows_what_was_there_and_changes_nothing(tables: Tables) -> None:
-    table, other = tables["jobs"], Condition("#n = :two", {":two": 2})
+    table, other = tables["jobs"], Expression("#n = :two", {":two": 2})
     table.put({**KEY, "n": 1}, ABSENT)
     for write in (
         lambda: table.put({**KEY, "n": 5}, ABSENT),
@@ -51,13 +51,13 @@ def test_a_condition_that_fails_shows_what_was_there_and_changes_nothing(tables:
 
 def test_a_condition_on_what_is_not_there_fails_without_an_item(tables: Tables) -> None:
     with pytest.raises(ConditionFailed) as lost:
-        tables["jobs"].update(KEY, ADD_ONE, Condition("attribute_exists(pk)", {}))
+        tables["jobs"].update(KEY, ADD_ONE, Expression("attribute_exists(pk)", {}))
     assert not lost.value.existing
 
 
 def test_an_update_returns_the_new_item_and_makes_a_missing_one(tables: Tables) -> None:
     assert tables["jobs"].update(KEY, ADD_ONE) == {**KEY, "n": 1}
-    change = Condition(
+    change = Expression(
         "SET #l = list_append(if_not_exists(#l, :none), :more) REMOVE #n", {":none": [], ":more": [1]}
     )
     assert tables["jobs"].update(KEY, change) == {**KEY, "l": [1]}
@@ -71,7 +71,7 @@ def test_a_query_goes_in_order_over_pages_of_a_megabyte(tables: Tables) -> None:
     assert [item["sk"] for item in table.query("p", newest_first=True, limit=5)] == list("76543")
     assert [item["sk"] for item in table.query("p", sk_between=("2", "5"))] == list("2345")
     assert [item["sk"] for item in table.query("p", after={"pk": "p", "sk": "5"})] == list("67")
-    odd = Condition("#odd = :one", {":one": 1})
+    odd = Expression("#odd = :one", {":one": 1})
     assert [item["sk"] for item in table.query("p", where=odd, limit=3)] == list("135")
     assert [item["sk"] for item in table.query("p", sk_prefix="7")] == ["7"]
     assert list(table.query("q")) == []

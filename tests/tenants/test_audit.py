@@ -11,11 +11,11 @@ from common.jobs.ledger import TenantLedger
 from common.jobs.store import JobStore
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Transaction, TransactionConflict
+from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
 from common.tenants import audit as audit_file
-from common.tenants.audit import ITSELF, Audit, EntryFilter, Scribe
+from common.tenants.audit import ITSELF, Audit, AuditedCommit, EntryFilter
 from common.tenants.rules_cache import KnownTenants
-from executor.streak import Streak
+from executor.failure_streak import FailureStreak
 from tests.worlds import World, job
 
 
@@ -32,8 +32,8 @@ def write(w: World, subject: str) -> None:
 def test_two_changes_within_a_millisecond_are_two_entries(w: World) -> None:
     for n in range(20):
         write(w, str(n))
-    found, behind = audit_of(w).page("alice", EntryFilter(), limit=50)
-    assert ({entry.subject for entry in found}, behind) == ({str(n) for n in range(20)}, "")
+    found, next_place = audit_of(w).page("alice", EntryFilter(), limit=50)
+    assert ({entry.subject for entry in found}, next_place) == ({str(n) for n in range(20)}, "")
 
 
 def test_a_call_reads_so_many_entries_and_no_more(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,21 +42,21 @@ def test_a_call_reads_so_many_entries_and_no_more(w: World, monkeypatch: pytest.
     for _ in range(12):
         w.clock.sleep(1)
         write(w, "often")
-    wanted, behind, pages = EntryFilter(subject="rare"), "", []
+    wanted, next_place, pages = EntryFilter(subject="rare"), "", []
     for _ in range(9):
-        found, behind = audit_of(w).page("alice", wanted, limit=3, before_id=behind)
+        found, next_place = audit_of(w).page("alice", wanted, limit=3, before_id=next_place)
         pages.append([entry.subject for entry in found])
-        if not behind:
+        if not next_place:
             break
     assert pages == [[], [], ["rare"]]
 
 
 def test_a_change_that_is_not_made_is_not_written_down(w: World) -> None:
     tx = Transaction(w.dynamodb)
-    gone = Condition("attribute_exists(pk)", {})
+    gone = Expression("attribute_exists(pk)", {})
     tx.delete(w.table("jobs"), keys.job("alice", "nothing"), gone)
     with pytest.raises(ConditionFailed):
-        Scribe(audit_of(w), clock=w.clock).commit(tx, "alice", "job.deleted", "nothing", w.clock.now())
+        AuditedCommit(audit_of(w), clock=w.clock).commit(tx, "alice", "job.deleted", "nothing", w.clock.now())
     assert audit_of(w).page("alice", EntryFilter(), limit=9) == ([], "")
 
 
@@ -73,12 +73,12 @@ def test_a_commit_waits_for_others_for_so_long(
 
     monkeypatch.setattr(Transaction, "commit", in_the_way)
     tx, began_at = Transaction(w.dynamodb), w.clock.now()
-    scribe = Scribe(audit_of(w), clock=w.clock)
+    audited = AuditedCommit(audit_of(w), clock=w.clock)
     if made:
-        scribe.commit(tx, "alice", "job.run", "report", began_at)
+        audited.commit(tx, "alice", "job.run", "report", began_at)
     else:
         with pytest.raises(Busy, match="'report'"):
-            scribe.commit(tx, "alice", "job.run", "report", began_at)
+            audited.commit(tx, "alice", "job.run", "report", began_at)
     assert len(audit_of(w).page("alice", EntryFilter(), limit=9)[0]) == made
     assert 1 < w.clock.now() - began_at < 3
 
@@ -91,7 +91,7 @@ def test_a_pause_after_failures_is_minute8s(w: World) -> None:
     store = JobStore(
         registry.jobs, registry.index, registry.queue, w.clock, registry.rng, ledger=ledger, by=ITSELF
     )
-    w.executor = replace(w.executor, streak=Streak(store, w.executor.events))
+    w.executor = replace(w.executor, failure_streak=FailureStreak(store, w.executor.events))
     w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom")
     registry.create("alice", "fails", job(cron="* * * * *", pause_after_failures=2))
     w.run_until("2026-11-21T03:16:30Z")

@@ -17,7 +17,7 @@ FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wron
 
 def test_run_now_starts_at_once_and_says_who_started_it(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 12 * * *"))
-    execution = w.by_hand.run_now("alice", "job", "abc")
+    execution = w.manual.run_now("alice", "job", "abc")
     assert w.statuses("alice", "job") == ["queued"]
     w.deliver()
     (run,) = w.run_items("alice", "job")
@@ -28,8 +28,8 @@ def test_run_now_starts_at_once_and_says_who_started_it(w: World) -> None:
 def test_run_now_runs_a_paused_job_and_the_same_nonce_once(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 12 * * *"))
     w.registry.pause("alice", "job")
-    w.by_hand.run_now("alice", "job", "abc")
-    w.by_hand.run_now("alice", "job", "abc")
+    w.manual.run_now("alice", "job", "abc")
+    w.manual.run_now("alice", "job", "abc")
     w.deliver()
     assert w.statuses("alice", "job") == ["succeeded"]
     assert len(w.target.calls) == 1
@@ -42,7 +42,7 @@ def test_a_failed_run_is_tried_again_by_hand_beyond_its_policy(w: World) -> None
     w.target.answer = lambda event: Outcome(ok=True)
     (failed,) = w.run_items("alice", "job")
     execution_id = "alice:job:20261121T031300Z:1"
-    w.by_hand.retry("alice", execution_id)
+    w.manual.retry("alice", execution_id)
     w.deliver()
     (run,) = w.run_items("alice", "job")
     assert (failed["status"], run["status"], run["attempt"], run["trigger"]) == (
@@ -54,24 +54,24 @@ def test_a_failed_run_is_tried_again_by_hand_beyond_its_policy(w: World) -> None
     assert [attempt["outcome"] for attempt in run["attempts"]] == ["failed", "succeeded"]
     assert "failed_tenant" not in run
     with pytest.raises(Conflict, match="is succeeded; only a failed run"):
-        w.by_hand.retry("alice", execution_id)
+        w.manual.retry("alice", execution_id)
 
 
 def test_a_waiting_execution_is_cancelled_before_it_starts(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
-    w.by_hand.cancel("alice", "alice:job:20261121T031400Z:1", "not today")
+    w.manual.cancel("alice", "alice:job:20261121T031400Z:1", "not today")
     w.run_until("2026-11-21T03:15:30Z")
     assert w.statuses("alice", "job") == ["succeeded", "skipped(cancelled)", "succeeded"]
     assert "not today" in w.run_items("alice", "job")[1]["detail"]
     with pytest.raises(Conflict, match="is succeeded"):
-        w.by_hand.cancel("alice", "alice:job:20261121T031300Z:1", "")
+        w.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
 
 
 def test_a_waiting_retry_is_cancelled(w: World) -> None:
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z", retry={"base_s": 300}))
     w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
     w.run_until("2026-11-21T03:14:00Z")
-    w.by_hand.cancel("alice", "alice:job:20261121T031300Z:1", "")
+    w.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
     w.run_until("2026-11-21T03:40:00Z")
     (run,) = w.run_items("alice", "job")
     assert (run["status"], run["error_type"], len(w.target.calls)) == ("failed", "cancelled", 1)
@@ -97,21 +97,21 @@ def test_a_waiting_retry_is_cancelled(w: World) -> None:
 def test_what_is_no_execution_of_the_tenants_is_not_found(w: World, execution_id: str) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
     with pytest.raises(NotFound):
-        w.by_hand.cancel("alice", execution_id, "")
+        w.manual.cancel("alice", execution_id, "")
     with pytest.raises(NotFound):
-        w.by_hand.retry("alice", execution_id)
+        w.manual.retry("alice", execution_id)
 
 
 def test_an_execution_id_is_read_back_as_it_was_written(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
-    execution = w.by_hand.run_now("alice", "job", "abc")
+    execution = w.manual.run_now("alice", "job", "abc")
     assert parse_execution_id("alice", execution.execution_id).execution_id == execution.execution_id
 
 
 def test_a_backfill_runs_each_fire_time_once_so_many_at_a_time(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/10 * * * *", timeout_s=200))
     start, end = at("2026-11-21T00:00:00Z"), at("2026-11-21T03:00:00Z")
-    assert w.by_hand.backfill_count("alice", "job", start, end) == 18
+    assert w.manual.backfill_count("alice", "job", start, end) == 18
     under_way: list[int] = []
 
     def busy(event: Mapping[str, Any]) -> Outcome:
@@ -119,21 +119,21 @@ def test_a_backfill_runs_each_fire_time_once_so_many_at_a_time(w: World) -> None
         return Outcome(ok=True)
 
     w.target.answer = busy
-    w.by_hand.backfill("alice", "job", start, end, concurrency=3, backfill_id="one")
+    w.manual.backfill("alice", "job", start, end, concurrency=3, backfill_id="one")
     waiting_before = len(w.sqs)
     w.deliver()
     runs = [run for run in w.run_items("alice", "job") if run["trigger"] == "backfill"]
     assert [run["fire_at"] for run in runs] == list(range(start, end, 600))
     assert {run["status"] for run in runs} == {"succeeded"}
     assert max(under_way) < waiting_before
-    progress = w.by_hand.backfill_progress("alice", "job", "one")
+    progress = w.manual.backfill_progress("alice", "job", "one")
     assert (progress.sent, progress.total) == (18, 18)
 
 
 def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
     w.run_until("2026-11-21T03:14:30Z")
-    w.by_hand.backfill(
+    w.manual.backfill(
         "alice", "job", at("2026-11-21T03:13:00Z"), at("2026-11-21T03:14:01Z"), concurrency=1, backfill_id="x"
     )
     w.deliver()
@@ -151,5 +151,5 @@ def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:
 def test_a_backfill_is_bounded(w: World, start: str, end: str, field: str) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
     with pytest.raises(InvalidInput) as refused:
-        w.by_hand.backfill("alice", "job", at(start), at(end), concurrency=1, backfill_id="x")
+        w.manual.backfill("alice", "job", at(start), at(end), concurrency=1, backfill_id="x")
     assert refused.value.field == field

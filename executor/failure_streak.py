@@ -10,13 +10,13 @@ from common.jobs.store import JobStore
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.records import FAILED, Outcome
 from common.storage import keys
-from common.storage.tables import Condition, ConditionFailed, Item
+from common.storage.tables import ConditionFailed, Expression, Item
 
 # What a job's note begins with if it was paused here.
 _NOTE = "paused after "
 
 
-class Streak:
+class FailureStreak:
     """Keeps the count. Only failures for good and the success that ends them cost a write."""
 
     def __init__(self, store: JobStore, told: Events) -> None:
@@ -31,13 +31,13 @@ class Streak:
             "error_type": outcome.error_type,
             "error": outcome.error,
         }
-        self._events.tell(events.RUN_FAILED, detail)
+        self._events.publish(events.RUN_FAILED, detail)
         if job is None or execution.trigger != SCHEDULE:
             return
         if job.state == PAUSED:
             # Only what began before can fail now: perhaps it is what paused the job, and died before it told.
             if job.note.startswith(_NOTE):
-                self._tell_paused(job)
+                self._publish_paused(job)
             return
         count = self._count(job, execution)
         if job.pause_after_failures is not None and count >= job.pause_after_failures:
@@ -46,25 +46,27 @@ class Streak:
     def given_up(self, execution: Execution, reason: str, detail: str) -> None:
         """A run that had failed is not tried again, through no fault of its target: told, and not counted."""
         said = {"attempt": execution.attempt - 1, "error_type": reason, "error": f"not tried again: {detail}"}
-        self._events.tell(events.RUN_FAILED, {**_about(execution), **said})
+        self._events.publish(events.RUN_FAILED, {**_about(execution), **said})
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: if others failed before it, that is over."""
         if not job.failures_in_row or execution.trigger != SCHEDULE:
             return
-        before = Condition(
+        before = Expression(
             "attribute_exists(#failures_in_row) AND (attribute_not_exists(#failed_run) OR #failed_run < :run)",
             {":run": execution.run_name},
         )
         try:
             self._store.jobs.update(
                 keys.job(job.tenant, job.job_id),
-                Condition("REMOVE #failures_in_row, #failed_run", {}),
+                Expression("REMOVE #failures_in_row, #failed_run", {}),
                 before,
             )
         except ConditionFailed:
             return  # a run beside this one has told it already, or a later one has failed
-        self._events.tell(events.RUN_RECOVERED, {**_about(execution), "failures_in_row": job.failures_in_row})
+        self._events.publish(
+            events.RUN_RECOVERED, {**_about(execution), "failures_in_row": job.failures_in_row}
+        )
 
     def once_more(self, job: Job, execution: Execution, record: Item) -> None:
         """The same for a run whose executor may have died between recording its end and telling of it."""
@@ -79,12 +81,12 @@ class Streak:
 
     def _count(self, job: Job, execution: Execution) -> int:
         """The failures in a row, this one counted once however often it is told."""
-        new = Condition(
+        new = Expression(
             "attribute_exists(pk) AND #state <> :deleted"
             " AND (attribute_not_exists(#failed_run) OR #failed_run <> :run)",
             {":deleted": DELETED, ":run": execution.run_name},
         )
-        change = Condition(
+        change = Expression(
             "SET #failed_run = :run ADD #failures_in_row :one", {":run": execution.run_name, ":one": 1}
         )
         try:
@@ -100,11 +102,11 @@ class Streak:
             paused = self._store.pause(job.tenant, job.job_id, f"{_NOTE}{count} failed runs in a row")
         except NotFound:
             return  # deleted meanwhile
-        self._tell_paused(paused)
+        self._publish_paused(paused)
 
-    def _tell_paused(self, job: Job) -> None:
+    def _publish_paused(self, job: Job) -> None:
         detail = {"tenant": job.tenant, "job_id": job.job_id, "note": job.note, "revision": job.revision}
-        self._events.tell(events.JOB_PAUSED, detail)
+        self._events.publish(events.JOB_PAUSED, detail)
 
 
 def _about(execution: Execution) -> dict[str, object]:
