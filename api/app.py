@@ -150,13 +150,12 @@ def _refused(app: APIGatewayHttpResolver) -> Exception:
 
 
 def _response(reply: Reply, request_id: str) -> Response[str]:
-    body = None
-    if reply.status != HTTPStatus.NO_CONTENT:
-        body = _json(reply.body) if reply.content_type == JSON else str(reply.body)
+    empty = reply.status == HTTPStatus.NO_CONTENT
+    body = _json(reply.body) if reply.content_type == JSON else str(reply.body)
     return Response(
         status_code=reply.status.value,
-        content_type=None if body is None else reply.content_type,
-        body=body,
+        content_type=None if empty else reply.content_type,
+        body="" if empty else body,  # a gateway may refuse an answer whose body is None
         headers={**_headers(request_id), **reply.headers},
     )
 

@@ -18,6 +18,9 @@ _FIRST_WAIT_S: Final = 0.2
 _LONGEST_WAIT_S: Final = 10.0
 _TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
 
+# What a gateway answers when it has no answer from the API, which may have done all. A 500 is the API's own failure.
+_ANSWER_LOST: Final = (502, 503, 504)
+
 NDJSON: Final = "application/x-ndjson"
 
 Json = Mapping[str, Any]
@@ -85,17 +88,18 @@ class Transport:
         if repeatable is None:
             # Repeated after an answer that was lost, a change of one revision would meet its own work.
             repeatable = revision is None
-        response, tries = self._send(request, repeatable)
+        response, lost = self._send(request, repeatable)
         if response.is_success:
             if response.headers.get("Content-Type", "").startswith(NDJSON):
                 return response
             return response.json() if response.content else None
-        if method == "DELETE" and tries > 1 and response.status_code == httpx.codes.NOT_FOUND:
-            return None  # by the try before, whose answer was lost
+        if method == "DELETE" and lost and response.status_code == httpx.codes.NOT_FOUND:
+            return None  # an earlier try deleted it, and its answer was lost
         raise problem_of(response)
 
-    def _send(self, request: httpx.Request, repeatable: bool) -> tuple[httpx.Response, int]:
-        """The answer, and after how many tries it came."""
+    def _send(self, request: httpx.Request, repeatable: bool) -> tuple[httpx.Response, bool]:
+        """The answer, and whether the answer to an earlier try was lost on its way."""
+        lost = False
         for tries_left in reversed(range(_TRIES)):
             wait_s = _wait_s(_TRIES - 1 - tries_left)
             try:
@@ -106,9 +110,11 @@ class Transport:
                     raise Unreachable(
                         f"no answer from {request.url.copy_with(query=None)}: {error}"
                     ) from error
+                lost = lost or not isinstance(error, httpx.ConnectError)
             else:
                 if not tries_left or not _is_to_be_repeated(response, repeatable):
-                    return response, _TRIES - tries_left
+                    return response, lost
+                lost = lost or response.status_code in _ANSWER_LOST
                 wait_s = max(wait_s, _asked_to_wait_s(response))
             self._sleep(wait_s)
         raise AssertionError("unreachable: the last try returns or raises")

@@ -110,6 +110,12 @@ def test_what_a_lost_try_has_deleted_is_deleted(office: Office) -> None:
         minute8.delete_job("never-there")
 
 
+def test_a_deletion_that_the_api_fails_at_is_not_taken_for_done(office: Office) -> None:
+    minute8, _, _ = client(office.alice.key, 500)
+    with pytest.raises(NotFound):
+        minute8.delete_job("never-there")
+
+
 def test_what_cannot_be_repeated_is_not(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     minute8, transport, _ = client(office.alice.key, 502)
