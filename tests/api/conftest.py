@@ -29,7 +29,7 @@ from common.tenants.webhook_secrets import WebhookSecrets
 from tests.api import issuer
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
-from tests.api.walk import SPARE_KEY, SPARE_OPERATOR_KEY
+from tests.api.walk import LEAVING, SPARE_KEY, SPARE_OPERATOR_KEY
 from tests.worlds import World, job, world
 
 TOKENS = issuer.tokens()
@@ -65,6 +65,8 @@ def settle(office: Office, *callers: Caller) -> None:
             caller("PUT", f"/v1/calendars/{name}", {"dates": ["2026-12-25"]})
         past = {"start_at": "2026-11-21T03:00:00Z", "end_at": "2026-11-21T03:01:00Z", "backfill_id": "one"}
         caller("POST", "/v1/jobs/report/backfills", past)
+    office.operator("POST", "/v1/tenants", {"tenant_id": LEAVING})
+    office.operator("DELETE", f"/v1/tenants/{LEAVING}")
     office.world.run_until("2026-11-21T03:13:00Z")
 
 

@@ -41,11 +41,14 @@ NAMES = {
     "tenant_id": "alice",
     "key_id": hash_of(SPARE_KEY)[:16],
 }
-# Where another is needed: a run that has failed, one that waits, a key of the platform's.
+# A tenant that is being deleted.
+LEAVING = "leaving"
+# Where another is needed: a run that has failed, one that waits, a key of the platform's, a tenant under deletion.
 OTHERS = {
     "/v1/runs/{execution_id}/retry": {"execution_id": "alice:fails:20261121T031230Z:1"},
     "/v1/runs/{execution_id}/cancel": {"execution_id": "alice:report:20261121T031900Z:1"},
     "/v1/operator-keys/{key_id}": {"key_id": hash_of(SPARE_OPERATOR_KEY)[:16]},
+    "/v1/tenants/{tenant_id}/deletion": {"tenant_id": LEAVING},
 }
 # The same for what nobody has.
 NOTHING = {
