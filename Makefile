@@ -47,9 +47,10 @@ test: install $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to
 	@# Two workers, a file to one of them: each that needs an embedded AWS starts its own.
 	@$(RUN) -m pytest -n 2 --dist loadfile
 
-lint: $(VENV_READY) ## Check format and style (`.venv/bin/ruff format` repairs the first)
+lint: $(VENV_READY) ## Check format, style and imports (`.venv/bin/ruff format` repairs the first)
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
+	@$(VENV)/bin/lint-imports --no-logo
 
 types: $(VENV_READY) ## Check types, strictly
 	@$(RUN) -m mypy

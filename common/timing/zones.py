@@ -7,12 +7,11 @@ Facts only; what a schedule does at a clock change is decided in `common/timing/
 from __future__ import annotations
 
 import calendar
-import difflib
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import tzdata  # type: ignore[import-untyped]
@@ -64,7 +63,7 @@ class Span(NamedTuple):
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
     """Every zone name of the pinned tzdata."""
-    return frozenset(resources.files(tzdata).joinpath("zones").read_text("ascii").split())
+    return frozenset(Path(tzdata.__file__).with_name("zones").read_text("ascii").split())
 
 
 def check_zone(name: object, field: str = "schedule.timezone") -> str:
@@ -76,6 +75,8 @@ def check_zone(name: object, field: str = "schedule.timezone") -> str:
         return name
     near: list[str] = []
     if isinstance(name, str) and len(name) <= 32:  # the longest is 30
+        import difflib  # only for a message: no cold start pays for it
+
         by_lower = {known.lower(): known for known in zone_names()}
         near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
         near = [by_lower[match] for match in near]

@@ -10,9 +10,10 @@ import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import grimp
 import pytest
 
-from tests.docs.test_architecture import ROOT, files, imports
+from tests.docs.test_architecture import ROOT
 
 # Of modules in common/ that only functions import.
 _FUNCTIONS_ONLY = {"aws-lambda-powertools"}
@@ -24,13 +25,12 @@ def test_what_the_command_and_the_client_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {re.split(r"[<>=\[]", one)[0].lower() for one in project["dependencies"]}
     distributions = packages_distributions()
-    imported: set[str] = set()
-    for folder in ("cli", "common", "minute8_client"):
-        for path in files(folder):
-            tops = {module.split(".")[0] for module in imports(path)} - set(sys.stdlib_module_names)
-            imported |= {
-                name.lower().replace("_", "-") for top in tops for name in distributions.get(top, [])
-            }
+    own = ("cli", "common", "minute8_client")
+    graph = grimp.build_graph(*own, include_external_packages=True, exclude_type_checking_imports=True)
+    foreign = {module for module in graph.modules if module.split(".")[0] not in own}
+    imported = {
+        name.lower().replace("_", "-") for module in foreign for name in distributions.get(module, [])
+    }
     wanted = {_COMES_WITH.get(name, name) for name in imported} - _FUNCTIONS_ONLY - {project["name"]}
     assert wanted == declared
 
