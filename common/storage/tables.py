@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from common.errors import Busy
 from common.storage.keys import Key, key_of
 from common.storage.wire_format import Item as Item
 from common.storage.wire_format import from_wire, to_wire
@@ -32,7 +35,7 @@ class ConditionFailed(Exception):
         self.key = key
 
 
-class TransactionConflict(Exception):
+class TransactionConflict(Busy):
     """Another transaction held some of the items, those of `keys`, as far as DynamoDB tells; nothing was written.
 
     The same call may succeed next.
@@ -57,13 +60,27 @@ class Expression:
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 _DELETES_A_REQUEST = 25
 
+# A transaction holds an item for some tens of milliseconds. The waits add up to half a second at most.
+WRITE_TRIES = 6
+_FIRST_PAUSE_S = 0.016
+
+
+def _pause(nth: int) -> None:
+    """Wait before a write is tried again, for the `nth` time from 0. Random, so that two writers part."""
+    time.sleep(random.uniform(0.5, 1) * _FIRST_PAUSE_S * 2**nth)
+
 
 class Table:
-    """One table. Reads are strongly consistent unless an index is read."""
+    """One table. Reads are strongly consistent unless an index is read.
 
-    def __init__(self, client: DynamoDBClient, name: str) -> None:
+    A transaction that holds an item refuses all other writes of it. botocore does not retry those, so each write here
+    does, with a `pause` between.
+    """
+
+    def __init__(self, client: DynamoDBClient, name: str, pause: Callable[[int], None] = _pause) -> None:
         self.client = client
         self.name = name
+        self._pause = pause
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
@@ -80,27 +97,40 @@ class Table:
                 asked = answer.get("UnprocessedKeys")
 
     def put(self, item: Mapping[str, Any], condition: Expression | None = None) -> None:
-        """Write a whole item. Raises ConditionFailed, with the existing item."""
+        """Write a whole item. Raises ConditionFailed, with the existing item; TransactionConflict."""
         request = {"TableName": self.name, "Item": to_wire(item), **_expression_arguments(condition)}
-        with _losing():
-            self.client.put_item(**request)
+        self._write(self.client.put_item, request)
 
     def update(self, key: Key, change: Expression, condition: Expression | None = None) -> Item:
-        """Apply an update expression, return the new item. Raises ConditionFailed, with the existing item."""
+        """Apply an update expression, return the new item.
+
+        Raises ConditionFailed, with the existing item; TransactionConflict.
+        """
         request = {
             "TableName": self.name,
             "Key": to_wire(key),
             "ReturnValues": "ALL_NEW",
             **_expression_arguments(condition, change),
         }
-        with _losing():
-            return from_wire(self.client.update_item(**request)["Attributes"])
+        return from_wire(self._write(self.client.update_item, request)["Attributes"])
 
     def delete(self, key: Key, condition: Expression | None = None) -> None:
-        """Delete if it is there. Raises ConditionFailed."""
+        """Delete if it is there. Raises ConditionFailed, TransactionConflict."""
         request = {"TableName": self.name, "Key": to_wire(key), **_expression_arguments(condition)}
-        with _losing():
-            self.client.delete_item(**request)
+        self._write(self.client.delete_item, request)
+
+    def _write(self, call: Callable[..., Any], request: Mapping[str, Any]) -> Any:
+        nth = 0
+        while True:
+            try:
+                return call(**request)
+            except Exception as error:
+                if (refused := _refused_write(error)) is None:
+                    raise
+                if isinstance(refused, ConditionFailed) or nth + 1 == WRITE_TRIES:
+                    raise refused from error
+            self._pause(nth)
+            nth += 1
 
     def delete_many(self, which: Sequence[Key]) -> int:
         """Delete what is there of these, in no order, not as one step. How many: less if DynamoDB throttles."""
@@ -242,16 +272,16 @@ class Transaction:
             raise TransactionConflict from error
 
 
-class _losing:
-    """Turns DynamoDB's refusal of a conditional write into ConditionFailed."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # botocore gives its errors of the connection a response too, which is None
-        response: Mapping[str, Any] = getattr(error, "response", None) or {}
-        if response.get("Error", {}).get("Code") == "ConditionalCheckFailedException":
-            raise ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None) from error
+def _refused_write(error: Exception) -> ConditionFailed | TransactionConflict | None:
+    """What DynamoDB refused a write for, if it was its condition or another transaction."""
+    # botocore gives its errors of the connection a response too, which is None
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    match response.get("Error", {}).get("Code"):
+        case "ConditionalCheckFailedException":
+            return ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None)
+        case "TransactionConflictException":
+            return TransactionConflict()
+    return None
 
 
 def _expression_arguments(condition: Expression | None, change: Expression | None = None) -> dict[str, Any]:

@@ -109,6 +109,7 @@ class Stage:
             if not self.wire.hit:
                 return nth - 1
             met = f"call {nth}, {self.wire.hit}: {fault}; {died!r}"
+            assert fault is not Fault.CONFLICTED or died is None, met  # it is tried again
             try:
                 if not flow or self.is_new(flow, died is None):
                     check(w, died)

@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutE
 from common.runs.records import Outcome
 
 _ENDPOINT = "https://aws.test"
+_ITEM_WRITES = ("put_item", "update_item", "delete_item", "transact_write_items")
 
 
 class Killed(BaseException):
@@ -25,6 +26,7 @@ class Fault(StrEnum):
     FAILED = "failed before it was done"
     LOST = "done, and its answer lost"
     THROTTLED = "throttled"
+    CONFLICTED = "refused, since another transaction held the item"
     TIMED_OUT = "timed out before it was done"
     REPEATED = "done, its answer lost, and sent again by botocore"
     KILLED_BEFORE = "process killed before it"
@@ -80,12 +82,21 @@ class Wire:
             return fault
 
     def call(
-        self, name: str, do: Callable[[], Any], throttled: Callable[[], Exception], about: str = ""
+        self,
+        name: str,
+        do: Callable[[], Any],
+        throttled: Callable[[], Exception],
+        about: str = "",
+        conflicted: Callable[[], Exception] | None = None,
     ) -> Any:
-        """One call of an AWS client; `about` says what it touches."""
+        """One call of an AWS client; `about` says what it touches. Without `conflicted` it is no write of an item."""
         self.turn(f"{name} {about}".rstrip())
         fault = Fault.KILLED_AFTER if self._dies_now(name) else self.next_fault(name)
         if fault is None:
+            return do()
+        if fault is Fault.CONFLICTED:
+            if conflicted:
+                raise conflicted()
             return do()
         if fault is Fault.KILLED_BEFORE:
             raise Killed(name)
@@ -134,17 +145,27 @@ class WiredDynamoDB:
             return real
 
         def wired(**request: Any) -> Any:
-            throttled = partial(self._throttled, name)
-            return self._wire.call(name, partial(real, **request), throttled, _about(request))
+            throttled = partial(
+                self._refused, name, "ProvisionedThroughputExceededException", "ThrottlingError"
+            )
+            conflicted = partial(self._refused, name, "TransactionConflictException", "TransactionConflict")
+            return self._wire.call(
+                name,
+                partial(real, **request),
+                throttled,
+                _about(request),
+                conflicted if name in _ITEM_WRITES else None,
+            )
 
         return wired
 
-    def _throttled(self, operation: str) -> Exception:
+    def _refused(self, operation: str, code: str, reason: str) -> Exception:
+        """The same refusal as a single call gets it, and as the first item of a transaction does."""
         if operation != "transact_write_items":
-            return refusal("ProvisionedThroughputExceededException", operation)
+            return refusal(code, operation)
         response: Any = {
             "Error": {"Code": "TransactionCanceledException", "Message": "injected"},
-            "CancellationReasons": [{"Code": "ThrottlingError"}, {"Code": "None"}],
+            "CancellationReasons": [{"Code": reason}, {"Code": "None"}],
         }
         error: Exception = self._client.exceptions.TransactionCanceledException(response, operation)
         return error

@@ -9,7 +9,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.storage.keys import Key
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.storage.tables import (
+    WRITE_TRIES,
+    ConditionFailed,
+    Expression,
+    Table,
+    Transaction,
+    TransactionConflict,
+)
 
 KEY: Key = {"pk": "p", "sk": "s"}
 ABSENT = Expression("attribute_not_exists(pk)", {})
@@ -99,6 +106,50 @@ def test_a_transaction_happens_whole_or_not_at_all(tables: Tables) -> None:
             tx.commit()
         assert lost.value.existing == {**KEY, "n": 1}
     assert due.get(KEY) == {**KEY, "n": 1}
+
+
+def held(client: Any, times: int) -> Any:
+    """A client whose first writes of single items a transaction refuses: no emulator does."""
+
+    class Held:
+        exceptions = client.exceptions
+
+        def __getattr__(self, name: str) -> Any:
+            def call(**request: Any) -> Any:
+                nonlocal times
+                if name in ("put_item", "update_item", "delete_item") and times:
+                    times -= 1
+                    raise ClientError(
+                        {"Error": {"Code": "TransactionConflictException", "Message": ""}}, name
+                    )
+                return getattr(client, name)(**request)
+
+            return call
+
+    return Held()
+
+
+@pytest.mark.parametrize("conflicts", [1, WRITE_TRIES - 1, WRITE_TRIES])
+@pytest.mark.parametrize("kind", ["put", "update", "delete"])
+def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
+    tables: Tables, kind: str, conflicts: int
+) -> None:
+    waits: list[int] = []
+    jobs = tables["jobs"]
+    table = Table(held(jobs.client, conflicts), jobs.name, waits.append)
+    writes = {
+        "put": lambda: table.put({**KEY, "n": 1}, ABSENT),
+        "update": lambda: table.update(KEY, ADD_ONE),
+        "delete": lambda: table.delete(KEY),
+    }
+    if conflicts == WRITE_TRIES:
+        with pytest.raises(TransactionConflict):
+            writes[kind]()
+        assert jobs.get(KEY) is None
+    else:
+        writes[kind]()
+        assert jobs.get(KEY) == (None if kind == "delete" else {**KEY, "n": 1})
+    assert waits == list(range(min(conflicts, WRITE_TRIES - 1)))
 
 
 def test_transactions_in_each_others_way_lose_nothing(tables: Tables, engine: tuple[str, Any]) -> None:
