@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -132,7 +132,7 @@ def _calendars(services: Services) -> RememberedCalendars:
     return RememberedCalendars(Calendars(services.registry.jobs))
 
 
-def _excluded(calendars: RememberedCalendars, job: Job) -> frozenset[str]:
+def _excluded(calendars: RememberedCalendars, job: Job) -> Container[str]:
     try:
         return calendars.excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar:

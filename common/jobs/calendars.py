@@ -2,13 +2,16 @@
 
 Stored are ISO dates and nothing else to evaluate: `common/registration/calendar_store.py` resolves and stores them,
 so that a tick, a registration and an executor read dates only.
-
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from common.errors import InvalidInput, Minute8Error, NotFound
@@ -17,7 +20,7 @@ from common.storage.tables import Item, Table
 
 
 class MissingCalendar(Minute8Error):
-    """A job names a calendar that is not there: whether it fires on a date cannot be told."""
+    """A job names a calendar that is not there or not readable: whether it fires on a date is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,36 +87,99 @@ class Calendars:
                     accepted="the name of a stored calendar",
                 )
 
-    def excluded(self, tenant: str, names: tuple[str, ...]) -> frozenset[str]:
-        """The dates of all these calendars, as they are now. Raises MissingCalendar."""
-        return frozenset().union(*(self._dates(tenant, name) for name in names))
+    def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
+        """The ISO dates of all these calendars, as they are now. Raises MissingCalendar."""
+        return _any_of(tuple(self.dates(tenant, name) for name in names))
 
-    def _dates(self, tenant: str, name: str) -> frozenset[str]:
+    def dates(self, tenant: str, name: str) -> Dates:
+        """One calendar's dates. Raises MissingCalendar."""
         item = self._table.get(keys.calendar(tenant, name))
         if item is None:
             raise MissingCalendar(f"it names the calendar {name!r}, which does not exist")
-        return frozenset(item["dates"].split(","))
+        try:
+            return Dates(item["dates"])
+        except Exception as error:
+            raise MissingCalendar(
+                f"it names the calendar {name!r}, which cannot be read: {error!r}"
+            ) from error
+
+
+class Dates:
+    """A calendar's dates: four bytes for each, where a set of texts takes a hundred."""
+
+    __slots__ = ("_days",)
+
+    def __init__(self, dates: str) -> None:
+        texts = dates.split(",") if dates else ()
+        self._days = array("I", sorted(date.fromisoformat(text).toordinal() for text in texts))
+
+    def __len__(self) -> int:
+        return len(self._days)
+
+    def __contains__(self, iso_date: object) -> bool:
+        assert isinstance(iso_date, str)
+        day = date.fromisoformat(iso_date).toordinal()
+        place = bisect_left(self._days, day)
+        return place < len(self._days) and self._days[place] == day
+
+
+class _AnyOf:
+    """Asks one calendar after the other: no combination of calendars takes memory of its own."""
+
+    __slots__ = ("_calendars",)
+
+    def __init__(self, calendars: tuple[Dates, ...]) -> None:
+        self._calendars = calendars
+
+    def __contains__(self, iso_date: object) -> bool:
+        return any(iso_date in dates for dates in self._calendars)
+
+
+def _any_of(calendars: tuple[Dates, ...]) -> Container[str]:
+    filled = tuple(dates for dates in calendars if dates)
+    return _AnyOf(filled) if filled else frozenset()
 
 
 class RememberedCalendars:
-    """Calendars as one tick or one answer sees them: each read once, and by every entry alike."""
+    """Calendars as one tick or one answer sees them: each is read once, also one that is missing.
+
+    At most MOST_DATES are remembered. What was used longest ago is then read again.
+    """
+
+    MOST_DATES = 4_000_000
 
     def __init__(self, calendars: Calendars) -> None:
         self._calendars = calendars
-        self._read: dict[tuple[str, tuple[str, ...]], frozenset[str]] = {}
+        self._read: OrderedDict[tuple[str, str], Dates | MissingCalendar] = OrderedDict()
+        self._weight = 0
 
-    def excluded(self, tenant: str, names: tuple[str, ...]) -> frozenset[str]:
+    def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
         """As `Calendars.excluded`."""
-        if not names:
-            return frozenset()
-        dates = self._read.get((tenant, names))
-        if dates is None:
-            one_by_one = (self._one(tenant, name) for name in names)
-            dates = self._read[tenant, names] = frozenset().union(*one_by_one)
-        return dates
+        return _any_of(tuple(self._one(tenant, name) for name in names)) if names else frozenset()
 
-    def _one(self, tenant: str, name: str) -> frozenset[str]:
-        dates = self._read.get((tenant, (name,)))
-        if dates is None:
-            dates = self._read[tenant, (name,)] = self._calendars.excluded(tenant, (name,))
-        return dates
+    def _one(self, tenant: str, name: str) -> Dates:
+        found = self._read.get((tenant, name))
+        if found is None:
+            found = self._remember(tenant, name)
+        self._read.move_to_end((tenant, name))
+        if isinstance(found, MissingCalendar):
+            raise found
+        return found
+
+    def _remember(self, tenant: str, name: str) -> Dates | MissingCalendar:
+        found: Dates | MissingCalendar
+        try:
+            found = self._calendars.dates(tenant, name)
+        except MissingCalendar as missing:
+            found = missing.with_traceback(None)
+        self._read[tenant, name] = found
+        self._weight += _weight(found)
+        while self._weight > self.MOST_DATES and len(self._read) > 1:
+            _, forgotten = self._read.popitem(last=False)
+            self._weight -= _weight(forgotten)
+        return found
+
+
+def _weight(remembered: Dates | MissingCalendar) -> int:
+    """Its dates, and as many as its place in the memory takes."""
+    return 100 + (0 if isinstance(remembered, MissingCalendar) else len(remembered))
