@@ -74,7 +74,7 @@ class Conflict(Minute8Error):
 
 
 class Busy(Minute8Error):
-    """Too many writers changed the same thing at once; nothing was stored and the call can be repeated."""
+    """Too many writers changed the same thing at once, or DynamoDB throttles; the call can be repeated."""
 
 
 class KeyReused(Minute8Error):

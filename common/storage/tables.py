@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _BATCH_GET = 100
+# Between requests for the same items, of which none was read. botocore has its own for requests that fail.
+_PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 class ConditionFailed(Exception):
@@ -86,15 +88,29 @@ class Table:
         answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
         return from_wire(answer["Item"]) if "Item" in answer else None
 
-    def get_many(self, wanted: Sequence[Key]) -> Iterator[Item]:
-        """Those that there are, in no order. A page holds 16 MB at most, and what it left out is asked for again."""
+    def get_many(self, wanted: Sequence[Key], sleep: Callable[[float], None] = time.sleep) -> Iterator[Item]:
+        """Those that there are, in no order. A page holds 16 MB at most, and what it left out is asked for again.
+
+        Raises:
+            Busy: DynamoDB left out all that it was asked for, several times in a row.
+        """
         for start in range(0, len(wanted), _BATCH_GET):
             keys = [to_wire(key) for key in wanted[start : start + _BATCH_GET]]
             asked: Any = {self.name: {"Keys": keys, "ConsistentRead": True}}
+            pauses = iter(_PAUSES_S)
             while asked:
                 answer = self.client.batch_get_item(RequestItems=asked)
-                yield from map(from_wire, answer["Responses"].get(self.name, []))
+                found = answer["Responses"].get(self.name, [])
+                yield from map(from_wire, found)
                 asked = answer.get("UnprocessedKeys")
+                if found:
+                    pauses = iter(_PAUSES_S)
+                elif asked:
+                    if (pause_s := next(pauses, None)) is None:
+                        raise Busy(
+                            f"DynamoDB did not read {len(asked[self.name]['Keys'])} items; try again later"
+                        )
+                    sleep(pause_s)
 
     def put(self, item: Mapping[str, Any], condition: Expression | None = None) -> None:
         """Write a whole item. Raises ConditionFailed, with the existing item; TransactionConflict."""

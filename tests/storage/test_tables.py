@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from common.errors import Busy
 from common.storage.keys import Key
 from common.storage.tables import (
     WRITE_TRIES,
@@ -19,6 +20,7 @@ from common.storage.tables import (
 )
 
 KEY: Key = {"pk": "p", "sk": "s"}
+OTHER: Key = {"pk": "p", "sk": "t"}
 ABSENT = Expression("attribute_not_exists(pk)", {})
 ADD_ONE = Expression("ADD #n :one", {":one": 1})
 Tables = dict[str, Table]
@@ -202,3 +204,36 @@ def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tabl
     assert table.delete_many(which[10:]) == 50
     assert [item["sk"] for item in table.query("p")] == [f"{n:02}" for n in range(10)]
     assert table.delete_many([]) == 0
+
+
+class Stingy:
+    """A client whose BatchGetItem leaves out the last item that it is asked for, or everything."""
+
+    def __init__(self, *, gives: bool) -> None:
+        self.gives, self.requests = gives, 0
+
+    def batch_get_item(self, RequestItems: dict[str, Any]) -> dict[str, Any]:
+        self.requests += 1
+        ((name, wanted),) = RequestItems.items()
+        asked = wanted["Keys"]
+        given = asked[: max(1, len(asked) - 1)] if self.gives else []
+        left = asked[len(given) :]
+        return {
+            "Responses": {name: given},
+            "UnprocessedKeys": {name: {**wanted, "Keys": left}} if left else {},
+        }
+
+
+def test_what_dynamodb_leaves_out_is_asked_for_again() -> None:
+    client, slept = Stingy(gives=True), list[float]()
+    assert len(list(Table(client, "jobs").get_many([KEY, OTHER], slept.append))) == 2  # type: ignore[arg-type]
+    assert (client.requests, slept) == (2, [])
+
+
+def test_what_dynamodb_leaves_out_again_and_again_is_given_up_after_some_seconds() -> None:
+    client, slept = Stingy(gives=False), list[float]()
+    with pytest.raises(Busy, match="did not read 2 items"):
+        list(Table(client, "jobs").get_many([KEY, OTHER], slept.append))  # type: ignore[arg-type]
+    assert client.requests == 7
+    assert slept == sorted(slept)
+    assert 2 < sum(slept) < 5
