@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Container, Mapping
 from typing import Any
 
 from common.jobs.job import ACTIVE, Job
+from common.planning.execution import execution_id
 from common.registration.patching import definition_of
 from common.runs.records import DISPATCHED, RUNNING
 from common.storage.tables import Item
@@ -30,9 +30,6 @@ _RUN_FIELDS = (
     "duration_s",
     "skipped_count",
     "skipped_from_at",
-)
-_EXECUTION_ID = re.compile(
-    r"([\w.-]{1,64}):([\w.-]{1,128}):([0-9]{8}T[0-9]{6}Z:[0-9]{1,18}(?::[\w.-]{1,128})?)", re.ASCII
 )
 
 
@@ -73,7 +70,6 @@ def schedule_view(schedule: Schedule) -> dict[str, Any]:
 
 def run_view(item: Item) -> dict[str, Any]:
     """One run with its attempts."""
-    execution_id = f"{item['tenant']}:{item['job_id']}:{item['sk']}"
     attempts = [_attempt_view(attempt) for attempt in item.get("attempts", [])]
     last = attempts[-1] if attempts else {}
     if item["status"] in (RUNNING, DISPATCHED) and item["attempt"] > last.get("attempt", 0):
@@ -84,7 +80,10 @@ def run_view(item: Item) -> dict[str, Any]:
                 "outcome": item["status"],
             }
         )
-    view: dict[str, Any] = {"execution_id": execution_id, "job_id": item["job_id"]}
+    view: dict[str, Any] = {
+        "execution_id": execution_id(item["tenant"], item["job_id"], item["sk"]),
+        "job_id": item["job_id"],
+    }
     view |= {name: item[name] for name in _RUN_FIELDS if name in item}
     view |= {
         "attempt": item.get("attempt", 0),
@@ -105,9 +104,3 @@ def _instants(view: Mapping[str, Any]) -> dict[str, Any]:
         name: rfc3339(value) if name.endswith("_at") and value is not None else value
         for name, value in view.items()
     }
-
-
-def read_execution_id(text: str) -> tuple[str, str, str] | None:
-    """Tenant, job and run name of an execution id; None if it is none. The inverse of `Execution.execution_id`."""
-    match = _EXECUTION_ID.fullmatch(text)
-    return (match[1], match[2], match[3]) if match else None

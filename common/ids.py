@@ -1,4 +1,7 @@
-"""The grammar of ids: of tenants, jobs, and what a client calls a manual run or a backfill."""
+"""The grammar of ids: of tenants, jobs and calendars, and of what a client calls a manual run or a backfill.
+
+`common/planning/execution.py` has the grammar of execution ids, which are made of these.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,28 @@ from common.errors import InvalidInput
 
 TENANT_ID_CHARS = 64
 JOB_ID_CHARS = 128
+CALENDAR_NAME_CHARS = 64
 # What a client calls a manual run, or a backfill.
 NONCE_CHARS = 32
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+# A letter or digit first, so that `.`, `..` and options of a command are no ids.
+_FIRST, _REST = "[A-Za-z0-9]", "[A-Za-z0-9._-]"
+_ID = re.compile(f"{_FIRST}{_REST}*", re.ASCII)
 
 
 def id_pattern(longest: int) -> str:
     """What `check_id` accepts, as documents say it."""
-    return rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,{longest - 1}}}$"
+    return rf"^{_FIRST}{_REST}{{0,{longest - 1}}}$"
+
+
+def is_id(value: object, longest: int) -> bool:
+    """Whether it is text that keys, URLs and messages can hold without escaping."""
+    return isinstance(value, str) and len(value) <= longest and _ID.fullmatch(value) is not None
 
 
 def check_id(field: str, text: object, longest: int) -> str:
-    """A tenant's or job's id: letters, digits and `._-`, so that no key, URL or message needs escaping."""
-    if not isinstance(text, str) or not _ID.fullmatch(text) or len(text) > longest:
+    """An id that `is_id` accepts. Raises InvalidInput."""
+    if not isinstance(text, str) or not is_id(text, longest):
         raise InvalidInput(
             field,
             "is no valid id",

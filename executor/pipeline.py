@@ -9,9 +9,9 @@ from typing import Final, Literal
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.events import RUN_SKIPPED, Events
-from common.jobs.backfill import ID_PREFIX, MOVED_ON, Backfills
+from common.jobs.backfill import MOVED_ON, Backfills
 from common.jobs.job import DELETED, Job
-from common.planning.execution import Execution
+from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.records import DISPATCHED, ENDED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage import keys
@@ -228,7 +228,7 @@ class Executor:
     def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
         """Let the run that waited for this one go on at once, and a backfill's next; `record` if it ended before."""
         same_job = job and job.state != DELETED and job.created_at <= execution.aged_from_at
-        if same_job and execution.trigger_id.startswith(ID_PREFIX) and MOVED_ON not in (record or {}):
+        if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX) and MOVED_ON not in (record or {}):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()))
         if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])

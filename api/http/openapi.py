@@ -10,7 +10,7 @@ from typing import Any
 from api.http.problems import CONTENT_TYPE as PROBLEM
 from api.http.problems import KINDS, Kind
 from api.http.routing import NDJSON, Route
-from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
+from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
 from common.platform.api_keys import OPERATOR
 
 _REF = "#/components/schemas/{model}"
@@ -18,7 +18,7 @@ _REF = "#/components/schemas/{model}"
 _PATH_PARAMETERS = {
     "job_id": ("The job's id.", id_pattern(JOB_ID_CHARS)),
     "execution_id": ("The run's execution id, `tenant:job:fire time:revision`.", "^[^:/]+:[^:/]+:[^/]+$"),
-    "name": ("The calendar's name.", id_pattern(64)),
+    "name": ("The calendar's name.", id_pattern(CALENDAR_NAME_CHARS)),
     "backfill_id": ("The backfill's id.", id_pattern(NONCE_CHARS)),
     "tenant_id": ("The tenant's id.", id_pattern(TENANT_ID_CHARS)),
     "key_id": ("The key's id, which is not the key.", "^[0-9a-f]{16}$"),

@@ -10,10 +10,12 @@ from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.routes.jobs import existing_id
 from api.services import Services
-from api.views import read_execution_id, run_view
+from api.views import run_view
 from common.errors import InvalidInput, NotFound
 from common.history.lists import RunFilter
 from common.history.walk import Place
+from common.ids import JOB_ID_CHARS, is_id
+from common.planning.execution import split_execution_id, split_run_name
 from common.runs.records import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.durations import parse_instant
 from common.timing.instants import rfc3339
@@ -91,7 +93,7 @@ def failures(services: Services, request: Request) -> Reply:
 def get(services: Services, request: Request) -> Reply:
     """GET /v1/runs/{execution_id}"""
     execution_id = request.path["execution_id"]
-    named = read_execution_id(execution_id)
+    named = split_execution_id(execution_id)
     if named is None or named[0] != request.tenant:
         raise NotFound("run", execution_id)
     item = services.runs.named(*named)
@@ -116,7 +118,7 @@ def _read_failure(cursor: str) -> tuple[float, str, str] | None:
         failed_at, job_id, run_name = json.loads(cursor)
         if not isinstance(failed_at, int | float) or not 0 < failed_at < _LATEST:
             raise ValueError
-        if read_execution_id(f"x:{job_id}:{run_name}") is None:
+        if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
             raise ValueError
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput("cursor", "is not of this list", value=cursor) from None

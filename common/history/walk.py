@@ -10,11 +10,11 @@ other, each newest first; a sum, which has no order, does one chunk after the ot
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import astuple, dataclass, replace
 from typing import Any, Final
 
-from common.timing.instants import parse_compact
+from common.ids import JOB_ID_CHARS, is_id
+from common.planning.execution import split_run_name
 
 _FIRST_SLICE_S: Final = 600
 _LEAST_SLICE_S: Final = 60
@@ -24,8 +24,6 @@ _FEW: Final = 500
 _MANY: Final = 5_000
 
 _LATEST: Final = 10**11
-_JOB_ID: Final = re.compile(r"[\w.-]{1,128}", re.ASCII)
-_RUN_NAME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z:[0-9]{1,18}(?::[\w.-]{1,128})?", re.ASCII)
 
 # A run's place in the order, where the largest comes first: its name, which begins with its fire time, and its job.
 Rank = tuple[str, str]
@@ -128,7 +126,7 @@ class Place:
 
     def _rank(self, before: Any) -> Rank:
         name, job_id = before
-        fire_at = _fire_at(name) if isinstance(name, str) and _RUN_NAME.fullmatch(name) else None
+        fire_at = _fire_at(name)
         if fire_at is None or fire_at < self.slice_from or not _is_job_id(job_id):
             raise ValueError(before)
         return name, job_id
@@ -141,9 +139,10 @@ def next_width_s(width_s: int, seen: int) -> int:
     return max(width_s // 2, _LEAST_SLICE_S) if seen > _MANY else width_s
 
 
-def _fire_at(run_name: str) -> int | None:
-    return parse_compact(run_name.partition(":")[0])
+def _fire_at(run_name: object) -> int | None:
+    named = split_run_name(run_name)
+    return named[0] if named else None
 
 
 def _is_job_id(value: object) -> bool:
-    return isinstance(value, str) and _JOB_ID.fullmatch(value) is not None
+    return is_id(value, JOB_ID_CHARS)

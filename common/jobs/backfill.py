@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from common.planning.execution import BACKFILL, Execution
+from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
@@ -19,7 +19,6 @@ from common.timing.schedule import Schedule
 
 _KEPT_S = 90 * 86_400
 # Of the trigger ids of a backfill's runs.
-ID_PREFIX = "b-"
 # On a run's record: its end has moved its backfill on.
 MOVED_ON = "moved_on"
 
@@ -61,7 +60,7 @@ class Backfill:
             due_at=now,
             schedule_revision=self.schedule_revision,
             trigger=BACKFILL,
-            trigger_id=f"{ID_PREFIX}{self.backfill_id}",
+            trigger_id=f"{BACKFILL_PREFIX}{self.backfill_id}",
         )
 
     def first(self, now: int) -> list[Execution]:
@@ -96,7 +95,9 @@ class Backfills:
         Each run's end moves the pointer once, also if it is told again; where another's end was faster, what follows is
         enqueued instead.
         """
-        key = keys.backfill(execution.tenant, execution.job_id, execution.trigger_id.removeprefix(ID_PREFIX))
+        key = keys.backfill(
+            execution.tenant, execution.job_id, execution.trigger_id.removeprefix(BACKFILL_PREFIX)
+        )
         while item := self._jobs.get(key):
             backfill = Backfill.from_item(item)
             following, moved = _step(backfill, 1, now)

@@ -10,19 +10,23 @@ import json
 import re
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii as _quoted
-from typing import Any
 
 from common.errors import Minute8Error, NotFound
+from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, is_id
 from common.timing.instants import compact_time, parse_compact
 
 MESSAGE_VERSION = 1
 # Our own have at most some 600; what is longer is not parsed at all.
 _LONGEST_BODY = 8_192
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 SCHEDULE = "schedule"
 MANUAL = "manual"
 BACKFILL = "backfill"
 RETRY = "retry"
+# A trigger id is a prefix, then what the client calls the manual run or the backfill.
+MANUAL_PREFIX = "m-"
+BACKFILL_PREFIX = "b-"
+_TRIGGER_ID_CHARS = 2 + NONCE_CHARS
+_RUN_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z):([0-9]{1,9})(?::(.+))?", re.ASCII)
 
 
 class UnreadableMessage(Minute8Error):
@@ -61,7 +65,7 @@ class Execution:
     @property
     def execution_id(self) -> str:
         """The idempotency key, unique over all tenants: tenant:job:fire time:schedule revision."""
-        return f"{self.tenant}:{self.job_id}:{self.run_name}"
+        return execution_id(self.tenant, self.job_id, self.run_name)
 
     def retry(self, due_at: int, *, throttled: bool = False) -> Execution:
         """The same execution's next attempt; `throttled` if this one was turned away.
@@ -124,8 +128,8 @@ class Execution:
             if _whole(fields["v"]) != MESSAGE_VERSION:
                 raise UnreadableMessage(f"message version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
             return cls(
-                tenant=_id(fields["tenant"]),
-                job_id=_id(fields["job"]),
+                tenant=_id(fields["tenant"], TENANT_ID_CHARS),
+                job_id=_id(fields["job"], JOB_ID_CHARS),
                 fire_at=_whole(fields["fire_at"]),
                 due_at=_whole(fields["due_at"]),
                 schedule_revision=_whole(fields["rev"]),
@@ -140,28 +144,48 @@ class Execution:
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error
 
 
-def parse_execution_id(tenant: str, execution_id: str) -> Execution:
-    """The execution of an id, tenant:job:fire time:schedule revision[:trigger id].
+def execution_id(tenant: str, job_id: str, run_name: str) -> str:
+    """tenant:job:fire time:schedule revision[:trigger id]. No part can hold a colon."""
+    return f"{tenant}:{job_id}:{run_name}"
+
+
+def split_execution_id(text: str) -> tuple[str, str, str] | None:
+    """Tenant, job id and run name, the inverse of `execution_id`; None if the text is no execution id."""
+    tenant, _, rest = text.partition(":")
+    job_id, _, run_name = rest.partition(":")
+    valid = is_id(tenant, TENANT_ID_CHARS) and is_id(job_id, JOB_ID_CHARS) and split_run_name(run_name)
+    return (tenant, job_id, run_name) if valid else None
+
+
+def split_run_name(text: object) -> tuple[int, int, str] | None:
+    """Fire time, schedule revision and trigger id of a run's name; None if it is no such name."""
+    match = _RUN_NAME.fullmatch(text) if isinstance(text, str) else None
+    if match is None or (match[3] is not None and not is_id(match[3], _TRIGGER_ID_CHARS)):
+        return None
+    fire_at = parse_compact(match[1])
+    return None if fire_at is None else (fire_at, int(match[2]), match[3] or "")
+
+
+def parse_execution_id(tenant: str, text: str) -> Execution:
+    """The execution of an id.
 
     Raises:
         NotFound: it is no id, or another tenant's: whoever asks cannot tell the two apart.
     """
-    parts: list[Any] = execution_id.split(":")
-    if len(parts) not in (4, 5) or parts[0] != tenant or not parts[1] or not parts[3].isascii():
-        raise NotFound("run", execution_id)
-    fire_at = parse_compact(parts[2])
-    if fire_at is None or not parts[3].isdigit() or len(parts[3]) > 9:
-        raise NotFound("run", execution_id)
-    trigger_id = parts[4] if len(parts) == 5 else ""
-    trigger = {"": SCHEDULE, "m": MANUAL, "b": BACKFILL}.get(trigger_id[:1])
+    parts = split_execution_id(text)
+    named = split_run_name(parts[2]) if parts and parts[0] == tenant else None
+    if not parts or not named:
+        raise NotFound("run", text)
+    fire_at, revision, trigger_id = named
+    trigger = {"": SCHEDULE, MANUAL_PREFIX: MANUAL, BACKFILL_PREFIX: BACKFILL}.get(trigger_id[:2])
     if trigger is None:
-        raise NotFound("run", execution_id)
+        raise NotFound("run", text)
     return Execution(
         tenant=tenant,
         job_id=parts[1],
         fire_at=fire_at,
         due_at=fire_at,
-        schedule_revision=int(parts[3]),
+        schedule_revision=revision,
         trigger=trigger,
         trigger_id=trigger_id,
     )
@@ -172,12 +196,11 @@ def job_key(tenant: str, job_id: str) -> str:
     return f"{tenant}/{job_id}"
 
 
-def _id(value: object) -> str:
+def _id(value: object, longest: int) -> str:
     """An id as registering checks it, so that no message reaches past the keys of one tenant's job."""
-    text = _text(value)
-    if not _ID.fullmatch(text):
-        raise ValueError(f"not an id: {text[:200]!r}")
-    return text
+    if not is_id(value, longest):
+        raise ValueError(f"not an id: {str(value)[:200]!r}")
+    return str(value)
 
 
 def _text(value: object, *, allow_empty: bool = False) -> str:

@@ -10,7 +10,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfill, first_steps
 from common.jobs.job import Job
 from common.jobs.store import JobStore
-from common.planning.execution import MANUAL, RETRY, SCHEDULE, Execution, parse_execution_id
+from common.planning.execution import MANUAL, MANUAL_PREFIX, RETRY, SCHEDULE, Execution, parse_execution_id
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
@@ -45,7 +45,7 @@ class ManualCommands:
             due_at=math.floor(now),
             schedule_revision=job.schedule_revision,
             trigger=MANUAL,
-            trigger_id=f"m-{nonce}",
+            trigger_id=f"{MANUAL_PREFIX}{nonce}",
         )
         fire_at = self._first_asked(execution, nonce, now)
         execution = replace(execution, fire_at=fire_at, due_at=fire_at)

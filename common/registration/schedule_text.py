@@ -11,6 +11,7 @@ from datetime import date
 from typing import Final
 
 from common.errors import InvalidInput, shown
+from common.ids import CALENDAR_NAME_CHARS, is_id
 from common.registration.cron_text import read_cron
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule, Timing
@@ -20,7 +21,6 @@ MAX_JITTER_S: Final = 3_600
 MAX_EXCLUDED_DATES: Final = 400
 MAX_CALENDARS: Final = 10
 _KEYS: Final = ("cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s")
-_CALENDAR_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def parse_schedule(
@@ -137,8 +137,10 @@ def _exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def check_calendar_name(name: object, where: str) -> str:
     """The name of a calendar. Raises InvalidInput."""
-    if not isinstance(name, str) or not _CALENDAR_NAME.fullmatch(name):
-        raise InvalidInput(where, "not a name", value=name, accepted="up to 64 letters, digits, ._-")
+    if not isinstance(name, str) or not is_id(name, CALENDAR_NAME_CHARS):
+        raise InvalidInput(
+            where, "not a name", value=name, accepted=f"up to {CALENDAR_NAME_CHARS} letters, digits, ._-"
+        )
     return name
 
 
