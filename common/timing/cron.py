@@ -17,16 +17,25 @@ from typing import Any, Final
 
 from croniter import croniter
 
-from common.timing.zones import DAY_S, date_bits
+from common.timing.date_bits import (
+    ALL_DAYS,
+    ALL_WEEKDAYS,
+    LAST,
+    LAST_DAY,
+    date_bits,
+    day_bit,
+    nearest_weekday_bit,
+    weekday_bit,
+    weekday_bits,
+)
+from common.timing.zones import DAY_S
 
-ALL_DAYS: Final = (1 << 32) - 2
-ALL_WEEKDAYS: Final = ((1 << 42) - 1) << 64
 _RUNS_FREELY: Final = re.compile(r"\*(/\d+)?|\d+/\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """Which seconds, minutes, hours, dates: masks with bit n for the value n, dates as in `zones.date_bits`."""
+    """Which seconds, minutes, hours, dates: masks with bit n for the value n, dates as in `date_bits.py`."""
 
     minutes: int
     hours: int
@@ -93,24 +102,24 @@ def _bits(mask: int) -> tuple[int, ...]:
 def _day_mask(values: list[int | str]) -> int:
     if "*" in values:
         return ALL_DAYS
-    return sum(1 if value == "l" else 1 << int(value) for value in values)
+    return sum(LAST_DAY if value == "l" else day_bit(int(value)) for value in values)
 
 
 def _nearest(days: set[int]) -> int:
-    return sum(1 << 32 + day for day in days)
+    return sum(nearest_weekday_bit(day) for day in days)
 
 
 def _weekday_mask(values: list[int | str], nth: dict[int, set[int | str]]) -> int:
     """Date bits of plain weekdays, or (if there are any) of n-th and last (`l`) ones."""
     if nth:
         return sum(
-            1 << 64 + 6 * weekday + (0 if which == "l" else int(which))
+            weekday_bit(weekday, LAST if which == "l" else int(which))
             for weekday, ns in nth.items()
             for which in ns
         )
     if "*" in values:
         return ALL_WEEKDAYS
-    return sum(0b111110 << 64 + 6 * int(value) for value in values)
+    return sum(weekday_bits(int(value)) for value in values)
 
 
 @lru_cache(maxsize=1)

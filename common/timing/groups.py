@@ -15,12 +15,22 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from common.timing.cron import ALL_DAYS, ALL_WEEKDAYS, Cron, compile_cron
+from common.timing.cron import Cron, compile_cron
+from common.timing.date_bits import (
+    ALL_DAYS,
+    ALL_WEEKDAYS,
+    LAST,
+    LAST_DAY,
+    NTHS,
+    nearest_weekday_bit,
+    weekday_bit,
+    weekday_bits,
+)
 from common.timing.fires import can_fire
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.windows import WINDOW_S, window_start
 from common.timing.zones import spans
 
-WINDOW_S: Final = 600
 _TENS: Final = (1 << 10) - 1
 _ALL_MONTHS: Final = (1 << 13) - 2
 
@@ -34,7 +44,7 @@ def group_key(schedule: Schedule) -> str:
             phase = 0 if interval_s <= WINDOW_S else anchor_at % interval_s // WINDOW_S
             return f"every|{interval_s}|{phase}"
         case AtTiming(at):
-            return f"at|{at // WINDOW_S * WINDOW_S}"
+            return f"at|{window_start(at)}"
 
 
 def group_can_fire(key: str, start: int, end: int) -> bool:
@@ -123,22 +133,21 @@ def _days_text(cron: Cron) -> str:
     if cron.days == ALL_DAYS and not cron.either_day:
         return "*"
     texts = [_numbers(cron.days & ALL_DAYS)] if cron.days & ALL_DAYS else []
-    texts += ["L"] if cron.days & 1 else []
-    texts += [f"{day}W" for day in range(1, 32) if cron.days >> 32 + day & 1]
+    texts += ["L"] if cron.days & LAST_DAY else []
+    texts += [f"{day}W" for day in range(1, 32) if cron.days & nearest_weekday_bit(day)]
     return ",".join(texts)
 
 
 def _weekdays_text(cron: Cron) -> str:
     if cron.weekdays == ALL_WEEKDAYS and not cron.either_day:
         return "*"
-    nth = [cron.weekdays >> 64 + 6 * weekday & 0b111111 for weekday in range(7)]
-    whole = sum(1 << weekday for weekday in range(7) if nth[weekday] & 0b111110 == 0b111110)
-    texts = [_numbers(whole)] if whole else []
-    for weekday in range(7):
-        if not whole >> weekday & 1:
-            texts += [f"{weekday}#{n}" for n in range(1, 6) if nth[weekday] >> n & 1]
-        if nth[weekday] & 1:
-            texts.append(f"L{weekday}")
+    whole = [day for day in range(7) if cron.weekdays & weekday_bits(day) == weekday_bits(day)]
+    texts = [_numbers(sum(1 << day for day in whole))] if whole else []
+    for day in range(7):
+        if day not in whole:
+            texts += [f"{day}#{nth}" for nth in NTHS if cron.weekdays & weekday_bit(day, nth)]
+        if cron.weekdays & weekday_bit(day, LAST):
+            texts.append(f"L{day}")
     return ",".join(texts)
 
 
@@ -165,9 +174,9 @@ def _mask(field: str, low: int, high: int) -> int:
     mask = 0
     for item in field.split(","):
         if item == "L":
-            mask |= 1
+            mask |= LAST_DAY
         elif item.endswith("W"):
-            mask |= 1 << 32 + int(item[:-1])
+            mask |= nearest_weekday_bit(int(item[:-1]))
         else:
             first, _, last = item.partition("-")
             mask |= (1 << int(last or first) + 1) - (1 << int(first))
@@ -181,10 +190,10 @@ def _weekday_mask(field: str) -> int:
     mask = 0
     for item in field.split(","):
         if item.startswith("L"):
-            mask |= 1 << 64 + 6 * int(item[1:])
+            mask |= weekday_bit(int(item[1:]), LAST)
             continue
         days, _, nth = item.partition("#")
         first, _, last = days.partition("-")
         for weekday in range(int(first), int(last or first) + 1):
-            mask |= (1 << int(nth) if nth else 0b111110) << 64 + 6 * weekday
+            mask |= weekday_bit(weekday, int(nth)) if nth else weekday_bits(weekday)
     return mask

@@ -6,7 +6,6 @@ Facts only; what a schedule does at a clock change is decided in `common/timing/
 
 from __future__ import annotations
 
-import calendar
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -17,6 +16,7 @@ from typing import Final, NamedTuple
 import tzdata  # type: ignore[import-untyped]
 
 from common.errors import InvalidInput
+from common.timing.date_bits import date_bits
 
 zoneinfo.reset_tzpath(to=[])
 
@@ -140,42 +140,6 @@ def instant_of_local(zone: str, local: datetime) -> int:
 def iso_date(day: int) -> str:
     """A date's ordinal as "2025-03-30"."""
     return date.fromordinal(day).isoformat()
-
-
-@lru_cache(maxsize=8192)
-def date_bits(day: int) -> tuple[int, int]:
-    """(month bit, date bits) of a date's ordinal: all that a cron expression can ask about a date.
-
-    Date bits: 0 the last day of its month, 1-31 the day, 32+n "the weekday nearest to the n-th" (W),
-    64+6w the month's last weekday w (Sunday is 0), 64+6w+n its n-th one.
-    """
-    when = date.fromordinal(day)
-    weekday = when.isoweekday() % 7
-    length = calendar.monthrange(when.year, when.month)[1]
-    bits = 1 << when.day | 1 << 64 + 6 * weekday + (when.day + 6) // 7
-    if when.day == length:
-        bits |= 1
-    if when.day + 7 > length:
-        bits |= 1 << 64 + 6 * weekday
-    for wanted in _nearest_to(when.day, weekday, length):
-        bits |= 1 << 32 + wanted
-    return 1 << when.month, bits
-
-
-def _nearest_to(day: int, weekday: int, length: int) -> set[int]:
-    """The n of all "nW" that mean this day: Saturday moves to Friday, Sunday to Monday, never out of the month."""
-    if weekday in (0, 6):
-        return set()
-    wanted = {day}
-    if weekday == 5:
-        wanted |= {day + 1} if day < length else set()
-        wanted |= {day + 2} if day + 2 == length else set()
-    if weekday == 1:
-        wanted |= {day - 1} if day > 1 else set()
-        wanted |= {day - 2} if day == 3 else set()
-    if length in wanted:
-        wanted |= set(range(length, 32))
-    return wanted
 
 
 _WHOLE_DAY: Final = tuple((hour, (1 << 60) - 1) for hour in range(24))

@@ -16,7 +16,8 @@ from functools import lru_cache
 from itertools import combinations, islice
 from typing import Any
 
-from common.timing.cron import ALL_DAYS, ALL_WEEKDAYS, Cron
+from common.timing.cron import Cron
+from common.timing.date_bits import ALL_DAYS, ALL_WEEKDAYS
 from common.timing.fires import cron_fires
 from common.timing.zones import DAY_S, instant_of_local, offset_at
 from tests.foreign.dialects import Dialect, Read, Unreadable, dates, read

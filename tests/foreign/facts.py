@@ -29,8 +29,9 @@ from typing import Any
 from common.errors import InvalidInput
 from common.registration.cron_text import read_cron
 from common.timing.cron import Cron, compile_cron
+from common.timing.date_bits import date_bits
 from common.timing.fires import cron_fires
-from common.timing.zones import DAY_S, date_bits
+from common.timing.zones import DAY_S
 
 DATA = Path(__file__).parent / "data"
 REFUSED = "refused"
