@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Literal
 
 from common.planning.execution import Execution, job_key
-from common.timing.fires import due_at, fires
+from common.timing.fires import count_fires, due_at, fires, newest_fires
 from common.timing.schedule import Schedule
 from common.timing.windows import MISSED_AFTER_S
 
@@ -77,14 +78,17 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
     Fire times of up to ten minutes ago are late and all run. Older ones were missed: the job's catch-up policy says
     which of them still run. `excluded` are local ISO dates on which its calendars forbid it to fire.
     """
-    missed: list[int] = []
-    wanted: list[int] = []
-    missed_before = now - MISSED_AFTER_S
-    for fire_at in fires(entry.schedule, max(start, entry.effective_at), end, excluded=excluded):
-        (missed if fire_at < missed_before else wanted).append(fire_at)
-    skipped = missed[: max(0, len(missed) - _caught_up(entry.catch_up))]
-    run = missed[len(skipped) :] + wanted
-    return Plan([_execution(entry, fire_at) for fire_at in run], _missed(entry, skipped))
+    start = max(start, entry.effective_at)
+    missed_before = min(end, math.ceil(now - MISSED_AFTER_S))
+    run = list(fires(entry.schedule, max(start, missed_before), end, excluded=excluded))
+    missed = None
+    if start < missed_before:
+        most = _caught_up(entry.catch_up)
+        newest = newest_fires(entry.schedule, start, missed_before, most + 1, excluded=excluded)
+        if len(newest) > most:
+            missed = _missed(entry, start, missed_before, newest[0], excluded)
+        run = newest[-most:] + run if most else run
+    return Plan([_execution(entry, fire_at) for fire_at in run], missed)
 
 
 def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) -> list[Execution]:
@@ -111,15 +115,14 @@ def _execution(entry: DueEntry, fire_at: int) -> Execution:
     )
 
 
-def _missed(entry: DueEntry, fire_times: list[int]) -> Missed | None:
-    if not fire_times:
-        return None
+def _missed(entry: DueEntry, start: int, end: int, last: int, excluded: Container[str]) -> Missed:
+    """All in [start, end) but the newest, which are caught up; counted, for after an outage they may be millions."""
     return Missed(
         tenant=entry.tenant,
         job_id=entry.job_id,
         schedule_revision=entry.schedule_revision,
-        count=len(fire_times),
-        first_fire_at=fire_times[0],
-        last_fire_at=fire_times[-1],
+        count=count_fires(entry.schedule, start, last + 1, excluded=excluded),
+        first_fire_at=next(fires(entry.schedule, start, end, excluded=excluded)),
+        last_fire_at=last,
         catch_up=entry.catch_up,
     )

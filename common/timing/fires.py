@@ -12,6 +12,7 @@ Every instant depends on itself alone, so that any split of a time into windows 
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Container, Iterator
 from functools import lru_cache
 from itertools import islice
@@ -36,9 +37,8 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] 
     `excluded` are the ISO dates of the schedule's calendars, on top of its own `exclude_dates`. A fire is excluded by
     the local date on which it falls (the date in UTC for `every` and `at`).
     """
-    start = start if schedule.start_at is None else max(start, schedule.start_at)
-    end = end if schedule.end_at is None else min(end, schedule.end_at)
-    dates = _Dates(schedule.exclude_dates, excluded) if schedule.exclude_dates or excluded else None
+    start, end = _bounded(schedule, start, end)
+    dates = _dates(schedule, excluded)
     match schedule.timing:
         case CronTiming(expression, timezone):
             return cron_fires(compile_cron(expression), timezone, start, end, dates)
@@ -46,6 +46,43 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] 
             return _every_fires(interval_s, anchor_at, start, end, dates)
         case AtTiming(at):
             return _every_fires(DAY_S, at, max(start, at), min(end, at + 1), dates)
+
+
+def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] = ()) -> int:
+    """How many `fires` yields; it takes time for the days between, and not for each fire."""
+    start, end = _bounded(schedule, start, end)
+    dates = _dates(schedule, excluded)
+    match schedule.timing:
+        case CronTiming(expression, timezone):
+            return _count_cron(compile_cron(expression), timezone, start, end, dates)
+        case EveryTiming(interval_s, anchor_at):
+            return _count_every(interval_s, anchor_at, start, end, dates)
+        case AtTiming(at):
+            return _count_every(DAY_S, at, max(start, at), min(end, at + 1), dates)
+
+
+def newest_fires(
+    schedule: Schedule, start: int, end: int, count: int, *, excluded: Container[str] = ()
+) -> list[int]:
+    """The last `count` fire times in [start, end), ascending; it looks no further back than for these."""
+    back_s = _SHORT_S
+    while True:
+        first = max(start, end - back_s)
+        found = deque(fires(schedule, first, end, excluded=excluded), maxlen=count)
+        if len(found) == count or first == start:
+            return list(found)
+        back_s *= 4
+
+
+def _bounded(schedule: Schedule, start: int, end: int) -> tuple[int, int]:
+    return (
+        start if schedule.start_at is None else max(start, schedule.start_at),
+        end if schedule.end_at is None else min(end, schedule.end_at),
+    )
+
+
+def _dates(schedule: Schedule, excluded: Container[str]) -> _Dates | None:
+    return _Dates(schedule.exclude_dates, excluded) if schedule.exclude_dates or excluded else None
 
 
 def local_date(schedule: Schedule, at: int) -> str:
@@ -152,6 +189,37 @@ def _months_of(chunk: int) -> int:
     for day in range(first - 2, first + _CHUNK_S // DAY_S + 2):
         mask |= date_bits(day)[0]
     return mask
+
+
+def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: Container[int] | None) -> int:
+    count, behind_gap = 0, False
+    for span in _spans_between(zone, start, end, cron.months):
+        if span.kind == SKIPPED:
+            behind_gap = True  # what it owes merges with what is regular behind it
+            continue
+        opens_at, closes_at = max(start, span.opens_at), min(end, span.closes_at)
+        whole = (opens_at, closes_at) == (span.opens_at, span.closes_at)
+        if behind_gap or not whole or opens_at % 60 or closes_at % 60 or span.midnight_at % 60:
+            count += sum(1 for _ in cron_fires(cron, zone, opens_at, closes_at, excluded))
+        elif can_fire(cron, span) and (excluded is None or span.day not in excluded):
+            hours = (mask for hour, mask in span.parts if cron.hours >> hour & 1)
+            count += len(cron.seconds) * sum((cron.minutes & mask).bit_count() for mask in hours)
+        behind_gap = False
+    return count
+
+
+def _count_every(
+    interval_s: int, anchor_at: int, start: int, end: int, excluded: Container[int] | None
+) -> int:
+    if start >= end:
+        return 0
+    if excluded is None:
+        return (end - 1 - anchor_at) // interval_s - (start - 1 - anchor_at) // interval_s
+    return sum(
+        _count_every(interval_s, anchor_at, max(start, day * DAY_S), min(end, (day + 1) * DAY_S), None)
+        for day in range(start // DAY_S, (end - 1) // DAY_S + 1)
+        if day + _EPOCH_ORDINAL not in excluded
+    )
 
 
 def _every_fires(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.timing.fires import due_at, fires, next_fires
+from common.timing.fires import count_fires, due_at, fires, local_date, newest_fires, next_fires
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
-from common.timing.zones import changes
+from common.timing.zones import changes, iso_date
 from tests.timing.reference import FIRST_AT, HOUR_S, LAST_AT, cron, expressions
 
 ZONES = (
@@ -121,3 +122,31 @@ def test_next_fires_begins_at_the_instant_and_ends_before_until() -> None:
 def test_the_rarest_date_is_found() -> None:
     """A fifth Monday of February: 2044-02-29, then 2072."""
     assert next_fires(cron("0 0 * 2 1#5"), 1_456_790_400, 2) == [2_340_316_800, 3_223_929_600]
+
+
+@settings(max_examples=200, deadline=None)
+@given(NEAR_A_CHANGE, CRONS, st.integers(1, 40 * 86_400), st.integers(0, 3), st.data())
+def test_counted_and_newest_as_if_all_were_listed(
+    place: tuple[str, int], expression: str, length: int, days: int, data: st.DataObject
+) -> None:
+    zone, change_at = place
+    start = change_at - data.draw(st.integers(0, length))
+    end, most = start + length, data.draw(st.integers(1, 5))
+    every = EveryTiming(data.draw(st.integers(600, 100_000)), start + 17)
+    for schedule in (cron(expression, zone), Schedule(every), Schedule(AtTiming(change_at))):
+        excluded = {iso_date(date_of(schedule, change_at) + n) for n in range(days)}
+        listed = list(fires(schedule, start, end, excluded=excluded))
+        assert count_fires(schedule, start, end, excluded=excluded) == len(listed)
+        assert newest_fires(schedule, start, end, most, excluded=excluded) == listed[-most:]
+
+
+def date_of(schedule: Schedule, at: int) -> int:
+    return date.fromisoformat(local_date(schedule, at)).toordinal()
+
+
+def test_ten_years_of_seconds_are_counted_and_not_listed() -> None:
+    start = 1_700_000_000
+    end = start + 10 * 366 * 86_400
+    for schedule in (Schedule(EveryTiming(1, 0)), cron("* * * * * *", "America/New_York")):
+        assert count_fires(schedule, start, end) == end - start
+        assert newest_fires(schedule, start, end, 2) == [end - 2, end - 1]
