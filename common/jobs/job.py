@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from typing import Any, Literal
 
 from common.planning.execution import job_key
@@ -96,7 +97,7 @@ class Job:
             # As text: JSON's numbers are not DynamoDB's, and what a tenant sent arrives as it was sent.
             "payload": json.dumps(self.payload, separators=(",", ":"), ensure_ascii=False),
             "timeout_s": self.timeout_s,
-            "retry": {name: getattr(self.retry, name) for name in Retry.__dataclass_fields__},
+            "retry": asdict(self.retry) | {"factor": Decimal(str(self.retry.factor))},
             "catch_up": self.catch_up,
             "overlap": self.overlap,
             "state": self.state,

@@ -22,7 +22,7 @@ from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import ACTIVE, PAUSED, Job
 from common.jobs.store import MOST_AT_ONCE, exists
 from common.registration.definition import JobDefinition, Limits
-from common.registration.patching import definition_of
+from common.registration.patching import changed, definition_of, same_json
 from common.registration.registry import Checks, Registry, defined
 
 Result = Literal["created", "replaced", "unchanged", "refused"]
@@ -87,7 +87,7 @@ class _Wanted:
         new = defined(self.tenant, self.job_id, self.definition, old, now, self.limits)
         if old is None or not exists(old):
             return replace(new, state=PAUSED, note=self.note, group="") if self.state == PAUSED else new
-        return new if definition_of(new) != definition_of(old) else old
+        return changed(old, new)
 
     def outcome(self, old: Job | None, new: Job) -> Outcome:
         if old is None or not exists(old):
@@ -95,8 +95,8 @@ class _Wanted:
         if new is old:
             return Outcome(self.number, self.job_id, "unchanged", new)
         before, after = definition_of(old), definition_of(new)
-        changed = tuple(name for name in after if after[name] != before[name])
-        return Outcome(self.number, self.job_id, "replaced", new, changed)
+        names = tuple(name for name in after if not same_json(after[name], before[name]))
+        return Outcome(self.number, self.job_id, "replaced", new, names)
 
     def refused(self, error: Minute8Error) -> Outcome:
         return Outcome(self.number, self.job_id, "refused", error=error)

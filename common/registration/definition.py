@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+)
 
 from common.errors import InvalidInput
 from common.jobs.job import Retry
@@ -80,12 +88,17 @@ class ScheduleDefinition(_Strict):
     jitter_s: int | None = Field(default=None, description="Spread: each run is due 0 to n seconds later.")
 
 
+def _as_stored(number: float) -> float:
+    """DynamoDB gives 2.0 back as 2."""
+    return int(number) if number == int(number) else number
+
+
 class RetryDefinition(_Strict):
     """When a failed attempt is tried again: base · factor^(n-1), at most cap, jittered, within the age."""
 
     max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=100)
     base_s: int = Field(default=_RETRY.base_s, ge=1, le=86_400)
-    factor: Annotated[float, Field(ge=1, le=10, strict=False)] = _RETRY.factor
+    factor: Annotated[float, Field(ge=1, le=10, strict=False), AfterValidator(_as_stored)] = _RETRY.factor
     cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=86_400)
     max_age_s: int = Field(default=_RETRY.max_age_s, ge=1, le=14 * 86_400)
 

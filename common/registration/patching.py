@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
@@ -33,14 +34,20 @@ def patch(
 
     def change(old: Job | None, now: float) -> Job:
         job = existing(old, job_id, expected_revision)
-        before = definition_of(job)
-        after = merged(before, changes)
-        if after == before:
-            return job
-        definition, limits = registry.checked(tenant, job_id, after)
-        return defined(tenant, job_id, definition, job, now, limits)
+        definition, limits = registry.checked(tenant, job_id, merged(definition_of(job), changes))
+        return changed(job, defined(tenant, job_id, definition, job, now, limits))
 
     return registry.change(tenant, job_id, change)
+
+
+def changed(old: Job, new: Job) -> Job:
+    """The new one, or the same object `old` where their definitions are the same."""
+    return old if same_json(definition_of(new), definition_of(old)) else new
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether a reader of JSON sees the same in both: unlike Python's ==, true is not 1, and 1 is not 1.0."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def merged(value: Any, patch: Any) -> Any:

@@ -18,7 +18,7 @@ from common.registration.schedule_text import parse_schedule
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
 from common.timing.groups import group_key
-from common.timing.schedule import Schedule
+from common.timing.schedule import EveryTiming, Schedule, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +164,31 @@ def defined(
 def _schedule(
     tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
 ) -> tuple[Schedule, Mapping[str, Any]]:
-    """What was written before means what it meant before: `every` keeps its anchor, a one-off in the past stays."""
+    """What was written before means what it meant before: a one-off in the past stays, and so does `every`'s anchor."""
     given = schedule_given(definition)
-    if old and old.state != DELETED and old.schedule_given == given:
-        return old.schedule, given
+    before = old if old and old.state != DELETED else None
+    if before and before.schedule_given == given:
+        return before.schedule, given
     schedule = parse_schedule(
         given,
         job_key=job_key(tenant, job_id),
         now=int(now),
         shortest_interval_s=limits.shortest_interval_s,
     )
+    if before and "anchor" not in given and "anchor" not in before.schedule_given:
+        schedule = replace(schedule, timing=_anchored_as(before.schedule.timing, schedule.timing))
     return schedule, given
+
+
+def _anchored_as(before: Timing, timing: Timing) -> Timing:
+    """An interval that stays the same goes on from the anchor that it has."""
+    if (
+        isinstance(before, EveryTiming)
+        and isinstance(timing, EveryTiming)
+        and before.interval_s == timing.interval_s
+    ):
+        return before
+    return timing
 
 
 def _next_schedule_revision(old: Job | None, same_times: bool) -> int:

@@ -11,7 +11,7 @@ Item = dict[str, Any]
 
 
 def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A plain dict as DynamoDB's attribute values. None is left out, floats are rounded to 3 places.
+    """A plain dict as DynamoDB's attribute values. None is left out, a float is rounded to 3 places, a Decimal is not.
 
     By hand, like `from_wire`: boto3's own takes four times as long, on every read and write, and 50 ms to import.
     """
@@ -32,6 +32,8 @@ def _wire_value(value: Any) -> dict[str, Any]:
         return {"N": str(value)}
     if isinstance(value, float) and math.isfinite(value):
         return {"N": str(Decimal(str(round(value, 3))))}
+    if isinstance(value, Decimal):
+        return {"N": str(value)}
     if isinstance(value, Mapping):
         return {"M": {name: _wire_value(inner) for name, inner in value.items() if inner is not None}}
     if isinstance(value, list | tuple):

@@ -1,0 +1,174 @@
+"""A change by PATCH, by a line of a bulk request and by PUT: three ways to write the same job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from common.jobs.job import Job
+from common.registration import bulk
+from common.registration.patching import definition_of, merged, patch, same_json
+from tests.worlds import ARN, World, job, world
+
+T = "alice"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[World]:
+    with world() as w:
+        yield w
+
+
+def put_line(w: World, job_id: str, definition: dict[str, Any]) -> bulk.Outcome:
+    line = bulk.Line(1, {"job_id": job_id, **definition})
+    (outcome,) = bulk.put_all(w.registry, T, [line], until=w.clock.now() + 60)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(1, True), (True, 1), (0, False), ({"dry_run": 1}, {"dry_run": True}), (1, 1.0)]
+)
+def test_what_is_equal_in_python_only_is_a_change(w: World, before: Any, after: Any) -> None:
+    definition = job(cron="0 3 * * *", payload=[before])
+    w.registry.create(T, "patched", definition)
+    w.registry.create(T, "put", definition)
+    assert patch(w.registry, T, "patched", {"payload": [after]}).revision == 2
+    outcome = put_line(w, "put", definition | {"payload": [after]})
+    assert (outcome.result, outcome.changed) == ("replaced", ("payload",))
+    for name in ("patched", "put"):
+        assert identical(w.registry.get(T, name).payload, [after])
+
+
+@pytest.mark.parametrize("factor", [2, 2.0, 1.23456, 1.1, 9.999999999999998, 1 / 3 + 1])
+def test_a_factor_is_stored_as_it_was_sent(w: World, factor: float) -> None:
+    definition = job(cron="0 3 * * *", retry={"factor": factor})
+    created = w.registry.create(T, "report", definition)
+    stored = w.registry.get(T, "report")
+    assert stored.retry.factor == factor
+    assert identical(stored.retry.factor, created.retry.factor)
+    assert put_line(w, "report", definition).result == "unchanged"
+
+
+def test_an_interval_keeps_its_anchor_while_it_stays_the_same(w: World) -> None:
+    first = w.registry.create(T, "daily", job(every="1d")).schedule.timing
+    w.clock.sleep(3_600 * 23)
+    for changes in (
+        {"schedule": {"end_at": "2027-01-01T00:00:00Z"}},
+        {"schedule": {"jitter_s": 5}},
+        {"schedule": {"exclude": {"dates": ["2026-12-24"]}}},
+        {"schedule": {"every": "24h"}},
+        {"schedule": {"end_at": None, "exclude": None}},
+    ):
+        assert patch(w.registry, T, "daily", changes).schedule.timing == first, changes
+    assert put_line(w, "daily", job(every=86_400, jitter_s=9)).result == "replaced"
+    assert w.registry.get(T, "daily").schedule.timing == first
+    w.run_until("2026-11-22T03:15:00Z", ticks=True)
+    assert w.target.fire_times("daily") == ["2026-11-22T03:12:00Z"]
+
+
+def test_an_interval_that_changes_or_loses_its_anchor_counts_from_now(w: World) -> None:
+    w.registry.create(T, "often", job(every="1h"))
+    w.registry.create(T, "anchored", job(every="1h", anchor="2026-01-01T00:07:00Z"))
+    w.clock.sleep(100)
+    now = int(w.clock.now())
+    for job_id, changes in (("often", {"every": "2h"}), ("anchored", {"anchor": None})):
+        timing = patch(w.registry, T, job_id, {"schedule": changes}).schedule.timing
+        assert timing == replace(timing, anchor_at=now)  # type: ignore[call-arg]
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([0.0, 1.0, -0.0, 0.5, "", "1", "ä"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["", "a", "b"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+RETRIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_attempts": st.integers(1, 3),
+        "factor": st.integers(1, 3) | st.floats(1, 10),
+        "cap_s": st.integers(1, 9),
+    },
+)
+# Each takes the other kind away, where it is merged onto one.
+TIMINGS = st.sampled_from(["0 3 * * *", "@daily"]).map(lambda cron: {"cron": cron, "every": None}) | (
+    st.sampled_from([86_400, "1d", "24h", 60]).map(lambda every: {"every": every, "cron": None})
+)
+BOUNDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "end_at": st.sampled_from(["2027-01-01T00:00:00Z", "2028-01-01T00:00:00+01:00"]),
+        "jitter_s": st.integers(0, 2),
+        "exclude": st.sampled_from([{}, {"dates": []}, {"dates": ["2026-12-24"]}]),
+    },
+)
+DEFINITIONS = st.fixed_dictionaries(
+    {
+        "schedule": st.builds(lambda timing, bounds: timing | bounds, TIMINGS, BOUNDS),
+        "target": st.just({"kind": "lambda", "arn": ARN}),
+    },
+    optional={
+        "payload": VALUES,
+        "retry": RETRIES,
+        "tags": st.lists(st.sampled_from(["a", "b"]), max_size=2),
+        "timeout_s": st.integers(1, 3),
+        "overlap": st.sampled_from(["allow", "skip"]),
+        "start_deadline_s": st.integers(1, 2),
+    },
+)
+
+
+@given(before=DEFINITIONS, wanted=DEFINITIONS)
+@settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_patch_bulk_and_put_store_the_same(
+    shared: World, before: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    w, registry = shared, shared.registry
+    names = ("put", "patched", "line")
+    olds = {name: registry.put(T, name, before) for name in names}
+    old = olds["put"]
+    w.clock.sleep(7)
+    expected = registry.put(T, "put", merged(definition_of(old), wanted))
+    told = patch(registry, T, "patched", wanted)
+    outcome = put_line(w, "line", merged(definition_of(old), wanted))
+    for job_id in ("patched", "line"):
+        assert_same(registry.get(T, job_id), registry.get(T, "put"))
+    assert_same(told, expected)
+    same = identical(definition_of(expected), definition_of(old))
+    assert outcome.result == ("unchanged" if same else "replaced")
+    for job_id in ("patched", "line"):
+        assert (registry.get(T, job_id).revision == olds[job_id].revision) == same
+    assert put_line(w, "line", definition_of(expected)).result == "unchanged"
+    for name in names:
+        registry.delete(T, name)
+
+
+def assert_same(one: Job, other: Job) -> None:
+    assert identical(definition_of(one), definition_of(other))
+    assert one.schedule == other.schedule
+
+
+@given(VALUES, VALUES)
+def test_same_json_is_identity(one: Any, other: Any) -> None:
+    assert same_json(one, other) == identical(one, other)
+    assert same_json(one, one)
+
+
+def identical(one: Any, other: Any) -> bool:
+    """What JSON's text tells apart, told by Python's types."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(identical(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(identical, one, other))
+    return repr(one) == repr(other)
