@@ -24,7 +24,8 @@ from scripts.embedded import find
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.demo", description=__doc__)
     parser.add_argument("--seconds", type=int, default=0, help="end by itself after so long; 0: at Ctrl-C")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--picture", metavar="FILE.svg", help="also write the last table as an SVG")
+    arguments = parser.parse_args()
     embedded = find()
     if embedded is None:
         print("the embedded AWS is not running: `make up` starts it", file=sys.stderr)
@@ -38,15 +39,23 @@ def main() -> int:
     _tick_if_due(stage, console)
     started_at = time.time()
     jobs = stage.register(lively_jobs(target, started_at), lambda: None)
-    view: View = LiveView(console) if console.is_terminal else PlainView()
+    view: View = LiveView(console) if console.is_terminal or arguments.picture else PlainView()
     show = Show(stage, stage.registered(sorted({r.tenant for r in workload})) + jobs, view, started_at)
     try:
-        show.watch(seconds or None)
+        show.watch(arguments.seconds or None)
     except KeyboardInterrupt:
         view.event("stopping")
     finally:
         view.close()
-    return _judge(stage, show)
+    print("\nwaiting for what is under way …", flush=True)
+    show.settle()
+    show.forget_later_runs()
+    verdict, passed = _judge(stage, show)
+    print(f"\n{verdict}\nthe embedded AWS goes on: `make down` stops it, `make reset` wipes it")
+    if isinstance(view, LiveView) and arguments.picture:
+        show.refresh()
+        view.save_picture(arguments.picture, verdict)
+    return 0 if passed else 1
 
 
 def _register_missing(stage: Stage, workload: Sequence[Registration], console: Console) -> None:
@@ -69,21 +78,19 @@ def _tick_if_due(stage: Stage, console: Console) -> None:
         console.print(f"the tick that is due: {stage.tick()}")
 
 
-def _judge(stage: Stage, show: Show) -> int:
-    """Wait for what is under way, then hold schedules, runs and the target's own log against each other."""
-    print("\nwaiting for what is under way …", flush=True)
-    show.settle()
+def _judge(stage: Stage, show: Show) -> tuple[str, bool]:
+    """Compare schedules, runs and the target's own log; the verdict in lines, and whether it is good."""
     for job in show.lively():
         stage.registry.delete(LIVELY_TENANT, job.job_id)
     calls = calls_in(stage.target_log(show.started_at))
     found = problems(show.due(), show.runs, calls)
-    print(f"\n{len(show.due())} executions were due, {len(calls)} calls of their target")
-    print(figures(list(show.runs.values())))
-    for problem in found:
-        print(f"PROBLEM {problem}")
-    print("problems: none" if not found else f"problems: {len(found)}")
-    print("the embedded AWS goes on: `make down` stops it, `make reset` wipes it")
-    return 1 if found else 0
+    lines = [
+        f"{len(show.due())} executions were due, {len(calls)} calls of their target",
+        figures(list(show.runs.values())),
+        *(f"PROBLEM {problem}" for problem in found),
+        f"problems: {len(found) or 'none'}",
+    ]
+    return "\n".join(lines), not found
 
 
 if __name__ == "__main__":

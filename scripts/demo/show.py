@@ -68,6 +68,10 @@ class Show:
             time.sleep(_POLL_S)
         self._explain_missed()
 
+    def forget_later_runs(self) -> None:
+        """Drop the runs that became due after the last look: the verdict is not about them."""
+        self.runs = {name: run for name, run in self.runs.items() if name in self._due}
+
     def _look(self) -> None:
         now = time.time()
         while self._steps and now >= self.started_at + self._steps[0][0]:
@@ -78,6 +82,11 @@ class Show:
         if self._away:
             self._away = False
             self._view.event("the embedded AWS is back")
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Draw the runs as they are known now."""
+        now = time.time()
         left = f"planned until {clock(self._mark.planned_until)}" if self._mark else "nothing is planned yet"
         header = f"Minute8  {clock(now)} UTC   {len(self._jobs)} jobs   {left}"
         self._view.refresh(header, list(self.runs.values()))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import quantiles
 from typing import Any, Protocol
 
@@ -16,6 +19,7 @@ from rich.text import Text
 
 _ROWS = 18
 _EVENTS = 4
+_PICTURE_COLUMNS = 120
 _COLOURS = {
     "succeeded": "green",
     "dispatched": "green",
@@ -63,6 +67,7 @@ class LiveView:
 
     def __init__(self, console: Console) -> None:
         self._events: list[str] = []
+        self._frame = Group()
         self._live = Live(console=console, refresh_per_second=4, transient=False)
         self._live.start()
 
@@ -72,10 +77,24 @@ class LiveView:
         self._events = [*self._events, f"{clock(time.time())}  {text}"][-_EVENTS:]
 
     def refresh(self, header: str, runs: Sequence[Run]) -> None:
+        self._frame = self._draw(header, runs)
+        self._live.update(self._frame)
+
+    def save_picture(self, path: str, verdict: str) -> None:
+        """Write the last table and the verdict to `path` as an SVG, without fonts from the network."""
+        console = Console(record=True, width=_PICTURE_COLUMNS, file=io.StringIO())
+        console.print(self._frame, Text(verdict), sep="\n")
+        svg = console.export_svg(title="make demo SECONDS=60")
+        Path(path).write_text(re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL))
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _draw(self, header: str, runs: Sequence[Run]) -> Group:
         newest = sorted(runs, key=lambda run: run["fire_at"], reverse=True)[:_ROWS]
         table = Table(expand=True, box=None, pad_edge=False)
         for name in ("tenant", "job"):
-            table.add_column(name, no_wrap=True, overflow="ellipsis")
+            table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=26)
         for name in ("fire time", "late", "took"):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("status", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -93,10 +112,7 @@ class LiveView:
         if self._events:
             parts.append(Text("\n".join(self._events), style="dim"))
         parts.append(Panel(figures(runs), border_style="dim"))
-        self._live.update(Group(*parts))
-
-    def close(self) -> None:
-        self._live.stop()
+        return Group(*parts)
 
 
 def figures(runs: Sequence[Run]) -> str:

@@ -70,3 +70,21 @@ def test_each_route_is_documented() -> None:
     text = (ROOT / "docs" / "api.md").read_text()
     missing = [f"{route.method} {route.path}" for route in ROUTES if route.path not in text]
     assert missing == []
+
+
+def test_each_test_folder_is_listed() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    folders = [path for path in (ROOT / "tests").iterdir() if (path / "__init__.py").exists()]
+    assert [path.name for path in folders if f"`tests/{path.name}`" not in text] == []
+
+
+def test_each_room_is_listed() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = [path for path in (ROOT / "common").iterdir() if (path / "__init__.py").exists()]
+    assert [path.name for path in rooms if f"`common/{path.name}/`" not in text] == []
+
+
+def test_each_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert {page for page in pages if f"]({page})" not in index} == set()

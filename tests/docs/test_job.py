@@ -1,0 +1,141 @@
+"""docs/job.md lists every field of a job, with the limits and defaults of the code."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from api.shapes.jobs import Job
+from common.jobs.job import Retry
+from common.jobs.placeholders import RENDERED_BYTES
+from common.registration import cron_text, schedule_text
+from common.registration.definition import (
+    ExcludeDefinition,
+    JobDefinition,
+    Limits,
+    RetryDefinition,
+    ScheduleDefinition,
+    parse_definition,
+)
+from common.registration.target_definitions import MODELS
+from common.tenants.rules import Quotas
+from common.tenants.web_address import URL_CHARS
+from common.timing.durations import MAX_DURATION_S
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "job.md").read_text()
+SECTIONS: dict[str, type[BaseModel]] = {
+    "Job": JobDefinition,
+    "Schedule": ScheduleDefinition,
+    "Exclude": ExcludeDefinition,
+    "Retry": RetryDefinition,
+    **{f"Target `{kind}`": model for kind, model in MODELS.items()},
+}
+ROLE = ("role_arn", "external_id")
+Row = dict[str, str]
+
+
+def rows(section: str) -> dict[str, Row]:
+    """The rows of a section's table, by field."""
+    part = re.split(rf"^#+ {re.escape(section)}$", TEXT, flags=re.MULTILINE)[1]
+    part = re.split(r"^#", part, flags=re.MULTILINE)[0]
+    lines = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("| ")]
+    header, _, *body = [[cell.strip() for cell in line] for line in lines]
+    return {cells[0].strip("`"): dict(zip(header, cells, strict=True)) for cells in body}
+
+
+FIELDS = [(section, field) for section, model in SECTIONS.items() for field in model.model_fields]
+
+
+def documented(section: str, field: str) -> Row:
+    """A field's row; those for a role are listed once for all kinds."""
+    return rows("Target" if field in ROLE else section)[field]
+
+
+def schema(section: str, field: str) -> dict[str, Any]:
+    schema: dict[str, Any] = SECTIONS[section].model_json_schema()["properties"][field]
+    # `x | None`: the constraints are those of x.
+    return schema | {key: value for part in schema.get("anyOf", []) for key, value in part.items()}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_field_has_a_row_and_no_other(section: str) -> None:
+    assert sorted(rows(section)) == sorted(set(SECTIONS[section].model_fields) - set(ROLE))
+
+
+@pytest.mark.parametrize(("section", "field"), FIELDS)
+def test_the_default_is_the_codes(section: str, field: str) -> None:
+    given = SECTIONS[section].model_fields[field]
+    told = documented(section, field)["default"]
+    if given.is_required():
+        assert told == "required"
+    elif field == "retry":
+        assert told == "`{}`" and given.default == RetryDefinition()
+    else:
+        assert json.loads(told.split("`")[1]) == given.default
+
+
+@pytest.mark.parametrize(("section", "field"), FIELDS)
+def test_the_limits_are_the_codes(section: str, field: str) -> None:
+    row, constraints = documented(section, field), schema(section, field)
+    limits = row["limits"].replace(",", "")
+    constraints |= {f"item {key}": value for key, value in constraints.get("items", {}).items()}
+    for name in ("minimum", "maximum", "maxLength", "maxItems", "item minLength", "item maxLength"):
+        if name in constraints:
+            assert re.search(rf"\b{constraints[name]}\b", limits), f"{field}: {name} {constraints[name]}"
+    choices = constraints.get("enum", [constraints["const"]] if "const" in constraints else [])
+    assert re.findall(r'`"(\w+)"`', row["type"]) == choices
+
+
+@pytest.mark.parametrize(("section", "field"), FIELDS)
+def test_the_example_is_accepted(section: str, field: str) -> None:
+    example = json.loads(documented(section, field)["example"].strip("`"))
+    SECTIONS[section].model_validate(smallest(section) | {field: example})
+
+
+def smallest(section: str) -> dict[str, Any]:
+    """An object of the section with its required fields, and what its optional ones need beside them."""
+    if section == "Job":
+        return {name: json.loads(rows("Job")[name]["example"].strip("`")) for name in ("schedule", "target")}
+    if not section.startswith("Target"):
+        return {}
+    model = SECTIONS[section].model_fields
+    required = {name: row for name, row in rows(section).items() if model[name].is_required()}
+    role = {"role_arn": rows("Target")["role_arn"]} if "role_arn" in model else {}
+    return {name: json.loads(row["example"].strip("`")) for name, row in (required | role).items()}
+
+
+def test_the_limits_that_the_models_do_not_hold() -> None:
+    def limits(section: str, field: str) -> str:
+        return documented(section, field)["limits"]
+
+    assert f"less {300 - Limits().longest_timeout_s} s ({Limits().longest_timeout_s} " in limits(
+        "Job", "timeout_s"
+    )
+    assert f"({Quotas().payload_bytes:,} at first)" in limits("Job", "payload")
+    assert f"{RENDERED_BYTES // 1024} KiB" in limits("Job", "payload")
+    assert f"at most {cron_text.MAX_CHARS} characters" in limits("Schedule", "cron")
+    assert f"1 s to {MAX_DURATION_S // 86_400} days" in limits("Schedule", "every")
+    assert f"0 to {schedule_text.MAX_JITTER_S:,}" in limits("Schedule", "jitter_s")
+    assert f"at most {schedule_text.MAX_EXCLUDED_DATES}" in limits("Exclude", "dates")
+    assert f"at most {schedule_text.MAX_CALENDARS}," in limits("Exclude", "calendars")
+    assert f"at most {URL_CHARS:,} characters" in limits("Target `http`", "url")
+    assert RetryDefinition().model_dump() == {name: getattr(Retry(), name) for name in rows("Retry")}
+
+
+def test_the_whole_example_is_accepted() -> None:
+    (example,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
+    raw = json.loads(example)
+    definition = parse_definition(raw, Limits())
+    assert schedule_text.parse_schedule(raw["schedule"], job_key="a/b", now=0)
+    assert definition.retry.base_s == 60
+
+
+def test_what_answers_add_is_listed() -> None:
+    part = TEXT.split("## What answers add")[1]
+    added = set(Job.model_fields) - set(JobDefinition.model_fields)
+    assert set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|(.*?)\|", part, re.MULTILINE)))) == added
