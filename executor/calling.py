@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from common import telemetry
+from common.errors import shown
 from common.jobs.job import Job
 from common.jobs.placeholders import PayloadTooLarge, render, values_for
 from common.planning.execution import Execution
@@ -13,12 +15,17 @@ from executor.targets import Kind
 
 
 def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
-    """Call the job's target once, for the attempt that is claimed."""
+    """Call the job's target once, for the claimed attempt. Whatever happens is an outcome; nothing is raised."""
     try:
-        rendered = event(job, claim.execution, claim.token)
+        return kind.call(job.target, event(job, claim.execution, claim.token), timeout_s)
     except PayloadTooLarge as error:  # of a job that was stored before this was refused
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
-    return kind.call(job.target, rendered, timeout_s)
+    except Exception as error:  # noqa: BLE001  an attempt whose end is not recorded would be made again
+        said = shown(str(error))
+        telemetry.logger().warning(
+            "unforeseen error of a call", kind=job.target["kind"], type=type(error).__name__, error=said
+        )
+        return Outcome(ok=False, error_type=type(error).__name__, error=said)
 
 
 def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from common.planning.execution import Execution
 from common.planning.plan import Missed
+from common.runs.outcome import Outcome as Outcome
 from common.runs.states import DISPATCHED as DISPATCHED
 from common.runs.states import ENDED as ENDED
 from common.runs.states import FAILED as FAILED
@@ -41,38 +42,6 @@ TARGET_NOT_ALLOWED = "target_not_allowed"
 INVALID = "invalid"
 OVERLAP = "overlap"
 CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How one attempt ended. `permanent` alone decides whether another may follow.
-
-    `retry_after_s` is the target's wish when; `throttled` says that the work was turned away before it began, so that
-    the attempt does not count.
-    """
-
-    ok: bool
-    permanent: bool = False
-    error_type: str = ""
-    error: str = ""
-    log_tail: str = ""
-    request_id: str = ""
-    retry_after_s: float | None = None
-    throttled: bool = False
-
-    def to_item(self) -> Item:
-        texts = {
-            "error_type": self.error_type,
-            "error": self.error,
-            "log_tail": self.log_tail,
-            "request_id": self.request_id,
-        }
-        item: Item = {name: text for name, text in texts.items() if text}
-        if self.retry_after_s is not None:
-            item["retry_after_s"] = self.retry_after_s
-        if self.throttled:
-            item["throttled"] = True
-        return item
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def _outcome(record: Mapping[str, Any]) -> Outcome:
     said = record["requestContext"]
     payload = record.get("responsePayload")
     body = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace") if payload is not None else b""
-    request_id = answers.cut(str(said.get("requestId", "")), answers.TYPE_BYTES)
+    request_id = str(said.get("requestId", ""))
     if said["condition"] == _SUCCESS:
         return replace(answers.wish(body) or Outcome(ok=True), request_id=request_id)
     error_type, error = raised(body) if body else (said["condition"], "the function was not called in time")

@@ -15,12 +15,8 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
+from common.errors import shown
 from common.runs.records import Outcome
-
-# What is kept with the run, in bytes: a write unit holds 1 KB, and an item 400 KB with all of a run's attempts.
-LOG_TAIL_BYTES: Final = 800
-ERROR_BYTES: Final = 400
-TYPE_BYTES: Final = 100
 
 # Turned away before anything began. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html and
 # the services' own lists of errors.
@@ -61,22 +57,12 @@ PERMANENT: Final = frozenset(
 )
 
 
-def cut(text: str, most_bytes: int) -> str:
-    """The beginning of a text from a target, as DynamoDB takes it: half a character would fail the whole record."""
-    return text.encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
-
-
-def cut_tail(text: bytes, most_bytes: int) -> str:
-    """The end of a log, likewise."""
-    return cut(text[-most_bytes:].decode("utf-8", "replace"), most_bytes)
-
-
 def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outcome:
     """The outcome of a call that AWS refused, or did not answer."""
     if isinstance(error, ReadTimeoutError):
         return Outcome(ok=False, error_type="TimedOut", error=f"no answer within {timeout_s:g} s")
     if isinstance(error, ConnectTimeoutError) or not isinstance(error, ClientError):
-        return Outcome(ok=False, error_type=type(error).__name__, error=cut(str(error), ERROR_BYTES))
+        return Outcome(ok=False, error_type=type(error).__name__, error=str(error))
     details = error.response.get("Error", {})
     return failed(
         details.get("Code", "ClientError"),
@@ -92,8 +78,8 @@ def failed(code: str, message: str, *, request_id: str = "", retry_after_s: floa
         ok=False,
         permanent=code in PERMANENT,
         throttled=code in THROTTLED,
-        error_type=cut(code, TYPE_BYTES),
-        error=cut(message, ERROR_BYTES),
+        error_type=code,
+        error=message,
         request_id=request_id,
         retry_after_s=retry_after_s,
     )
@@ -122,15 +108,15 @@ def wish(body: bytes) -> Outcome | None:
     asked = result.get("minute8") if isinstance(result, dict) else None
     if not isinstance(asked, dict):
         return None
-    message = cut(str(asked.get("error", "")), ERROR_BYTES)
+    message = _text(asked.get("error", ""))
     if asked.get("permanent") is True:
         return Outcome(ok=False, permanent=True, error_type="Permanent", error=message)
     if "retry_after_s" not in asked:
         return None
     given = asked["retry_after_s"]
     if isinstance(given, bool) or not isinstance(given, int | float) or (after_s := seconds(given)) is None:
-        said = f"retry_after_s is no number of seconds: {str(given)[:60]}"
-        return Outcome(ok=False, error_type="BadAnswer", error=cut(said, ERROR_BYTES))
+        said = f"retry_after_s is no number of seconds: {shown(given)}"
+        return Outcome(ok=False, error_type="BadAnswer", error=said)
     return Outcome(ok=False, retry_after_s=after_s, error_type="RetryLater", error=message)
 
 
@@ -139,4 +125,8 @@ def with_details(outcome: Outcome, log_tail: str, request_id: str) -> Outcome:
 
 
 def request_id(answer: Mapping[str, Any]) -> str:
-    return cut(str(answer.get("ResponseMetadata", {}).get("RequestId", "")), TYPE_BYTES)
+    return str(answer.get("ResponseMetadata", {}).get("RequestId", ""))
+
+
+def _text(given: object) -> str:
+    return given if isinstance(given, str) else shown(given)

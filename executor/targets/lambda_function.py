@@ -6,13 +6,14 @@ https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.runs.records import Outcome
+from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, encoded
@@ -35,14 +36,20 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
             Payload=encoded(event).encode(),
             LogType="Tail" if awaited else "None",
         )
-        body = answer["Payload"].read(_READ_BYTES) if awaited else b""
+        body = _beginning(answer["Payload"]) if awaited else b""
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
     return _outcome(answer, body)
 
 
+def _beginning(payload: Any) -> bytes:
+    """A payload that is read to its end gives its connection back; of a longer one the connection is closed."""
+    with contextlib.closing(payload):
+        return bytes(payload.read(_READ_BYTES))
+
+
 def _outcome(answer: Mapping[str, Any], body: bytes) -> Outcome:
-    log_tail = answers.cut_tail(base64.b64decode(answer.get("LogResult", "")), answers.LOG_TAIL_BYTES)
+    log_tail = base64.b64decode(answer.get("LogResult", ""))[-LOG_TAIL_BYTES:].decode(errors="replace")
     request_id = answers.request_id(answer)
     if "FunctionError" not in answer:
         return answers.with_details(answers.wish(body) or Outcome(ok=True), log_tail, request_id)
@@ -57,5 +64,5 @@ def raised(body: bytes) -> tuple[str, str]:
         error = json.loads(body)
         error_type, message = str(error["errorType"]), str(error["errorMessage"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        error_type, message = "FunctionError", body[: answers.ERROR_BYTES].decode(errors="replace")
-    return answers.cut(error_type, answers.TYPE_BYTES), answers.cut(message, answers.ERROR_BYTES)
+        error_type, message = "FunctionError", body[:ERROR_BYTES].decode(errors="replace")
+    return error_type, message

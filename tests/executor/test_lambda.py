@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES
 from executor.targets import answers, clients, lambda_function, sqs_queue
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
 from tests.executor.contexts import US, event, refused
@@ -74,7 +75,7 @@ def test_a_function_is_called_with_the_event_and_waited_for(service: FakeLambda)
     assert body == event(payload={"a": "ü"})
     assert (outcome.ok, outcome.request_id) == (True, "r-3")
     assert outcome.log_tail.endswith("the end")
-    assert len(outcome.log_tail.encode()) == answers.LOG_TAIL_BYTES
+    assert len(outcome.log_tail.encode()) == LOG_TAIL_BYTES
 
 
 def test_an_event_is_handed_over(service: FakeLambda) -> None:
@@ -104,7 +105,7 @@ def test_a_function_that_failed_tells_its_error_whatever_it_returned(
     outcome = lambda_function.call(TARGET, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.throttled) == (False, False, False)
     assert (outcome.error_type, outcome.error) == (error_type, error)
-    assert len(outcome.error.encode()) <= answers.ERROR_BYTES
+    assert len(outcome.error.encode()) <= ERROR_BYTES
 
 
 @pytest.mark.parametrize(

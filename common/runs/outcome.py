@@ -1,0 +1,64 @@
+"""How one attempt ended, in a form that can always be stored. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from common.storage.wire_format import Item
+
+# What is kept of an attempt, in bytes: a write unit holds 1 KB, and an item 400 KB with all of a run's attempts.
+LOG_TAIL_BYTES: Final = 800
+ERROR_BYTES: Final = 400
+TYPE_BYTES: Final = 100
+_KEPT_BYTES: Final = {
+    "error_type": TYPE_BYTES,
+    "error": ERROR_BYTES,
+    "log_tail": LOG_TAIL_BYTES,
+    "request_id": TYPE_BYTES,
+}
+# No retry policy waits as long; what a target wishes beyond it counts as this.
+LONGEST_WISH_S: Final = 365 * 86_400.0
+
+
+def cut(text: str, most_bytes: int) -> str:
+    """The beginning of a text from a target, as DynamoDB takes it: half a character would fail the whole record."""
+    return text[:most_bytes].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one attempt ended. `permanent` alone decides whether another may follow.
+
+    `retry_after_s` is the target's wish when; `throttled` says that the work was turned away before it began, so that
+    the attempt does not count.
+
+    Every outcome can be stored, whatever a target said: its texts are cut and hold whole characters, and its wish is
+    at most LONGEST_WISH_S.
+    """
+
+    ok: bool
+    permanent: bool = False
+    error_type: str = ""
+    error: str = ""
+    log_tail: str = ""
+    request_id: str = ""
+    retry_after_s: float | None = None
+    throttled: bool = False
+
+    def __post_init__(self) -> None:
+        for name, most_bytes in _KEPT_BYTES.items():
+            object.__setattr__(self, name, cut(getattr(self, name), most_bytes))
+        if self.retry_after_s is not None:
+            is_number = self.retry_after_s >= 0  # NaN is not
+            object.__setattr__(
+                self, "retry_after_s", min(self.retry_after_s, LONGEST_WISH_S) if is_number else None
+            )
+
+    def to_item(self) -> Item:
+        item: Item = {name: text for name in _KEPT_BYTES if (text := getattr(self, name))}
+        if self.retry_after_s is not None:
+            item["retry_after_s"] = self.retry_after_s
+        if self.throttled:
+            item["throttled"] = True
+        return item

@@ -1,0 +1,99 @@
+"""Whatever a call does is an outcome, and whatever a target says can be stored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.outcome import LONGEST_WISH_S, Outcome
+from common.runs.records import Claim
+from common.storage.wire_format import from_wire, to_wire
+from executor.calling import call
+from executor.targets import Kind, answers
+from tests.worlds import World, at, job
+
+DUE = at("2026-11-21T03:15:00Z")
+TEXTS = st.text(st.characters(codec=None, categories=None, exclude_categories=()), max_size=2_000)
+
+
+@pytest.fixture
+def stored(w: World) -> Job:
+    w.registry.create("alice", "report", job(cron="0 9 * * *"))
+    return w.registry.get("alice", "report")
+
+
+def called(job: Job, raised: BaseException) -> Outcome:
+    def fails(target: Any, event: Any, timeout_s: float) -> Outcome:
+        raise raised
+
+    claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
+    return call(Kind(fails, lambda target: True), job, claim, 5)
+
+
+@pytest.mark.parametrize(
+    "raised", [ValueError("negative count"), RecursionError(), MemoryError(), UnicodeError("x" * 100_000)]
+)
+def test_an_error_that_nobody_foresaw_is_an_attempt_that_failed(stored: Job, raised: Exception) -> None:
+    outcome = called(stored, raised)
+    assert (outcome.ok, outcome.permanent, outcome.throttled) == (False, False, False)
+    assert outcome.error_type == type(raised).__name__
+
+
+def test_an_end_of_the_process_is_no_outcome(stored: Job) -> None:
+    with pytest.raises(SystemExit):
+        called(stored, SystemExit())
+
+
+def test_a_job_whose_event_cannot_be_made_fails_too(stored: Job) -> None:
+    unknown_zone = replace(stored, schedule_given={"cron": "0 9 * * *", "timezone": "Mars/Olympus"})
+    unknown_zone = replace(unknown_zone, payload="{{fire_date}}")
+    outcome = called(unknown_zone, AssertionError("not called"))
+    assert (outcome.ok, outcome.error_type) != (True, "AssertionError")
+
+
+@given(TEXTS, TEXTS, TEXTS, TEXTS, st.none() | st.floats())
+def test_every_outcome_can_be_stored(
+    error_type: str, error: str, log_tail: str, request_id: str, retry_after_s: float | None
+) -> None:
+    outcome = Outcome(False, False, error_type, error, log_tail, request_id, retry_after_s)
+    item = outcome.to_item()
+    assert len(str(to_wire(item)).encode()) < 6_000
+    assert sum(len(text.encode()) for text in item.values() if isinstance(text, str)) <= 1_400
+    assert 0 <= item.get("retry_after_s", 0) <= LONGEST_WISH_S
+    assert from_wire(to_wire(item)).keys() == item.keys()
+
+
+@pytest.mark.parametrize(
+    ("given_s", "kept_s"),
+    [(1e130, LONGEST_WISH_S), (math.inf, LONGEST_WISH_S), (math.nan, None), (-1.0, None), (60.0, 60.0)],
+)
+def test_a_wish_is_clamped(given_s: float, kept_s: float | None) -> None:
+    assert Outcome(ok=False, retry_after_s=given_s).retry_after_s == kept_s
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"minute8": {"retry_after_s": 1e130}}',
+        b'{"minute8": {"retry_after_s": ' + b"9" * 200 + b"}}",
+        b'{"minute8": {"retry_after_s": ' + b"9" * 5_000 + b"}}",
+        b'{"minute8": {"retry_after_s": 1e999}}',
+        b'{"minute8": {"permanent": true, "error": ' + b"[" * 900 + b"]" * 900 + b"}}",
+        b'{"minute8": {"permanent": true, "error": "\\ud800"}}',
+        b'{"minute8": ' + b'{"a":' * 100_000,
+        b'"minute8" \xff\xfe',
+    ],
+)
+def test_a_result_of_any_shape_is_an_outcome_that_can_be_stored(body: bytes) -> None:
+    outcome = answers.wish(body)
+    if outcome is not None:
+        to_wire(outcome.to_item())
+        "".join(outcome.to_item().get(name, "") for name in ("error", "error_type")).encode()
+        assert outcome.retry_after_s is None or outcome.retry_after_s <= LONGEST_WISH_S
