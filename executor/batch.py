@@ -14,7 +14,9 @@ from typing import Final
 
 from common import telemetry
 from common.planning.execution import Execution, UnreadableMessage
-from executor.pipeline import Executor, Jobs, Message, Report
+from executor.due_jobs import Jobs
+from executor.pipeline import Executor, Message
+from executor.recorder import Report
 
 # More than any batch holds, so that no message waits for another; there are as many as the fullest batch so far.
 _MOST_THREADS: Final = 100
@@ -56,7 +58,7 @@ def _jobs(executor: Executor, executions: list[Execution]) -> Jobs:
     if len(executions) < 2:
         return {}
     try:
-        return executor.load_when_due(executions)
+        return executor.due_jobs.load_when_due(executions)
     except Exception as error:  # noqa: BLE001  each reads its own then
         telemetry.logger().warning("jobs not read together", error=repr(error))
         return {}

@@ -25,9 +25,11 @@ from common.tenants.audit import ITSELF
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from executor.batch import execute_batch
+from executor.due_jobs import DueJobs
 from executor.failure_streak import FailureStreak
-from executor.overlap import Locks, OverlapPolicy
-from executor.pipeline import Executor, Message, Report
+from executor.locks import Locks, OverlapPolicy
+from executor.pipeline import Executor, Message
+from executor.recorder import Recorder, Report
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
 
@@ -74,15 +76,23 @@ def _executor() -> Executor:
         ledger=TenantLedger(tenants, known),
         by=ITSELF,
     )
-    told = event_bus(settings.event_bus)
-    return Executor(
-        jobs=jobs,
-        runs=Runs(runs),
-        overlap=OverlapPolicy(Locks(runs), RunChanges(runs)),
-        failure_streak=FailureStreak(store, told),
+    records, events = Runs(runs), event_bus(settings.event_bus)
+    overlap = OverlapPolicy(Locks(runs), records)
+    recorder = Recorder(
+        runs=records,
+        changes=RunChanges(runs),
+        overlap=overlap,
+        failure_streak=FailureStreak(store, events),
         backfills=Backfills(jobs, runs),
-        events=told,
+        events=events,
         queue=queue,
+        clock=clock,
+    )
+    return Executor(
+        due_jobs=DueJobs(jobs, queue, clock),
+        runs=records,
+        overlap=overlap,
+        recorder=recorder,
         clock=clock,
         kinds=kinds(
             HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets), settings.stage

@@ -35,9 +35,11 @@ from common.storage.tables import Table
 from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
 from executor.batch import execute_batch
+from executor.due_jobs import DueJobs
 from executor.failure_streak import FailureStreak
-from executor.overlap import Locks, OverlapPolicy
-from executor.pipeline import Executor, Message, Report
+from executor.locks import Locks, OverlapPolicy
+from executor.pipeline import Executor, Message
+from executor.recorder import Recorder, Report
 from executor.targets import Kind
 from scheduler.tick import Scheduler
 
@@ -250,6 +252,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
     runs, index, target = Runs(tables["runs"]), DueIndex(tables["due"]), Calls(clock)
     registry = Registry(tables["jobs"], index, queue, clock, random.Random(8), Limits())
     told = Told()
+    overlap = OverlapPolicy(Locks(tables["runs"]), runs)
     kind = Kind(target, lambda settings: settings["invocation"] == "RequestResponse")
     return World(
         clock=clock,
@@ -259,13 +262,19 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         registry=registry,
         scheduler=Scheduler(index, runs, queue, clock, Calendars(tables["jobs"]), told),
         executor=Executor(
-            jobs=tables["jobs"],
+            due_jobs=DueJobs(tables["jobs"], queue, clock),
             runs=runs,
-            overlap=OverlapPolicy(Locks(tables["runs"]), RunChanges(tables["runs"])),
-            failure_streak=FailureStreak(registry, told),
-            backfills=Backfills(tables["jobs"], tables["runs"]),
-            events=told,
-            queue=queue,
+            overlap=overlap,
+            recorder=Recorder(
+                runs=runs,
+                changes=RunChanges(tables["runs"]),
+                overlap=overlap,
+                failure_streak=FailureStreak(registry, told),
+                backfills=Backfills(tables["jobs"], tables["runs"]),
+                events=told,
+                queue=queue,
+                clock=clock,
+            ),
             clock=clock,
             kinds={"lambda": kind},
             tenants=tenants or AnyTenant(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from common.planning.execution import Execution
-from common.runs.records import CANCELLED, ENDED, FAILED, QUEUED, RETENTION_S, RETRYING, SKIPPED
+from common.runs.records import CANCELLED, FAILED, QUEUED, RETENTION_S, RETRYING, SKIPPED
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 
@@ -18,11 +18,6 @@ class RunChanges:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-
-    def has_ended(self, execution: Execution, run_name: str) -> bool:
-        """Whether another run of the same job has ended; one without a record has not."""
-        record = self._table.get(keys.run(execution.tenant, execution.job_id, run_name))
-        return record is not None and record["status"] in ENDED
 
     def queue(self, execution: Execution, detail: str, now: float) -> bool:
         """Record that an execution waits for its turn. False if it has a record already."""

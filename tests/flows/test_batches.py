@@ -9,7 +9,8 @@ import pytest
 
 from common.planning.execution import Execution
 from executor.batch import execute_batch
-from executor.pipeline import Message, Report
+from executor.pipeline import Message
+from executor.recorder import Report
 from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")
@@ -48,7 +49,8 @@ class Reads:
 @pytest.fixture
 def reads(w: World) -> Reads:
     seen = Reads(w.dynamodb)
-    w.executor = replace(w.executor, jobs=replace_client(w, seen))
+    due_jobs = replace(w.executor.due_jobs, jobs=replace_client(w, seen))
+    w.executor = replace(w.executor, due_jobs=due_jobs)
     return seen
 
 

@@ -10,7 +10,8 @@ import pytest
 from common.planning.execution import UnreadableMessage
 from common.runs.records import Outcome
 from executor.batch import execute_batch
-from executor.pipeline import Message, StillRunning
+from executor.pipeline import Message
+from executor.recorder import StillRunning
 from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong", log_tail="last words")

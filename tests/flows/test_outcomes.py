@@ -29,7 +29,7 @@ class Destination:
     def __init__(self, w: World) -> None:
         self.w = w
         self.events: list[dict[str, Any]] = []
-        self.outcomes = Outcomes(w.table("jobs"), w.runs, w.executor.failure_streak, w.clock)
+        self.outcomes = Outcomes(w.table("jobs"), w.runs, w.executor.recorder.failure_streak, w.clock)
         w.target.answer = self._take
 
     def _take(self, event: Mapping[str, Any]) -> Outcome:

@@ -91,7 +91,9 @@ def test_a_pause_after_failures_is_minute8s(w: World) -> None:
     store = JobStore(
         registry.jobs, registry.index, registry.queue, w.clock, registry.rng, ledger=ledger, by=ITSELF
     )
-    w.executor = replace(w.executor, failure_streak=FailureStreak(store, w.executor.events))
+    recorder = w.executor.recorder
+    recorder = replace(recorder, failure_streak=FailureStreak(store, recorder.events))
+    w.executor = replace(w.executor, recorder=recorder)
     w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom")
     registry.create("alice", "fails", job(cron="* * * * *", pause_after_failures=2))
     w.run_until("2026-11-21T03:16:30Z")

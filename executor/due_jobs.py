@@ -1,0 +1,57 @@
+"""Waiting until an execution is due, and reading its job then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from common.clock import Clock
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.planning.executions_queue import ExecutionsQueue
+from common.storage import keys
+from common.storage.tables import Table
+
+# SQS delays by whole seconds, so a message is out up to a second before its execution is due; that long it is held.
+# What is further away goes back to the queue.
+HOLD_S: Final = 2.0
+
+# Jobs as they were at the second of some executions, by tenant and job id; None: there is no such job.
+Jobs = Mapping[tuple[str, str], Job | None]
+
+
+@dataclass(frozen=True, slots=True)
+class DueJobs:
+    """Holds executions until their second, and reads their jobs."""
+
+    jobs: Table
+    queue: ExecutionsQueue
+    clock: Clock
+
+    def hold(self, execution: Execution) -> bool:
+        """Wait for the second at which it is due; False if that is so far away that it went back to the queue."""
+        if execution.visible_at - self.clock.now() > HOLD_S:
+            self.queue.send([execution])
+            return False
+        self._wait_until(execution.visible_at)
+        return True
+
+    def load(self, execution: Execution) -> Job | None:
+        item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
+        return Job.from_item(item) if item else None
+
+    def load_when_due(self, executions: Sequence[Execution]) -> Jobs:
+        """The jobs of executions that are due at the same second, read at that second; none if it is far away."""
+        due_at = executions[0].visible_at
+        if due_at - self.clock.now() > HOLD_S:
+            return {}
+        self._wait_until(due_at)
+        names = list(dict.fromkeys((execution.tenant, execution.job_id) for execution in executions))
+        found = map(Job.from_item, self.jobs.get_many([keys.job(*name) for name in names]))
+        return dict.fromkeys(names) | {(job.tenant, job.job_id): job for job in found}
+
+    def _wait_until(self, at: int) -> None:
+        # Again and again: a sleep may end early, and never may a run start early.
+        while (early_s := at - self.clock.now()) > 0:
+            self.clock.sleep(early_s)

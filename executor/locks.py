@@ -1,0 +1,159 @@
+"""The overlap locks: one item per job with a policy other than `allow`, in the runs table.
+
+A lock is a lease, so a crashed executor's ends by itself. A run that waits for its next attempt is still going and
+keeps the lock. The item names the run that holds it and the one that waits for it. A run that does not get the lock
+checks whether those have ended meanwhile (their executor died, a person cancelled them), and then frees their place.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.records import ENDED, Claim, Runs
+from common.storage import keys
+from common.storage.tables import ConditionFailed, Expression, Item, Table
+from executor.admission import Skip
+from executor.overlap import Wait, decide
+
+# How long a queued execution keeps its place after the time at which it should have taken the lock.
+_PLACE_KEPT_S = 300
+_KEPT_S = 7 * 86_400
+
+
+class OverlapPolicy:
+    """Lets one run of a job go at a time, where the job asks for that."""
+
+    def __init__(self, locks: Locks, runs: Runs) -> None:
+        self._locks = locks
+        self._runs = runs
+
+    def take(self, job: Job, claim: Claim) -> Item | None:
+        """None if the execution may go on, else the lock as others hold it."""
+        if job.overlap == "allow":
+            return None
+        lock = self._locks.take(claim)
+        if lock and self._free_ended(claim.execution, lock):
+            lock = self._locks.take(claim)
+        return lock
+
+    def wait(self, job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
+        """What becomes of an execution that did not get the lock; if it is to take the place in the queue, it has."""
+        while True:
+            step = decide(job, execution, lock, now)
+            if isinstance(step, Skip) or not step.takes_place:
+                return step
+            taken = self._locks.queue_up(execution, now, step.until)
+            if taken is None:
+                return step
+            lock = taken  # by another run, since the lock was read
+
+    def keep(self, job: Job, execution: Execution, next_attempt_at: float) -> None:
+        """It has not ended: another attempt follows."""
+        if job.overlap != "allow":
+            self._locks.keep(execution, next_attempt_at + job.timeout_s + _PLACE_KEPT_S)
+
+    def ended(self, job: Job | None, execution: Execution) -> Execution | None:
+        """It has ended. Returns the execution that waited for that, to be enqueued at once."""
+        if job is None or job.overlap == "allow":
+            return None
+        return self._locks.release(execution)
+
+    def _free_ended(self, execution: Execution, lock: Item) -> bool:
+        """Free the places of runs that have ended; whether there were any."""
+        freed = False
+        for place in ("holder", "queued"):
+            name = lock.get(place)
+            if name and name != execution.run_name and self._has_ended(execution, name):
+                self._locks.forget(execution, place, name)
+                freed = True
+        return freed
+
+    def _has_ended(self, execution: Execution, run_name: str) -> bool:
+        """Whether another run of the same job has ended; one without a record has not."""
+        record = self._runs.named(execution.tenant, execution.job_id, run_name)
+        return record is not None and record["status"] in ENDED
+
+
+class Locks:
+    """The lock items. Every write is conditional."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def take(self, claim: Claim) -> Item | None:
+        """Take the job's lock for a claim, or again: None if that went well, else the lock as another run holds it."""
+        me, lease_until = claim.execution.run_name, claim.lease_until
+        free = (
+            "(attribute_not_exists(#holder) OR #lease_until < :now OR (#holder = :me AND #lease_until < :lease))"
+            " AND (attribute_not_exists(#queued) OR #queued = :me OR #queued_until < :now)"
+        )
+        values = {":me": me, ":now": claim.started_at, ":lease": lease_until}
+        change = Expression(
+            "SET #holder = :me, #lease_until = :lease, #expires_at = :expires"
+            " REMOVE #queued, #queued_message, #queued_until",
+            {":me": me, ":lease": lease_until, ":expires": int(lease_until) + _KEPT_S},
+        )
+        try:
+            self._table.update(_key(claim.execution), change, Expression(free, values))
+        except ConditionFailed as held:
+            lock = held.existing or {}
+            return None if lock.get("holder") == me else lock
+        return None
+
+    def queue_up(self, execution: Execution, now: float, until: float) -> Item | None:
+        """Take the one place in the queue: None if it is ours now, else the lock with who has it."""
+        free = Expression(
+            "attribute_not_exists(#queued) OR #queued = :me OR #queued_until < :now",
+            {":me": execution.run_name, ":now": now},
+        )
+        change = Expression(
+            "SET #queued = :me, #queued_message = :message, #queued_until = :until",
+            {
+                ":me": execution.run_name,
+                ":message": execution.encode(),
+                ":until": until + _PLACE_KEPT_S,
+            },
+        )
+        try:
+            self._table.update(_key(execution), change, free)
+        except ConditionFailed as taken:
+            return taken.existing or {}
+        return None
+
+    def keep(self, execution: Execution, lease_until: float) -> None:
+        """Keep the lock for the next attempt."""
+        mine = Expression("#holder = :me", {":me": execution.run_name})
+        with suppress(ConditionFailed):
+            self._table.update(
+                _key(execution), Expression("SET #lease_until = :lease", {":lease": lease_until}), mine
+            )
+
+    def release(self, execution: Execution) -> Execution | None:
+        """Let go, if we hold it; the execution that waits for it, if any."""
+        mine = Expression("#holder = :me", {":me": execution.run_name})
+        try:
+            lock = self._table.update(_key(execution), Expression("REMOVE #holder, #lease_until", {}), mine)
+        except ConditionFailed as other:
+            lock = other.existing or {}
+            if lock.get("queued") == execution.run_name:  # it ended while it waited: paused, say
+                self.forget(execution, "queued", execution.run_name)
+                return None
+            if "holder" in lock:
+                return None
+        return Execution.decode(lock["queued_message"]) if "queued_message" in lock else None
+
+    def forget(self, execution: Execution, place: str, run_name: str) -> None:
+        """Free a place, `holder` or `queued`, of a run that has ended."""
+        left = {"holder": "#holder, #lease_until", "queued": "#queued, #queued_message, #queued_until"}[place]
+        with suppress(ConditionFailed):
+            self._table.update(
+                _key(execution),
+                Expression(f"REMOVE {left}", {}),
+                Expression(f"#{place} = :it", {":it": run_name}),
+            )
+
+
+def _key(execution: Execution) -> keys.Key:
+    return keys.overlap_lock(execution.tenant, execution.job_id)

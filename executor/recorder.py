@@ -1,0 +1,214 @@
+"""The end of the pipeline: it writes what became of an attempt to the record, the queue, the job and the events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from common.clock import Clock
+from common.errors import Minute8Error
+from common.events import RUN_SKIPPED, Events
+from common.jobs.backfill import MOVED_ON, Backfills
+from common.jobs.job import DELETED, Job
+from common.planning.execution import BACKFILL_PREFIX, Execution
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.changes import RunChanges
+from common.runs.records import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.storage.tables import Item
+from executor.admission import Skip
+from executor.failure_streak import FailureStreak
+from executor.locks import OverlapPolicy
+from executor.overlap import Wait
+from executor.retry import retry_at
+
+_FIRST_WAIT_S: Final = 0.2
+
+
+class StillRunning(Minute8Error):
+    """This message's earlier delivery may still be at work: it is to be delivered again, after the lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of one message, for logs and metrics."""
+
+    result: Literal[
+        "succeeded", "dispatched", "failed", "retrying", "skipped", "queued", "duplicate", "sent_on"
+    ]
+    execution: Execution
+    lateness_s: float = 0.0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The attempt has a record already: of another message, or of an earlier delivery of this one.
+
+    `no_takeover` says why nobody else may make the attempt if its executor died; empty: it was claimed since.
+    """
+
+    record: Item
+    no_takeover: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """A service took the event; the claim is the whole record."""
+
+
+Verdict = Skip | Wait | Lost | Dispatched | Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """The one writer of the pipeline's results."""
+
+    runs: Runs
+    changes: RunChanges
+    overlap: OverlapPolicy
+    failure_streak: FailureStreak
+    backfills: Backfills
+    events: Events
+    queue: ExecutionsQueue
+    clock: Clock
+
+    def record(self, claim: Claim, job: Job | None, verdict: Verdict) -> Report:
+        """Write what became of an attempt; `claim` is what was claimed, or would have been.
+
+        Raises:
+            StillRunning: an earlier delivery has the attempt, and its lease is not over.
+        """
+        match verdict:
+            case Skip():
+                return self._skip(claim, job, verdict)
+            case Wait():
+                return self._wait(claim, verdict)
+            case Lost():
+                return self._lost(claim, job, verdict)
+            case Dispatched():
+                self._ended(job, claim.execution)
+                return Report("dispatched", claim.execution, _lateness_s(claim))
+            case Outcome():
+                return self._outcome(claim, job, verdict)
+
+    def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
+        execution, now = claim.execution, claim.started_at
+        if execution.attempt == 1:
+            recorded = self.runs.skip(execution, skip.reason, skip.detail, now, claim.kept_s)
+        else:
+            recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
+        if not recorded:
+            return self._begun_before(claim, job, self.runs.get(execution) or {}, skip.detail, permanent=True)
+        self._ended(job, execution)
+        if execution.attempt == 1:
+            self._publish_skipped(execution, skip)
+            return Report("skipped", execution, detail=skip.reason)
+        self.failure_streak.given_up(execution, skip.reason, skip.detail)
+        return Report("failed", execution, detail=skip.reason)
+
+    def _wait(self, claim: Claim, wait: Wait) -> Report:
+        execution = claim.execution
+        if execution.attempt == 1:
+            self.changes.queue(execution, wait.detail, claim.started_at)
+        self.queue.send([replace(execution, not_before_at=wait.until)])
+        return Report("queued", execution, detail=wait.detail)
+
+    def _lost(self, claim: Claim, job: Job | None, lost: Lost) -> Report:
+        if lost.no_takeover:
+            return self._begun_before(claim, job, lost.record, lost.no_takeover, permanent=False)
+        return self._claimed_before(claim, job, lost.record)
+
+    def _begun_before(
+        self, claim: Claim, job: Job | None, record: Item, why: str, *, permanent: bool
+    ) -> Report:
+        """An earlier delivery of this message made the attempt, or died while it did. It is not made again: `why`."""
+        same_attempt = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
+        if not same_attempt or record["lease_until"] >= self.clock.now():
+            return self._claimed_before(claim, job, record)
+        died = Outcome(
+            ok=False,
+            permanent=permanent,
+            error_type="ExecutorDied",
+            error=f"the executor died during the call; not taken over: {why}",
+        )
+        began = replace(claim, message_id=record["claimed_by"], started_at=record["started_at"])
+        return self._outcome(began, job, died)
+
+    def _claimed_before(self, claim: Claim, job: Job | None, record: Item) -> Report:
+        """Somebody has this attempt already: another message, or an earlier delivery of this very one."""
+        if _is_mine(claim, record):
+            if record["status"] == RETRYING:
+                # The earlier delivery died between recording and enqueuing the next attempt.
+                throttled = record.get("throttles", 0) > claim.execution.throttles
+                if job:
+                    self.overlap.keep(job, claim.execution, record["next_attempt_at"])
+                self.queue.send([claim.execution.retry(record["next_attempt_at"], throttled=throttled)])
+                return Report("retrying", claim.execution, detail="next attempt enqueued again")
+            if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
+                raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
+        if record.get("status") in ENDED:
+            self._ended(job, claim.execution, record)
+            if job and _is_mine(claim, record):
+                self.failure_streak.once_more(job, claim.execution, record)
+        return Report("duplicate", claim.execution, detail=record.get("status", ""))
+
+    def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:
+        """Classify it: it succeeded, it is tried again, or it failed for good."""
+        execution, finished_at, next_at = claim.execution, self.clock.now(), None
+        lateness_s = _lateness_s(claim)
+        if job and not outcome.ok:
+            next_at = retry_at(job.retry, execution, outcome, execution.aged_from_at, finished_at)
+        if not self._finish(claim, outcome, finished_at, next_at):
+            return Report("duplicate", execution, detail="its lease had ended and another took it over")
+        if job and next_at is not None:
+            self.overlap.keep(job, execution, next_at)
+            self.queue.send([execution.retry(next_at, throttled=outcome.throttled)])
+            return Report("retrying", execution, lateness_s, outcome.error_type)
+        self._ended(job, execution)
+        if job and outcome.ok:
+            self.failure_streak.succeeded(job, execution)
+            return Report("succeeded", execution, lateness_s)
+        self.failure_streak.failed(job, execution, outcome)
+        return Report("failed", execution, lateness_s, outcome.error_type)
+
+    def _finish(self, claim: Claim, outcome: Outcome, finished_at: float, next_at: float | None) -> bool:
+        """Record how the attempt ended; again while the lease lasts, for what is not recorded is called once more."""
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                return self.runs.finish(claim, outcome, finished_at, next_at)
+            except Exception:
+                if self.clock.now() + wait_s >= claim.lease_until:
+                    raise
+                self.clock.sleep(wait_s)
+                wait_s *= 2
+
+    def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
+        """Let the run that waited for this one go on at once, and a backfill's next; `record` if it ended before."""
+        same_job = job and job.state != DELETED and job.created_at <= execution.aged_from_at
+        if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX) and MOVED_ON not in (record or {}):
+            self.backfills.run_ended(execution, self.queue, int(self.clock.now()))
+        if (waiting := self.overlap.ended(job, execution)) is not None:
+            self.queue.send([waiting])
+
+    def _publish_skipped(self, execution: Execution, skip: Skip) -> None:
+        self.events.publish(
+            RUN_SKIPPED,
+            {
+                "tenant": execution.tenant,
+                "job_id": execution.job_id,
+                "execution_id": execution.execution_id,
+                "fire_at": execution.fire_at,
+                "reason": skip.reason,
+                "detail": skip.detail,
+            },
+        )
+
+
+def _lateness_s(claim: Claim) -> float:
+    return max(0.0, claim.started_at - claim.execution.due_at)
+
+
+def _is_mine(claim: Claim, record: Item) -> bool:
+    """Whether the record's latest attempt is this one, claimed by an earlier delivery of this message."""
+    return record.get("claimed_by") == claim.message_id and record.get("attempt") == claim.execution.attempt
