@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from common.jobs.job import DELETED, PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
-from common.runs import records
+from common.runs import states
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 
@@ -25,49 +25,49 @@ class Skip:
 def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
     """None if it may run, else why it may not."""
     if job is None or job.state == DELETED:
-        return Skip(records.DELETED_JOB, "the job was deleted after this execution was planned")
+        return Skip(states.DELETED_JOB, "the job was deleted after this execution was planned")
     if execution.trigger == SCHEDULE:
         if job.state == PAUSED:
             note = f": {job.note}" if job.note else ""
-            return Skip(records.PAUSED_JOB, f"the job is paused{note}")
+            return Skip(states.PAUSED_JOB, f"the job is paused{note}")
         if execution.schedule_revision != job.schedule_revision:
             return Skip(
-                records.RESCHEDULED,
+                states.RESCHEDULED,
                 f"planned by schedule revision {execution.schedule_revision}, the job is at {job.schedule_revision}",
             )
         if execution.attempt == 1 and execution.fire_at < job.effective_at:
-            return Skip(records.PAUSED_JOB, "the job was paused and resumed after this fire time")
+            return Skip(states.PAUSED_JOB, "the job was paused and resumed after this fire time")
     elif execution.aged_from_at < job.created_at:
-        return Skip(records.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
+        return Skip(states.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
     too_old_s = now - execution.aged_from_at - job.retry.max_age_s
     if execution.attempt > 1 and too_old_s > _RETRY_LATE_S:
         return Skip(
-            records.MISFIRE,
+            states.MISFIRE,
             f"{too_old_s:.0f} s beyond the retry policy's max_age_s of {job.retry.max_age_s} s",
         )
     late_s = now - execution.due_at
     if job.start_deadline_s is not None and execution.attempt == 1 and late_s > job.start_deadline_s:
-        return Skip(records.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.start_deadline_s} s")
+        return Skip(states.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.start_deadline_s} s")
     return None
 
 
 def admit_tenant(rules: TenantRules | None, job: Job | None, stage: str) -> Skip | None:
     """None if the platform lets the tenant run this, else why it does not; asked again before every attempt."""
     if rules is None:
-        return Skip(records.DELETED_JOB, "there is no such tenant (any more)")
+        return Skip(states.DELETED_JOB, "there is no such tenant (any more)")
     if rules.state == SUSPENDED:
-        return Skip(records.SUSPENDED_TENANT, "the platform has suspended the tenant")
+        return Skip(states.SUSPENDED_TENANT, "the platform has suspended the tenant")
     if rules.state != ACTIVE:
-        return Skip(records.DELETED_JOB, "the tenant was deleted")
+        return Skip(states.DELETED_JOB, "the tenant was deleted")
     if job is None:
         return None
     target = job.target.get("arn") or job.target.get("url")
     if is_minute8_resource(job.target, stage):
-        return Skip(records.TARGET_NOT_ALLOWED, f"{target} is Minute8's own")
+        return Skip(states.TARGET_NOT_ALLOWED, f"{target} is Minute8's own")
     if not is_allowed(job.target, rules.allowed_targets):
         with_role = f" with {job.target['role_arn']}" if job.target.get("role_arn") else ""
         return Skip(
-            records.TARGET_NOT_ALLOWED,
+            states.TARGET_NOT_ALLOWED,
             f"the platform does not allow the tenant the target {target}{with_role}",
         )
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution
-from common.runs import records
+from common.runs import states
 from common.storage.tables import Table
 from common.timing.fires import local_date
 from executor.admission import Skip
@@ -23,7 +23,7 @@ def excluded(jobs: Table, execution: Execution, job: Job) -> Skip | None:
     try:
         dates = Calendars(jobs).excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar as missing:
-        return Skip(records.INVALID, str(missing))
+        return Skip(states.INVALID, str(missing))
     if date in dates:
-        return Skip(records.EXCLUDED, f"{date} is in a calendar that the job names")
+        return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names")
     return None

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from common.jobs.job import Job
 from common.planning.execution import BACKFILL, Execution
-from common.runs.records import OVERLAP
-from common.storage.tables import Item
+from common.runs.states import OVERLAP
+from common.storage.wire_format import Item
 from executor.admission import Skip
 
 # A run that waits for another without a lease looks again after this.

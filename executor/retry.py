@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 from common.jobs.job import Retry
 from common.planning.execution import Execution
-from common.runs.records import Outcome
+
+if TYPE_CHECKING:
+    from common.runs.records import Outcome
 
 # A tenant's own curve may be as short as a second; what is already overloaded is not asked that often.
 _THROTTLED_FACTOR = 2.0

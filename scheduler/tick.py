@@ -19,7 +19,8 @@ from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import DueEntry, Missed, plan, plan_registered
 from common.planning.shares import PlanningQueue, Shares, divide
-from common.runs.records import INVALID, MISSED, Runs
+from common.runs.records import Runs
+from common.runs.states import INVALID, MISSED
 from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from common.planning.execution import Execution
-from common.runs.records import CANCELLED, FAILED, QUEUED, RETENTION_S, RETRYING, SKIPPED
+from common.runs.records import RETENTION_S
+from common.runs.states import CANCELLED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 

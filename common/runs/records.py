@@ -18,6 +18,7 @@ from common.runs.outcome import Outcome as Outcome
 from common.runs.states import DISPATCHED as DISPATCHED
 from common.runs.states import ENDED as ENDED
 from common.runs.states import FAILED as FAILED
+from common.runs.states import MISSED
 from common.runs.states import QUEUED as QUEUED
 from common.runs.states import RETRYING as RETRYING
 from common.runs.states import RUNNING as RUNNING
@@ -29,19 +30,6 @@ from common.storage.tables import ConditionFailed, Expression, Item, Table
 RETENTION_S = 30 * 86_400
 # Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.
 THROTTLES_KEPT = 10
-
-# Why a run was skipped.
-DELETED_JOB = "deleted"
-PAUSED_JOB = "paused"
-RESCHEDULED = "rescheduled"
-EXCLUDED = "excluded"
-MISFIRE = "misfire"
-MISSED = "missed"
-SUSPENDED_TENANT = "suspended"
-TARGET_NOT_ALLOWED = "target_not_allowed"
-INVALID = "invalid"
-OVERLAP = "overlap"
-CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,19 +48,30 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
     "open again by hand": {FAILED: RETRYING},
 }
 
-# Why a run was skipped -> what that means.
+# Why a run was skipped, and what each word means.
+DELETED_JOB: Final = "deleted"
+PAUSED_JOB: Final = "paused"
+RESCHEDULED: Final = "rescheduled"
+EXCLUDED: Final = "excluded"
+MISFIRE: Final = "misfire"
+MISSED: Final = "missed"
+SUSPENDED_TENANT: Final = "suspended"
+TARGET_NOT_ALLOWED: Final = "target_not_allowed"
+INVALID: Final = "invalid"
+OVERLAP: Final = "overlap"
+CANCELLED: Final = "cancelled"
 REASONS: Final[dict[str, str]] = {
-    "deleted": "the job or its tenant was deleted, or is another one of the same name, since this was planned",
-    "paused": "the job was paused at its fire time, or is now",
-    "rescheduled": "the job's times were changed after this was planned",
-    "excluded": "its date is in a calendar that the job names",
-    "misfire": "it could not start within the job's `start_deadline_s`",
-    "missed": "no tick planned it within ten minutes; one record tells of all, `skipped_count` and `skipped_from_at`",
-    "overlap": "the job's previous run was still going",
-    "cancelled": "by hand",
-    "suspended": "the platform has suspended the tenant",
-    "target_not_allowed": "the platform does not let the tenant call this target (any more)",
-    "invalid": "it could not be planned or enqueued; `detail` says why",
+    DELETED_JOB: "the job or its tenant was deleted, or is another one of the same name, since this was planned",
+    PAUSED_JOB: "the job was paused at its fire time, or is now",
+    RESCHEDULED: "the job's times were changed after this was planned",
+    EXCLUDED: "its date is in a calendar that the job names",
+    MISFIRE: "it could not start within the job's `start_deadline_s`",
+    MISSED: "no tick planned it within ten minutes; one record tells of all, `skipped_count` and `skipped_from_at`",
+    OVERLAP: "the job's previous run was still going",
+    CANCELLED: "by hand",
+    SUSPENDED_TENANT: "the platform has suspended the tenant",
+    TARGET_NOT_ALLOWED: "the platform does not let the tenant call this target (any more)",
+    INVALID: "it could not be planned or enqueued; `detail` says why",
 }
 
 # Who started it.
