@@ -11,9 +11,9 @@ from common.preview.preview import clock_text
 from common.timing.cron import Cron, compile_cron
 from common.timing.date_bits import date_bits
 from common.timing.fires import cron_fires, fires
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import CronTiming, Schedule
-from common.timing.zones import DAY_S, Change, changes, offset_at
+from common.timing.zones import Change, changes, offset_at
 
 CELL_S: Final = 600
 _HOURS_AROUND: Final = 3

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 from minute8_client import Minute8Problem
 
 _WIDE = 200
@@ -30,7 +30,7 @@ _STYLES = {
     "failed": "bold red",
     "revoked": "red",
 }
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def console() -> Console:

@@ -14,12 +14,13 @@ from common.planning.execution import Execution
 from common.runs.records import ENDED, Claim, Runs
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.timing.instants import DAY_S
 from executor.admission import Skip
 from executor.overlap import Wait, decide
 
 # How long a queued execution keeps its place after the time at which it should have taken the lock.
 _PLACE_KEPT_S = 300
-_KEPT_S = 7 * 86_400
+_KEPT_S = 7 * DAY_S
 
 
 class OverlapPolicy:

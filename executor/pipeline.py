@@ -11,8 +11,9 @@ from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage.tables import Item
-from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED, TenantRules
+from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 from common.tenants.rules_cache import RulesOf
+from common.timing.instants import DAY_S
 from executor.admission import Skip, admit, admit_tenant
 from executor.calling import call
 from executor.due_jobs import DueJobs, Jobs

@@ -19,13 +19,14 @@ from api.http.problems import IssuerUnreachable
 from api.http.requests import read_json
 from common import telemetry
 from common.errors import InvalidInput, Minute8Error, shown
+from common.timing.instants import DAY_S
 
 # A key that the issuer has withdrawn is refused after this.
 FRESH_S: Final = 600
 # Tokens with invented keys make us ask the issuer no more often than this, and so do issuers that do not answer.
 AGAIN_S: Final = 30
 # How long the keys serve while the issuer does not answer.
-STALE_S: Final = 86_400
+STALE_S: Final = DAY_S
 _TIMEOUT_S: Final = 3
 _LONGEST_ANSWER: Final = 256 * 1024
 _MOST_KEYS: Final = 100

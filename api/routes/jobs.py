@@ -22,11 +22,11 @@ from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendar
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import Job
 from common.registration import patching
+from common.texts import check_note
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
 
-_NOTE_CHARS = 500
 _MOST_FIRES = 100
 _FIRES = 5
 
@@ -173,10 +173,7 @@ def note_of(body: Mapping[str, Any]) -> str:
     fields = _object(body)
     if unknown := sorted(set(fields) - {"note"}):
         raise InvalidInput(unknown[0], "is not a field here", accepted="note")
-    note = fields.get("note", "")
-    if not isinstance(note, str) or len(note) > _NOTE_CHARS:
-        raise InvalidInput("note", "is no note", value=note, accepted=f"text of up to {_NOTE_CHARS} chars")
-    return note
+    return check_note(fields.get("note", ""))
 
 
 def _new_id() -> str:

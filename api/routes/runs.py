@@ -18,13 +18,13 @@ from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import split_execution_id, split_run_name
 from common.runs.records import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.durations import parse_instant
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
 TRIGGERS = ("schedule", "manual", "retry", "backfill")
 _LATEST = 1e11
 # How far back the list of all jobs' runs goes unless `from_at` says otherwise.
-RECENT_S = 86_400
+RECENT_S = DAY_S
 
 
 def of_job(services: Services, request: Request) -> Reply:

@@ -14,9 +14,8 @@ from common.errors import InvalidInput
 from common.history.summary import Summary
 from common.history.walk import Place
 from common.timing.durations import parse_instant
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 
-_DAY_S: Final = 86_400
 _DAYS: Final = 7
 _MOST_DAYS: Final = 92
 
@@ -63,9 +62,9 @@ def _start(request: Request) -> Place:
         for name in ("from_at", "until_at")
         if name in request.query
     }
-    until_at = given.get("until_at", int(request.now) // _DAY_S * _DAY_S + _DAY_S)
-    from_at = given.get("from_at", max(0, (until_at - 1) // _DAY_S * _DAY_S - (_DAYS - 1) * _DAY_S))
-    if until_at - from_at > _MOST_DAYS * _DAY_S:
+    until_at = given.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
+    from_at = given.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_DAYS - 1) * DAY_S))
+    if until_at - from_at > _MOST_DAYS * DAY_S:
         raise InvalidInput(
             "from_at",
             "is too far from until_at",

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from api.shapes.parts import Answer, JobId, Shapes
 from api.shapes.problems import BulkLine
 from common.registration.definition import JobDefinition
+from common.texts import NOTE_CHARS
 
 
 class BulkJob(JobDefinition):
@@ -20,7 +21,7 @@ class BulkJob(JobDefinition):
     state: Literal["active", "paused"] = Field(
         default="active", description="In which it is created; one that exists keeps its own."
     )
-    note: Annotated[str, StringConstraints(max_length=500)] = Field(
+    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(
         default="", description="Why it is created paused."
     )
 

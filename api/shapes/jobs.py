@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from api.shapes.parts import Answer, Instant, JobId, Shapes
 from common.registration.definition import JobDefinition
+from common.texts import NOTE_CHARS
+from common.timing.instants import DAY_S
 
 
 class NewJob(JobDefinition):
@@ -44,7 +46,7 @@ class JobPatch(BaseModel):
     payload: JsonValue = None
     timeout_s: int | None = Field(default=None, ge=1)
     retry: dict[str, JsonValue] | None = None
-    start_deadline_s: int | None = Field(default=None, ge=1, le=14 * 86_400)
+    start_deadline_s: int | None = Field(default=None, ge=1, le=14 * DAY_S)
     catch_up: Literal["none", "latest", "all"] | None = None
     overlap: Literal["allow", "skip", "queue_one"] | None = None
     pause_after_failures: int | None = Field(default=None, ge=1, le=1_000)
@@ -55,7 +57,7 @@ class Pause(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    note: Annotated[str, StringConstraints(max_length=500)] = ""
+    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = ""
 
 
 class Job(JobDefinition):

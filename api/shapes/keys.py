@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, Instant, Shapes
+from common.texts import NAME_CHARS
 
 _Name = Annotated[
     str | None,
-    StringConstraints(max_length=200),
+    StringConstraints(max_length=NAME_CHARS),
     Field(description="What it is for.", examples=["dashboard"]),
 ]
 _Expiry = Annotated[Instant | None, Field(description="When it ends by itself; never if left out.")]

@@ -8,8 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from api.shapes.parts import Answer, Instant, Shapes
 from common.ids import TENANT_ID_CHARS, id_pattern
+from common.texts import NAME_CHARS, NOTE_CHARS
 
-_Name = Annotated[str | None, StringConstraints(max_length=200), Field(description="A name for people.")]
+_Name = Annotated[
+    str | None, StringConstraints(max_length=NAME_CHARS), Field(description="A name for people.")
+]
 _Patterns = Annotated[
     list[Annotated[str, StringConstraints(max_length=512)]] | None,
     Field(
@@ -59,7 +62,7 @@ class Suspension(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    note: Annotated[str, StringConstraints(max_length=500)] = ""
+    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = ""
 
 
 class KeyInUse(Answer):

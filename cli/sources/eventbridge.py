@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cli.sources.found import Defaults, Found
+from common.texts import NAME_CHARS
+from common.timing.instants import DAY_S
 
 _UNITS = {"minute": "m", "hour": "h", "day": "d"}
 # The kind of a target by its ARN, and the field that names it.
@@ -66,12 +68,12 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
         "payload": _payload(target.get("Input")),
     }
     if description := given.get("Description"):
-        definition["name"] = description[:200]
+        definition["name"] = description[:NAME_CHARS]
     policy = target.get("RetryPolicy", {})
     attempts = policy.get("MaximumRetryAttempts", 185) + 1
     definition["retry"] = {
         "max_attempts": min(100, attempts),
-        "max_age_s": policy.get("MaximumEventAgeInSeconds", 86_400),
+        "max_age_s": policy.get("MaximumEventAgeInSeconds", DAY_S),
     }
     if target.get("DeadLetterConfig"):
         notes.append("its dead-letter queue is left out: failed runs are kept and listed here")

@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import split_run_name
+from common.timing.instants import DAY_S
 
 _FIRST_SLICE_S: Final = 600
 _LEAST_SLICE_S: Final = 60
-_MOST_SLICE_S: Final = 7 * 86_400
+_MOST_SLICE_S: Final = 7 * DAY_S
 # A slice in which fewer runs were seen is followed by a wider one, and one with more by a narrower one.
 _FEW: Final = 500
 _MANY: Final = 5_000

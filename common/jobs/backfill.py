@@ -15,9 +15,10 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.timing.fires import next_fires
+from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
-_KEPT_S = 90 * 86_400
+_KEPT_S = 90 * DAY_S
 # Of the trigger ids of a backfill's runs.
 # On a run's record: its end has moved its backfill on.
 MOVED_ON = "moved_on"

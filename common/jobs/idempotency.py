@@ -19,8 +19,9 @@ from common.errors import KeyReused
 from common.jobs.job import Job
 from common.storage import keys
 from common.storage.tables import Expression, Table, Transaction
+from common.timing.instants import DAY_S
 
-KEPT_S: Final = 86_400
+KEPT_S: Final = DAY_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from common.planning.execution import job_key
 from common.planning.plan import CatchUp, DueEntry
+from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
 ACTIVE = "active"
@@ -21,7 +22,7 @@ PAUSED = "paused"
 # re-created under its name goes on counting revisions: old messages can never pass for the new job's.
 DELETED = "deleted"
 # The longest that SQS keeps a message (14 days), plus a day.
-TOMBSTONE_KEPT_S = 15 * 86_400
+TOMBSTONE_KEPT_S = 15 * DAY_S
 
 Overlap = Literal["allow", "skip", "queue_one"]
 
@@ -37,7 +38,7 @@ class Retry:
     base_s: int = 30
     factor: float = 2
     cap_s: int = 900
-    max_age_s: int = 86_400
+    max_age_s: int = DAY_S
 
 
 @dataclass(frozen=True, slots=True)

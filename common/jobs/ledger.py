@@ -19,9 +19,10 @@ from common.jobs.job import DELETED, PAUSED, Job
 from common.storage import keys
 from common.storage.tables import Expression, Item, Table, Transaction
 from common.tenants.audit import Audit
-from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED, Quotas, TenantRules
+from common.tenants.rules import ACTIVE, SUSPENDED, Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
 from common.timing.cron import compile_cron
+from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 
 # Changes of jobs of one tenant: what each was, and what it becomes.

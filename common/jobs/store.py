@@ -27,6 +27,7 @@ from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.groups import group_key
+from common.timing.instants import DAY_S
 from common.timing.windows import MAX_DELAY_S
 
 _TRIES = 12
@@ -36,7 +37,7 @@ _LONGEST_WAIT_S = 0.5
 _NEAR_S = MAX_DELAY_S + 300
 
 # A deleted job is remembered for as long as it can have runs, and some days.
-_FORMER_KEPT_S = 410 * 86_400
+_FORMER_KEPT_S = 410 * DAY_S
 # A transaction takes 100 writes, and a job that moves from one group to another has seven: itself, its audit, its
 # entries, the counts of their shards, what it leaves to do. Its tenant's counts are one for all.
 MOST_AT_ONCE = 14

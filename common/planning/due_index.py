@@ -15,6 +15,7 @@ from typing import NamedTuple
 from common.planning.plan import DueEntry
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
@@ -22,7 +23,7 @@ from common.timing.zones import TZDATA_VERSION
 # or write in the seconds that a tick takes.
 SHARD_ENTRIES = 2_000
 # Entries of one-off jobs are of no use once their window is planned, and TTL is free.
-_ONE_OFF_KEPT_S = 7 * 86_400
+_ONE_OFF_KEPT_S = 7 * DAY_S
 
 
 class Shard(NamedTuple):

@@ -20,7 +20,9 @@ from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules import ACTIVE, DAY_S, SUSPENDED
+from common.tenants.rules import ACTIVE, SUSPENDED
+from common.texts import check_name
+from common.timing.instants import DAY_S
 
 Role = Literal["read", "write", "admin", "operator"]
 # Of a tenant's keys; each role may do what those before it may.
@@ -31,7 +33,6 @@ OPERATOR: Final = "operator"
 # A revoked key is refused within this, and the time to read it.
 TRUSTED_FOR_S: Final = 30
 _TRUSTED_KEYS: Final = 10_000
-_NAME_CHARS: Final = 200
 # Of a tenant, or of the platform: those that stand and those that are still listed.
 MOST_KEYS: Final = 1_000
 # So long a revoked key is listed; the audit remembers it for longer.
@@ -262,7 +263,7 @@ def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | N
         key_id=key_hash[:_KEY_ID_CHARS],
         tenant=tenant_id,
         role=role,
-        name=checked_name(name),
+        name=check_name(name),
         prefix=raw_key[:_SHOWN_CHARS],
         key_hash=key_hash,
         created_at=int(now),
@@ -272,14 +273,3 @@ def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | N
 
 def _audited(key: ApiKey) -> dict[str, Any]:
     return {"role": key.role, "name": key.name, "expires_at": key.expires_at, "revoked_at": key.revoked_at}
-
-
-def checked_name(name: object) -> str:
-    """A name for people; none if it is None. Raises InvalidInput."""
-    if name is None:
-        return ""
-    if not isinstance(name, str) or len(name) > _NAME_CHARS:
-        raise InvalidInput(
-            "name", "is no name", value=name, accepted=f"text of up to {_NAME_CHARS} characters"
-        )
-    return name

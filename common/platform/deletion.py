@@ -25,8 +25,9 @@ from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules import ACTIVE, DAY_S, DELETED, DELETING, SUSPENDED
+from common.tenants.rules import ACTIVE, DELETED, DELETING, SUSPENDED
 from common.tenants.rules_cache import TRUSTED_FOR_S
+from common.timing.instants import DAY_S
 
 # How many items a slice removes, about: seconds, so that whoever calls keeps to its own limits.
 SLICE: Final = 250

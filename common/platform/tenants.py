@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import TENANT_ID_CHARS, check_id
@@ -16,13 +16,13 @@ from common.platform.api_keys import (
     ApiKeys,
     Credential,
     Role,
-    checked_name,
 )
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import ACTIVE, DELETED, DELETING, SETTABLE, SUSPENDED, TenantRules, changed
+from common.texts import check_name, check_note
 
 __all__ = [
     "ROLES",
@@ -33,8 +33,6 @@ __all__ = [
     "Tenant",
     "Tenants",
 ]
-
-_NOTE_CHARS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,7 @@ class Tenants(ApiKeys):
         """A new tenant; `settings` are of `tenant_rules.SETTABLE`. Raises InvalidInput, AlreadyExists."""
         check_id("tenant_id", tenant_id, TENANT_ID_CHARS)
         rules = changed(TenantRules(), settings or {})
-        tenant = Tenant(tenant_id, checked_name(name), int(now), rules)
+        tenant = Tenant(tenant_id, check_name(name), int(now), rules)
         tx = Transaction(self._table.client)
         # Also not while the tombstone of one with that name is there: it could see what is left of the other's runs.
         unused = Expression("attribute_not_exists(pk)", {})
@@ -138,7 +136,7 @@ class Tenants(ApiKeys):
         def edited(tenant: Tenant) -> Tenant:
             if expected_revision not in (None, tenant.revision):
                 raise RevisionMismatch(tenant_id, expected_revision, tenant.revision, kind="tenant")
-            name = checked_name(changes["name"]) if "name" in changes else tenant.name
+            name = check_name(changes["name"]) if "name" in changes else tenant.name
             settings = {field: value for field, value in changes.items() if field != "name"}
             return replace(tenant, name=name, rules=changed(tenant.rules, settings))
 
@@ -146,10 +144,7 @@ class Tenants(ApiKeys):
 
     def suspend(self, tenant_id: str, note: str, now: float, *, by: str = AWS) -> Tenant:
         """Its jobs stop, and it can change nothing, everywhere within seconds. Raises NotFound."""
-        if not isinstance(note, str) or len(note) > _NOTE_CHARS:
-            raise InvalidInput(
-                "note", "is no note", value=note, accepted=f"text of up to {_NOTE_CHARS} chars"
-            )
+        note = check_note(note)
         return self._change(
             tenant_id,
             lambda tenant: replace(tenant, note=note, rules=replace(tenant.rules, state=SUSPENDED)),

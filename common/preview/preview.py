@@ -18,9 +18,9 @@ from common.registration.schedule_text import parse_schedule
 from common.timing.cron import Cron, compile_cron, shortest_interval_s
 from common.timing.durations import duration_text
 from common.timing.fires import can_fire, fires, next_fires
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
-from common.timing.zones import DAY_S, REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
+from common.timing.zones import REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
 
 MAX_COUNT: Final = 10_000
 _YEAR_S: Final = 366 * DAY_S

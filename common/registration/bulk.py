@@ -24,11 +24,11 @@ from common.jobs.store import MOST_AT_ONCE, exists
 from common.registration.definition import JobDefinition, Limits
 from common.registration.patching import changed, definition_of, same_json
 from common.registration.registry import Checks, Registry, defined
+from common.texts import check_note
 
 Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
 
-_NOTE_CHARS: Final = 500
 _OUT_OF_TIME: Final = "the time of the request is used up; nothing of this line was stored, send it again"
 
 
@@ -192,9 +192,7 @@ def _state_in(fields: dict[str, Any]) -> tuple[str, str]:
     state, note = fields.pop("state", ACTIVE), fields.pop("note", "")
     if state not in (ACTIVE, PAUSED):
         raise InvalidInput("state", "is no state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
-    if not isinstance(note, str) or len(note) > _NOTE_CHARS:
-        raise InvalidInput("note", "is no note", value=note, accepted=f"text of up to {_NOTE_CHARS} chars")
-    return state, note
+    return state, check_note(note)
 
 
 def _written(registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float) -> Iterator[Outcome]:

@@ -24,6 +24,8 @@ from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.jobs.placeholders import check_payload
 from common.registration import target_definitions
+from common.texts import NAME_CHARS
+from common.timing.instants import DAY_S
 
 # Time that the executor keeps for itself around a call: holding, claiming, recording.
 EXECUTOR_MARGIN_S = 10
@@ -97,16 +99,16 @@ class RetryDefinition(_Strict):
     """When a failed attempt is tried again: base · factor^(n-1), at most cap, jittered, within the age."""
 
     max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=100)
-    base_s: int = Field(default=_RETRY.base_s, ge=1, le=86_400)
+    base_s: int = Field(default=_RETRY.base_s, ge=1, le=DAY_S)
     factor: Annotated[float, Field(ge=1, le=10, strict=False), AfterValidator(_as_stored)] = _RETRY.factor
-    cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=86_400)
-    max_age_s: int = Field(default=_RETRY.max_age_s, ge=1, le=14 * 86_400)
+    cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=DAY_S)
+    max_age_s: int = Field(default=_RETRY.max_age_s, ge=1, le=14 * DAY_S)
 
 
 class JobDefinition(_Strict):
     """A job as a client writes it."""
 
-    name: Annotated[str, StringConstraints(max_length=200)] = ""
+    name: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = ""
     tags: list[Annotated[str, StringConstraints(min_length=1, max_length=64)]] = Field(
         default=[], max_length=20
     )
@@ -116,7 +118,7 @@ class JobDefinition(_Strict):
     timeout_s: int = Field(default=60, ge=1, description="After this a call is given up as timed out.")
     retry: RetryDefinition = RetryDefinition()
     start_deadline_s: int | None = Field(
-        default=None, ge=1, le=14 * 86_400, description="Later than this after it was due, a run is skipped."
+        default=None, ge=1, le=14 * DAY_S, description="Later than this after it was due, a run is skipped."
     )
     catch_up: Literal["none", "latest", "all"] = Field(
         default="latest", description="Which missed fire times still run after an outage of over ten minutes."

@@ -17,11 +17,12 @@ from common.runs.records import RETRYING, Runs
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Transaction
 from common.timing.fires import fires
+from common.timing.instants import DAY_S
 
 # One backfill at most; whoever needs more starts another behind it.
 BACKFILL_LIMIT = 10_000
 # How long a nonce is known again.
-_ASKED_KEPT_S = 86_400
+_ASKED_KEPT_S = DAY_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.storage.wire_format import Item
+from common.timing.instants import DAY_S
 
 # What is kept of an attempt, in bytes: a write unit holds 1 KB, and an item 400 KB with all of a run's attempts.
 LOG_TAIL_BYTES: Final = 800
@@ -18,7 +19,7 @@ _KEPT_BYTES: Final = {
     "request_id": TYPE_BYTES,
 }
 # No retry policy waits as long; what a target wishes beyond it counts as this.
-LONGEST_WISH_S: Final = 365 * 86_400.0
+LONGEST_WISH_S: Final = 365.0 * DAY_S
 
 
 def cut(text: str, most_bytes: int) -> str:

@@ -26,8 +26,9 @@ from common.runs.states import SKIPPED as SKIPPED
 from common.runs.states import SUCCEEDED as SUCCEEDED
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.timing.instants import DAY_S
 
-RETENTION_S = 30 * 86_400
+RETENTION_S = 30 * DAY_S
 # Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.
 THROTTLES_KEPT = 10
 

@@ -18,8 +18,9 @@ from common.errors import Busy, InvalidInput
 from common.storage import keys
 from common.storage.tables import Item, Table, Transaction, TransactionConflict
 from common.timing.durations import parse_instant
+from common.timing.instants import DAY_S
 
-KEPT_S: Final = 400 * 86_400
+KEPT_S: Final = 400 * DAY_S
 # Who it was, where it was no key: somebody with AWS credentials, or Minute8 itself.
 AWS: Final = "aws"
 ITSELF: Final = "minute8"

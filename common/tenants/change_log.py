@@ -10,7 +10,7 @@ from typing import Final
 
 from common.storage import keys
 from common.storage.tables import Table, Transaction
-from common.tenants.rules import DAY_S
+from common.timing.instants import DAY_S
 
 # A transaction is tried again while others are in its way, and the clocks of two machines differ.
 LATE_COMMIT_S: Final = 300

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal
 
 from common.errors import InvalidInput
+from common.timing.instants import DAY_S
 
 State = Literal["active", "suspended", "deleting", "deleted"]
 ACTIVE: Final = "active"
@@ -20,7 +21,6 @@ DELETING: Final = "deleting"
 # A deleted tenant leaves a tombstone: its name is not given away while anything of it may still be on its way.
 DELETED: Final = "deleted"
 
-DAY_S: Final = 86_400
 _MOST_DAYS: Final = 400
 _MOST_PATTERNS: Final = 100
 _PATTERN_CHARS: Final = 512

@@ -20,11 +20,12 @@ from typing import Final
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
+from common.timing.instants import DAY_S
 
 PREFIX: Final = "whsec_"
 _SECRET_BYTES: Final = 32  # the convention wants 24 to 64
 # After a rotation calls carry both signatures for so long, so that a receiver changes over when it likes.
-ROTATION_S: Final = 86_400
+ROTATION_S: Final = DAY_S
 # An executor notices a rotation within this.
 TRUSTED_FOR_S: Final = 60
 _KEPT: Final = 10_000

@@ -28,7 +28,7 @@ from common.timing.date_bits import (
     weekday_bit,
     weekday_bits,
 )
-from common.timing.zones import DAY_S
+from common.timing.instants import DAY_S
 
 _RUNS_FREELY: Final = re.compile(r"\*(/\d+)?|\d+/\d+", re.ASCII)
 

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from common.errors import InvalidInput
+from common.timing.instants import DAY_S
 from common.timing.zones import instant_of_local
 
-MAX_DURATION_S: Final = 366 * 86_400
+MAX_DURATION_S: Final = 366 * DAY_S
 _ACCEPTED: Final = (
     "whole seconds as a number, `90m`, `1h30m`, `2w`, or ISO 8601 such as `PT90M`; 1 s to 366 days"
 )
@@ -18,7 +19,7 @@ _SHORT: Final = re.compile(rf"(?:{_NUMBER}w)?(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_
 _ISO: Final = re.compile(
     rf"P(?=[0-9T])(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?=[0-9])(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?"
 )
-_UNITS_S: Final = (7 * 86_400, 86_400, 3_600, 60, 1)
+_UNITS_S: Final = (7 * DAY_S, DAY_S, 3_600, 60, 1)
 
 _TIME: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:\.0{1,9})?(Z|z|[+-][0-9]{2}:[0-9]{2})?"

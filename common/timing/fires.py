@@ -20,8 +20,9 @@ from typing import Final
 
 from common.timing.cron import Cron, compile_cron
 from common.timing.date_bits import date_bits
+from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
-from common.timing.zones import DAY_S, REPEATED, SKIPPED, Span, iso_date, offset_at, spans
+from common.timing.zones import REPEATED, SKIPPED, Span, iso_date, offset_at, spans
 
 _CHUNK_S: Final = 32 * DAY_S
 _SHORT_S: Final = 3_600

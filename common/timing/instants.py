@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+DAY_S = 86_400
 _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 
 

@@ -17,13 +17,13 @@ import tzdata  # type: ignore[import-untyped]
 
 from common.errors import InvalidInput
 from common.timing.date_bits import date_bits
+from common.timing.instants import DAY_S
 
 zoneinfo.reset_tzpath(to=[])
 
 TZDATA_VERSION: Final[str] = tzdata.IANA_VERSION
 """The IANA release whose rules decide every fire time, such as "2025b"."""
 
-DAY_S: Final = 86_400
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _PROBE_S: Final = 2 * DAY_S  # no zone has changed its clock twice within six days
 _BLOCK_S: Final = 128 * DAY_S

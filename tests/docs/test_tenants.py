@@ -8,8 +8,9 @@ from pathlib import Path
 
 from common.ids import TENANT_ID_CHARS
 from common.platform.api_keys import _REVOKED_KEPT_S, MOST_KEYS, TRUSTED_FOR_S
-from common.tenants.rules import DAY_S, Quotas, TenantRules
+from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import TRUSTED_FOR_S as RULES_TRUSTED_FOR_S
+from common.timing.instants import DAY_S
 
 TEXT = " ".join((Path(__file__).resolve().parents[2] / "docs" / "tenants.md").read_text().split())
 

@@ -19,7 +19,8 @@ from typing import Any
 from common.timing.cron import Cron
 from common.timing.date_bits import ALL_DAYS, ALL_WEEKDAYS
 from common.timing.fires import cron_fires
-from common.timing.zones import DAY_S, instant_of_local, offset_at
+from common.timing.instants import DAY_S
+from common.timing.zones import instant_of_local, offset_at
 from tests.foreign.dialects import Dialect, Read, Unreadable, dates, read
 from tests.foreign.facts import Fact, agrees, refusal
 from tests.foreign.manners import MANNERS, Manner, our_clock

@@ -15,7 +15,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from common.timing.zones import DAY_S, changes
+from common.timing.instants import DAY_S
+from common.timing.zones import changes
 from tests.foreign import debian
 from tests.foreign.classes import reason
 from tests.foreign.facts import Fact, agrees, answer

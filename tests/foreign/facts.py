@@ -31,7 +31,7 @@ from common.registration.cron_text import read_cron
 from common.timing.cron import Cron, compile_cron
 from common.timing.date_bits import date_bits
 from common.timing.fires import cron_fires
-from common.timing.zones import DAY_S
+from common.timing.instants import DAY_S
 
 DATA = Path(__file__).parent / "data"
 REFUSED = "refused"

@@ -6,7 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from common.timing.zones import DAY_S, Change, changes
+from common.timing.instants import DAY_S
+from common.timing.zones import Change, changes
 from tests.foreign.facts import Fact
 from tests.timing.reference import FIRST_AT, LAST_AT, distinct_zones
 
