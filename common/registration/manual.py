@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from common.clock import Clock
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfill, first_steps
+from common.jobs.calendars import Calendars
 from common.jobs.job import Job
 from common.jobs.store import JobStore
 from common.planning.execution import MANUAL, MANUAL_PREFIX, RETRY, SCHEDULE, Execution, parse_execution_id
@@ -16,11 +17,14 @@ from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Transaction
-from common.timing.fires import fires
+from common.timing.fires import fires, local_date
 from common.timing.instants import DAY_S
+from common.timing.schedule import Schedule
 
 # One backfill at most; whoever needs more starts another behind it.
 BACKFILL_LIMIT = 10_000
+# The dates of calendars that a backfill takes along: its item is written again for each of its runs.
+BACKFILL_EXCLUDED_DATES = 1_000
 # How long a nonce is known again.
 _ASKED_KEPT_S = DAY_S
 
@@ -119,8 +123,8 @@ class ManualCommands:
         return execution
 
     def backfill_count(self, tenant: str, job_id: str, start: int, end: int) -> int:
-        """How many executions a backfill of [start, end) would have. Raises NotFound, InvalidInput."""
-        return len(self._backfilled(self.store.get(tenant, job_id), start, end))
+        """How many executions a backfill of [start, end) would have. Raises NotFound, InvalidInput, Conflict."""
+        return len(self._backfilled(self.store.get(tenant, job_id), start, end)[1])
 
     def backfill(
         self, tenant: str, job_id: str, start: int, end: int, concurrency: int, backfill_id: str
@@ -130,7 +134,7 @@ class ManualCommands:
         The same `backfill_id` is the same backfill. Raises NotFound, InvalidInput, Conflict.
         """
         job = self.store.get(tenant, job_id)
-        times = self._backfilled(job, start, end)
+        schedule, times = self._backfilled(job, start, end)
         now = math.floor(self.clock.now())
         whole = Backfill(
             tenant=tenant,
@@ -138,7 +142,7 @@ class ManualCommands:
             backfill_id=backfill_id,
             start_at=start,
             end_at=end,
-            schedule=job.schedule,
+            schedule=schedule,
             schedule_revision=job.schedule_revision,
             concurrency=concurrency,
             total=len(times),
@@ -170,14 +174,16 @@ class ManualCommands:
             raise NotFound("backfill", backfill_id)
         return Backfill.from_item(item)
 
-    def _backfilled(self, job: Job, start: int, end: int) -> list[int]:
+    def _backfilled(self, job: Job, start: int, end: int) -> tuple[Schedule, list[int]]:
+        """The schedule with its calendars' dates in it, as they are now, and its fire times in [start, end)."""
         now = math.floor(self.clock.now())
         if not start < end:
             raise InvalidInput("end_at", "is not after start_at", value=end, accepted="a later instant")
         if end > now:
             raise InvalidInput("end_at", "is in the future", value=end, accepted="a range that is past")
+        schedule = self._with_calendars(job, start, end)
         times: list[int] = []
-        for fire_at in fires(job.schedule, start, end):
+        for fire_at in fires(schedule, start, end):
             times.append(fire_at)
             if len(times) > BACKFILL_LIMIT:
                 raise InvalidInput(
@@ -186,7 +192,29 @@ class ManualCommands:
                     value=start,
                     accepted="a shorter range",
                 )
-        return times
+        return schedule, times
+
+    def _with_calendars(self, job: Job, start: int, end: int) -> Schedule:
+        """The schedule that excludes by itself what its calendars exclude in [start, end)."""
+        calendars, schedule = Calendars(self.store.jobs), job.schedule
+        first, last = local_date(schedule, start), local_date(schedule, end)
+        dates: set[str] = set()
+        for name in schedule.calendars:
+            try:
+                dates.update(date for date in calendars.get(job.tenant, name).dates if first <= date <= last)
+            except NotFound:
+                raise Conflict(
+                    f"job {job.job_id!r} names the calendar {name!r}, which does not exist"
+                ) from None
+        if len(dates) > BACKFILL_EXCLUDED_DATES:
+            raise InvalidInput(
+                "start_at",
+                f"the range holds over {BACKFILL_EXCLUDED_DATES} dates of calendars",
+                value=start,
+                accepted="a shorter range",
+            )
+        excluded = tuple(sorted(dates.union(schedule.exclude_dates)))
+        return replace(schedule, exclude_dates=excluded, calendars=())
 
     def _found(self, tenant: str, execution_id: str) -> tuple[Execution, Item]:
         execution = parse_execution_id(tenant, execution_id)
@@ -198,7 +226,8 @@ class ManualCommands:
     def _check_planned(self, execution: Execution, now: float) -> None:
         """An execution without a record is one only if its job is going to fire then."""
         job = self.store.get(execution.tenant, execution.job_id)
-        fire_times = fires(job.schedule, execution.fire_at, execution.fire_at + 1)
+        start, end = execution.fire_at, execution.fire_at + 1
+        fire_times = fires(self._with_calendars(job, start, end), start, end)
         if (
             execution.trigger != SCHEDULE
             or execution.schedule_revision != job.schedule_revision

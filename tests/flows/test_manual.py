@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
 from common.planning.execution import parse_execution_id
+from common.registration.calendar_store import CalendarStore
+from common.registration.manual import BACKFILL_EXCLUDED_DATES
 from common.runs.records import Outcome
+from common.storage import keys
 from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
@@ -138,6 +142,50 @@ def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:
     )
     w.deliver()
     assert [run["trigger"] for run in w.run_items("alice", "job")] == ["schedule", "backfill"] * 2
+
+
+def test_a_backfill_leaves_out_the_dates_of_calendars(w: World) -> None:
+    """Their dates as they were when it began, by the schedule's own clock, in the count and in the runs."""
+    calendars = CalendarStore(w.table("jobs"))
+    calendars.put("alice", "feasts", {"dates": ["2026-11-19", "2020-01-01"]}, w.clock.now())
+    exclude = {"calendars": ["feasts"], "dates": ["2026-11-17"]}
+    w.registry.create("alice", "job", job(cron="0 1 * * *", timezone="Asia/Tokyo", exclude=exclude))
+    start, end = at("2026-11-15T16:00:00Z"), at("2026-11-20T15:00:00Z")
+    assert w.manual.backfill_count("alice", "job", start, end) == 3
+    w.manual.backfill("alice", "job", start, end, concurrency=1, backfill_id="one")
+    calendars.put("alice", "feasts", {"dates": ["2026-11-20"]}, w.clock.now())
+    w.deliver()
+    assert w.target.fire_times("job") == [f"2026-11-{day}T16:00:00Z" for day in (15, 17, 19)]
+    progress = w.manual.backfill_progress("alice", "job", "one")
+    assert (progress.sent, progress.total) == (3, 3)
+
+
+def test_a_backfill_needs_the_calendars_that_its_job_names(w: World) -> None:
+    w.registry.create("alice", "job", job(cron="0 1 * * *"))
+    item = w.table("jobs").get(keys.job("alice", "job"))
+    assert item
+    w.table("jobs").put(item | {"schedule": item["schedule"] | {"calendars": ["gone"]}})
+    with pytest.raises(Conflict, match="'gone', which does not exist"):
+        w.manual.backfill_count("alice", "job", at("2026-11-15T00:00:00Z"), at("2026-11-20T00:00:00Z"))
+
+
+def test_the_dates_of_a_backfill_are_bounded(w: World) -> None:
+    days = [(date(2020, 1, 1) + timedelta(n)).isoformat() for n in range(BACKFILL_EXCLUDED_DATES + 1)]
+    calendars = CalendarStore(w.table("jobs"))
+    calendars.put("alice", "days", {"dates": days}, w.clock.now())
+    w.registry.create("alice", "job", job(cron="0 1 * * *", exclude={"calendars": ["days"]}))
+    start, end = at("2020-01-01T00:00:00Z"), at(f"{days[-1]}T00:00:00Z")
+    with pytest.raises(InvalidInput) as refused:
+        w.manual.backfill_count("alice", "job", start, end)
+    assert refused.value.field == "start_at"
+    assert w.manual.backfill_count("alice", "job", start, end - 86_400) == 0
+
+
+def test_what_a_calendar_excludes_is_no_execution_to_cancel(w: World) -> None:
+    CalendarStore(w.table("jobs")).put("alice", "feasts", {"dates": ["2026-11-21"]}, w.clock.now())
+    w.registry.create("alice", "job", job(cron="* * * * *", exclude={"calendars": ["feasts"]}))
+    with pytest.raises(NotFound):
+        w.manual.cancel("alice", "alice:job:20261121T031500Z:1", "")
 
 
 @pytest.mark.parametrize(
