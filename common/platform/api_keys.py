@@ -8,12 +8,11 @@ from __future__ import annotations
 import hmac
 import random
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
+from common.cache import Cache
 from common.clock import Clock, SystemClock
 from common.errors import Busy, Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.key_format import hash_of, is_well_formed, new_key
@@ -101,8 +100,7 @@ class ApiKeys:
     def __init__(self, table: Table, clock: Clock | None = None) -> None:
         self._table = table
         self._clock = clock or SystemClock()
-        self._trusted: OrderedDict[str, tuple[float, ApiKey]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._trusted: Cache[str, ApiKey] = Cache(TRUSTED_FOR_S, _TRUSTED_KEYS)
 
     @property
     def audit(self) -> Audit:
@@ -214,7 +212,7 @@ class ApiKeys:
             self._commit(fill)
         except ConditionFailed:  # it expired and was cleared away, or somebody else was faster
             return self._key_of(owner, key_id)
-        self._forget(key.key_hash)
+        self._trusted.forget(key.key_hash)
         return revoked
 
     def _key_of(self, owner: str, key_id: str) -> ApiKey:
@@ -234,24 +232,15 @@ class ApiKeys:
         return Credential(key.tenant, key.role, key.key_id)
 
     def _known(self, key_hash: str, now: float) -> ApiKey | None:
-        with self._lock:
-            if (known := self._trusted.get(key_hash)) and known[0] <= now < known[0] + TRUSTED_FOR_S:
-                return known[1]
+        if known := self._trusted.get(key_hash, now):
+            return known.value
         item = self._table.get(keys.api_key(key_hash))
         if item is None:
-            self._forget(key_hash)
+            self._trusted.forget(key_hash)
             return None
         key = ApiKey.from_item(item)
-        with self._lock:
-            self._trusted[key_hash] = (now, key)
-            self._trusted.move_to_end(key_hash)
-            while len(self._trusted) > _TRUSTED_KEYS:
-                self._trusted.popitem(last=False)
+        self._trusted.put(key_hash, key, now)
         return key
-
-    def _forget(self, key_hash: str) -> None:
-        with self._lock:
-            self._trusted.pop(key_hash, None)
 
 
 def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | None) -> tuple[str, ApiKey]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections import OrderedDict
 from typing import Final, Protocol
 
+from common.cache import Cache, Kept
 from common.storage import keys
 from common.storage.tables import Table
 from common.tenants import change_log
@@ -40,7 +40,7 @@ class KnownTenants:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._kept: OrderedDict[str, tuple[float, TenantRules | None]] = OrderedDict()
+        self._kept: Cache[str, TenantRules | None] = Cache(_LONGEST_TRUST_S, _KEPT)
         self._lock = threading.Lock()
         self._reading = [threading.Lock() for _ in range(_LOCKS)]
         self._asking = threading.Lock()
@@ -53,11 +53,11 @@ class KnownTenants:
 
     def rules(self, tenant: str, now: float) -> TenantRules | None:
         """As of TRUSTED_FOR_S ago at most; also that there is no such tenant is remembered, for so long."""
-        if (kept := self._trusted(tenant, now)) is not None:
-            return kept[1]
+        if kept := self._trusted(tenant, now):
+            return kept.value
         with self._reading[hash(tenant) % _LOCKS]:
-            if (kept := self._trusted(tenant, now)) is not None:  # read while we waited
-                return kept[1]
+            if kept := self._trusted(tenant, now):  # read while we waited
+                return kept.value
             # Half the price. A replica may lag behind a change; then the log names the tenant, soon if not yet.
             return self._read(tenant, now, consistent=tenant in self._named)
 
@@ -70,22 +70,17 @@ class KnownTenants:
         rules = TenantRules.from_item(item) if item else None
         with self._lock:
             self.reads += 1
-            self._kept[tenant] = (now, rules)
-            self._kept.move_to_end(tenant)
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+        self._kept.put(tenant, rules, now)
         return rules
 
-    def _trusted(self, tenant: str, now: float) -> tuple[float, TenantRules | None] | None:
-        kept = self._kept.get(tenant)
-        if kept is None:
-            return None
-        read_at, rules = kept
-        if abs(now - read_at) < TRUSTED_FOR_S:
+    def _trusted(self, tenant: str, now: float) -> Kept[TenantRules | None] | None:
+        kept = self._kept.whatever_age(tenant)
+        if kept and abs(now - kept.at) < TRUSTED_FOR_S:
             return kept
-        if rules is None or not 0 < now - read_at < _LONGEST_TRUST_S or not self._log_is_known(now):
+        kept = self._kept.get(tenant, now)
+        if kept is None or kept.value is None or not self._log_is_known(now):
             return None
-        return self._kept.get(tenant)  # forgotten, if the log names it
+        return self._kept.get(tenant, now)  # forgotten, if the log names it
 
     def _log_is_known(self, now: float) -> bool:
         """Forget the tenants that were changed, every TRUSTED_FOR_S; False where it is not known who was."""
@@ -102,7 +97,6 @@ class KnownTenants:
         # A clock that was ahead has asked for too little.
         since = self._known_until if self._known_until <= now else -math.inf
         self._named = change_log.changed_since(self._table, max(since, now - _LONGEST_TRUST_S))
-        with self._lock:
-            for tenant in self._named:
-                self._kept.pop(tenant, None)
+        for tenant in self._named:
+            self._kept.forget(tenant)
         self._known_until = now

@@ -12,11 +12,10 @@ import base64
 import hashlib
 import hmac
 import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
+from common.cache import Cache
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
@@ -28,7 +27,7 @@ _SECRET_BYTES: Final = 32  # the convention wants 24 to 64
 ROTATION_S: Final = DAY_S
 # An executor notices a rotation within this.
 TRUSTED_FOR_S: Final = 60
-_KEPT: Final = 10_000
+_MOST_KNOWN: Final = 10_000
 
 
 class WebhookSecrets:
@@ -36,8 +35,7 @@ class WebhookSecrets:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._kept: OrderedDict[str, tuple[float, Item | None]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: Cache[str, Item | None] = Cache(TRUSTED_FOR_S, _MOST_KNOWN)
 
     def ensure(self, tenant: str, now: float, *, by: str = AWS) -> str:
         """The tenant's secret, made now if it has none. Raises Busy."""
@@ -71,22 +69,16 @@ class WebhookSecrets:
 
     def signing(self, tenant: str, now: float) -> tuple[str, ...]:
         """The secrets that sign a call now, the newest first; none if the tenant never had one."""
-        item = self._known(tenant, now)
+        known = self._known.get(tenant, now)
+        item = known.value if known else self._read(tenant, now)
         if item is None:
             return ()
         previous = (item["previous"],) if item.get("previous_until", 0) > now else ()
         return (item["secret"], *previous)
 
-    def _known(self, tenant: str, now: float) -> Item | None:
-        with self._lock:
-            if (kept := self._kept.get(tenant)) and kept[0] <= now < kept[0] + TRUSTED_FOR_S:
-                return kept[1]
+    def _read(self, tenant: str, now: float) -> Item | None:
         item = self._table.get(keys.webhook_secret(tenant))
-        with self._lock:
-            self._kept[tenant] = (now, item)
-            self._kept.move_to_end(tenant)
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+        self._known.put(tenant, item, now)
         return item
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from common.cache import Cache
 from common.storage import aws
 from executor.targets.events import Event, context
 
@@ -54,23 +53,16 @@ class AssumedRoles:
     """Credentials of the roles that targets name, kept until some minutes before they end."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, str, str], tuple[float, Credentials]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: Cache[tuple[str, str, str], Credentials] = Cache(_ROLE_S - _RENEWED_BEFORE_S, _ROLES_KEPT)
 
     def get(self, target: Mapping[str, Any], event: Event) -> Credentials:
         """For the target's role, under the tenant's own external id and a session named after tenant and job."""
         key = (target["role_arn"], external_id(target, event), session_name(event))
         now = time.monotonic()
-        with self._lock:
-            if (kept := self._kept.get(key)) and kept[0] > now:
-                self._kept.move_to_end(key)
-                return kept[1]
-        # Outside the lock: one slow answer must not hold up other tenants. Asked twice at once does no harm.
-        credentials = self._assume(*key)
-        with self._lock:
-            self._kept[key] = (now + _ROLE_S - _RENEWED_BEFORE_S, credentials)
-            while len(self._kept) > _ROLES_KEPT:
-                self._kept.popitem(last=False)
+        if kept := self._kept.get(key, now):
+            return kept.value
+        credentials = self._assume(*key)  # two threads may both ask; that does no harm
+        self._kept.put(key, credentials, now)
         return credentials
 
     def _assume(self, role_arn: str, external: str, session: str) -> Credentials:
