@@ -26,7 +26,7 @@ CHECKED := common scheduler executor api cli scripts examples benchmarks tests
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-install: $(VENV_READY) $(NODE_READY) ## Install what the other commands need (.venv and node_modules)
+install: $(VENV_READY) $(NODE_READY) ## Install what the other commands need, and .venv/bin/minute8
 
 up: install ## Start the embedded AWS and deploy Minute8 to it
 	@$(RUN) -m scripts.embedded up
@@ -73,12 +73,13 @@ remove: install ## Remove STAGE=… from your AWS account
 	@node_modules/.bin/osls remove --stage $(STAGE) $(ARGS)
 
 # --- what is installed, once ----------------------------------------------------------------------
-$(VENV_READY): requirements.txt requirements-jwt.txt requirements-dev.txt
+$(VENV_READY): requirements.txt requirements-jwt.txt requirements-dev.txt scripts/minute8
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed, and $(PYTHON) is not here" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and f"Python 3.11 or newer is needed; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.13")'
 	@echo "install: Python packages into $(VENV) …"
 	@[[ -x $(RUN) ]] || $(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install -qq --disable-pip-version-check -r requirements-dev.txt
+	@ln -sfn ../../scripts/minute8 $(VENV)/bin/minute8
 	@touch $@
 
 $(NODE_READY): package.json package-lock.json .npmrc

@@ -1,5 +1,18 @@
-"""`python -m cli` is `minute8`."""
+"""`python -m cli` is `minute8`; installed, it is `python -m minute8`."""
 
-from cli.main import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """Run the command, or say what it needs: the client alone comes without."""
+    try:
+        from cli.main import main as run
+    except ModuleNotFoundError as error:
+        sys.exit(f"minute8: {error.name} is not installed; the command needs: pip install 'minute8[cli]'")
+    run()
+
+
+if __name__ == "__main__":
+    main()

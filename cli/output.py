@@ -6,14 +6,16 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from common.timing.instants import DAY_S, rfc3339
-from minute8_client import Minute8Problem
+
+if TYPE_CHECKING:
+    from minute8_client import Minute8Problem
 
 _WIDE = 200
 _STYLES = {

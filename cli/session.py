@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import typer
 
 from cli.settings import read_settings
 from common.clock import Clock, SystemClock
-from minute8_client import Client
+
+if TYPE_CHECKING:
+    from minute8_client import Client
 
 
 @dataclass
@@ -21,6 +24,8 @@ class Session:
     clock: Clock = field(default_factory=lambda: SystemClock())
 
     def client(self) -> Client:
+        from minute8_client import Client  # httpx is slow to load, and `--help` needs none
+
         settings = read_settings(self.url, self.key, self.profile)
         return Client(settings.url, settings.key)
 

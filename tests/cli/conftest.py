@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import minute8_client
 from cli import platform, session
 from cli.main import app
 from common.storage import aws
@@ -56,7 +57,7 @@ def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     def over_the_handler(url: str, key: str) -> Client:
         return Client(url, key, transport=transport, sleep=lambda _: None)
 
-    monkeypatch.setattr(session, "Client", over_the_handler)
+    monkeypatch.setattr(minute8_client, "Client", over_the_handler)
 
     def operator_over_the_handler(url: str, key: str) -> Operator:
         return Operator(url, key, transport=transport, sleep=lambda _: None)

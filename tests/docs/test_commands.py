@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 
+from cli.commands.table import ENTRIES
 from cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,11 +34,17 @@ def shown(document: Path) -> list[list[str]]:
 
 def commands(command: Any = COMMAND, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """All commands with their paths, groups left out."""
-    if not (inner := getattr(command, "commands", None)):
+    if not (inner := below(command)):
         yield path, command
         return
     for name, one in inner.items():
         yield from commands(one, (*path, name))
+
+
+def below(command: Any) -> dict[str, Any]:
+    """The commands of a group by name; none of a command that is no group."""
+    names = command.list_commands(None) if hasattr(command, "list_commands") else ()
+    return {name: command.get_command(None, name) for name in names}
 
 
 COMMANDS = {" ".join(path): command for path, command in commands()}
@@ -51,13 +58,11 @@ def test_what_is_shown_exists(document: Path) -> None:
             if rest and rest[0] in ("--url", "--key", "--profile"):
                 del rest[:2]
             options |= {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
-            if not rest or rest[0] not in getattr(command, "commands", {}):
+            if not rest or rest[0] not in below(command):
                 break
-            command = command.commands[rest.pop(0)]
+            command = below(command)[rest.pop(0)]
         told = f"{document.name} shows: minute8 {' '.join(words)}"
-        assert not hasattr(command, "commands") or not [word for word in rest if not word.startswith("-")], (
-            told
-        )
+        assert not below(command) or not [word for word in rest if not word.startswith("-")], told
         for word in rest:
             if re.match(r"--?[a-zA-Z]", word):
                 assert word.partition("=")[0] in options, told
@@ -70,6 +75,12 @@ def test_what_exists_is_documented(path: str) -> None:
     # `minute8 keys create`, `list`, `revoke`
     listed = rf"`minute8 {group} \w+`(, `\w+`)*, `{name}`" if group else "$^"
     assert re.search(rf"\bminute8 {path}\b|{listed}", text), f"docs/cli.md does not tell of minute8 {path}"
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_help_shows_what_the_command_says_of_itself(name: str) -> None:
+    first_paragraph = below(COMMAND)[name].help.split("\n\n")[0]
+    assert ENTRIES[name].summary == " ".join(first_paragraph.split())
 
 
 @pytest.mark.parametrize("path", COMMANDS)

@@ -1,0 +1,120 @@
+"""The commands by name. Each is loaded when it is called; help shows the summaries that stand here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command: the first paragraph of its help, and `module:name` of its function, or of a group's Typer.
+
+    `more` are commands of a group that other modules hold.
+    """
+
+    summary: str
+    place: str
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+ENTRIES: Mapping[str, Entry] = {
+    "jobs": Entry("A tenant's jobs.", ".jobs:app", {"run": ".manual:run_now"}),
+    "runs": Entry(
+        "What became of the executions.",
+        ".runs:app",
+        {"summary": ".summaries:summary", "retry": ".manual:retry", "cancel": ".manual:cancel"},
+    ),
+    "calendars": Entry("Dates on which the jobs that name them do not fire.", ".calendars:app"),
+    "backfill": Entry(
+        "Run the fire times of a past range. They are counted first; Ctrl-C ends the watching, not the backfill.",
+        ".manual:backfill",
+    ),
+    "failures": Entry("List the failed runs of all jobs, latest failure first.", ".failures:failures"),
+    "preview": Entry(
+        "Show when a schedule fires next, in words, and what may surprise you about it.", ".preview:preview"
+    ),
+    "import": Entry(
+        "Create and change jobs from a file. Importing it again changes nothing.", ".transfer:import_jobs"
+    ),
+    "export": Entry(
+        "Print all jobs as NDJSON, a definition with its id on each line, for `minute8 import`.",
+        ".transfer:export_jobs",
+    ),
+    "audit": Entry(
+        "List who changed what, newest first: of your own tenant, with an admin key; for the platform of any.",
+        ".audit:audit",
+    ),
+    "keys": Entry(
+        "API keys: your own tenant's, with an admin key; any tenant's, with an operator key or AWS credentials.",
+        ".keys:app",
+    ),
+    "quotas": Entry("Quotas, and how much of them is used.", ".quotas:app"),
+    "webhook-secret": Entry(
+        "Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key.",
+        ".webhooks:webhook_secret",
+    ),
+    "tenants": Entry(
+        "Tenants; needs an operator key or AWS credentials.",
+        ".tenants:app",
+        {"delete": ".deletion:delete", "deletion": ".deletion:deletion"},
+    ),
+    "operator-keys": Entry(
+        "The platform's own keys; needs one of them, or AWS credentials.", ".keys:operator_app"
+    ),
+    "doctor": Entry(
+        "Check a deployment, and say what to do about what is wrong. Changes nothing; needs AWS credentials.",
+        "..doctor.command:doctor",
+    ),
+    "redrive": Entry(
+        "Send the executions of the dead-letter queue again; what is no execution stays. Needs AWS credentials.",
+        ".redrive:redrive",
+    ),
+}
+
+
+class Commands(TyperGroup):
+    """The `minute8` group, whose commands are loaded on demand."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = {name: TyperCommand(name, help=entry.summary) for name, entry in ENTRIES.items()}
+        self._prints_help = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if self._prints_help or cmd_name not in ENTRIES:
+            return super().get_command(ctx, cmd_name)
+        return load(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._prints_help = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._prints_help = False
+
+
+@cache
+def load(name: str) -> Any:
+    """The command, or the group of commands, of that name."""
+    entry, parent = ENTRIES[name], typer.Typer(callback=lambda: None)  # with a callback it is a group
+    found = _object(entry.place)
+    if isinstance(found, typer.Typer):
+        for inner, place in entry.more.items():
+            found.command(inner)(_object(place))
+        parent.add_typer(found, name=name)
+    else:
+        parent.command(name)(found)
+    return typer.main.get_group(parent).commands[name]
+
+
+def _object(place: str) -> Any:
+    module, _, name = place.partition(":")
+    # Relative, since in the wheel this package has another name.
+    return getattr(import_module(module, __package__), name)

@@ -1,0 +1,73 @@
+"""What was refused, or not answered, in lines and an exit code. Loaded only when a command has failed."""
+
+from __future__ import annotations
+
+import sys
+
+from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
+from cli.output import problem_lines
+from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, Minute8Error, NotFound
+from minute8_client import Minute8Problem, Unreachable
+
+_BY_STATUS = {
+    400: INVALID,
+    413: INVALID,
+    415: INVALID,
+    422: INVALID,
+    404: NOT_FOUND,
+    409: CONFLICT,
+    412: CONFLICT,
+    401: NOT_ALLOWED,
+    403: NOT_ALLOWED,
+    429: UNREACHABLE,
+    503: UNREACHABLE,
+}
+_BY_ERROR: dict[type[Exception], int] = {
+    InvalidInput: INVALID,
+    NotFound: NOT_FOUND,
+    AlreadyExists: CONFLICT,
+    Conflict: CONFLICT,
+    Busy: UNREACHABLE,
+}
+_CREDENTIALS = "aws configure, or AWS_PROFILE, gives this command credentials"
+_BY_CODE = {
+    "AccessDenied": NOT_ALLOWED,
+    "AccessDeniedException": NOT_ALLOWED,
+    "ExpiredToken": NOT_ALLOWED,
+    "ExpiredTokenException": NOT_ALLOWED,
+    "InvalidClientTokenId": NOT_ALLOWED,
+    "SignatureDoesNotMatch": NOT_ALLOWED,
+    "UnrecognizedClientException": NOT_ALLOWED,
+    "AWS.SimpleQueueService.NonExistentQueue": NOT_FOUND,
+    "ResourceNotFoundException": NOT_FOUND,
+}
+
+
+def refusal(error: Exception) -> tuple[list[str], int] | None:
+    """The lines to print and the exit code; None if the error is a fault of the command's own."""
+    if isinstance(error, Minute8Problem):
+        return problem_lines(error), _BY_STATUS.get(error.status, FAILED)
+    if isinstance(error, Unreachable):
+        return [str(error)], UNREACHABLE
+    if isinstance(error, Minute8Error):
+        return [str(error)], _BY_ERROR.get(type(error), FAILED)
+    found = _aws_refusal(error)
+    return ([found[0]], found[1]) if found else None
+
+
+def _aws_refusal(error: Exception) -> tuple[str, int] | None:
+    # Where no command has used AWS, the error cannot be AWS's, and botocore is slow to load.
+    if "botocore.exceptions" not in sys.modules:
+        return None
+    from botocore import exceptions
+
+    if isinstance(error, exceptions.ClientError):
+        code = _BY_CODE.get(error.response["Error"]["Code"], FAILED)
+        return str(error) + ("; is it the right --stage?" if code == NOT_FOUND else ""), code
+    if isinstance(error, exceptions.NoCredentialsError | exceptions.PartialCredentialsError):
+        return f"{error}: {_CREDENTIALS}", NOT_ALLOWED
+    if isinstance(error, exceptions.NoRegionError | exceptions.ProfileNotFound):
+        return f"{error}: AWS_REGION and AWS_PROFILE say where to look", INVALID
+    if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
+        return str(error), UNREACHABLE
+    return (str(error), FAILED) if isinstance(error, exceptions.BotoCoreError) else None

@@ -1,0 +1,190 @@
+"""The wheel in clean environments: its names, what it needs, and how much the command loads."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from cli.version import VERSION
+from tests.docs.test_architecture import ROOT
+
+_FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
+_FOLDERS = ("cli", "common", "minute8_client")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy, so that nothing of an earlier build gets in."""
+    directory = tmp_path_factory.mktemp("wheel")
+    (directory / "source").mkdir()
+    for name in _FILES:
+        shutil.copy(ROOT / name, directory / "source")
+    for name in _FOLDERS:
+        shutil.copytree(ROOT / name, directory / "source" / name)
+    command = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(directory)]
+    _pip(*command, str(directory / "source"))
+    [built] = directory.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def client_alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment that holds the wheel and what it needs without extras."""
+    return _environment(tmp_path_factory.mktemp("client"), wheel, extra="")
+
+
+@pytest.fixture(scope="module")
+def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment with `minute8[cli]`, and foreign packages `common` and `cli` beside it."""
+    directory = tmp_path_factory.mktemp("command")
+    for name in ("common", "cli"):
+        (directory / name).mkdir()
+        (directory / name / "__init__.py").write_text("raise RuntimeError('foreign code was imported')\n")
+    python = _environment(directory, wheel, extra="cli")
+    (_site_packages(python) / "foreign.pth").write_text(f"{directory}\n")
+    return python
+
+
+def test_its_only_names_are_minute8_and_minute8_client(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        tops = {name.split("/")[0] for name in content.namelist()}
+    assert tops == {"minute8", "minute8_client", f"minute8-{VERSION}.dist-info"}
+
+
+def test_nothing_in_it_imports_a_top_level_common_or_cli(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        sources = {name: content.read(name).decode() for name in content.namelist() if name.endswith(".py")}
+    assert len(sources) > 100
+    wrong = [
+        name for name, text in sources.items() if re.search(r"^\s*(from|import) (common|cli)\b", text, re.M)
+    ]
+    assert wrong == []
+
+
+def test_the_client_needs_httpx_alone(client_alone: Path) -> None:
+    installed = _run(
+        client_alone, "-c", "import minute8_client, httpx; print(minute8_client.Client.__name__)"
+    )
+    assert installed.stdout == "Client\n", installed.stderr
+    told = _run(client_alone, "-m", "minute8", "--version")
+    assert told.returncode == 1
+    assert "pip install 'minute8[cli]'" in told.stderr
+
+
+def test_the_command_says_its_version(command: Path) -> None:
+    told = subprocess.run(
+        [command.with_name("minute8"), "--version"], capture_output=True, text=True, check=False
+    )
+    assert told.stdout == f"minute8 {VERSION}\n", told.stderr
+
+
+def test_the_command_works_next_to_a_foreign_common(command: Path) -> None:
+    code = (
+        "import sys, types; sys.modules['common'] = sys.modules['cli'] = types.ModuleType('foreign');"
+        "sys.argv = ['minute8', 'preview', '0 9 * * *', '--json', '--from', '2026-11-21T00:00:00Z'];"
+        "from minute8.__main__ import main; main()"
+    )
+    told = _run(command, "-c", code)
+    assert "2026-11-21T09:00:00Z" in told.stdout, told.stderr
+
+
+def test_every_module_of_it_can_be_imported(command: Path) -> None:
+    code = (
+        "import pkgutil, importlib, minute8, minute8_client\n"
+        "for package in (minute8, minute8_client):\n"
+        "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
+        "        importlib.import_module(module.name)\n"
+    )
+    done = _run(command, "-c", code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: Path) -> None:
+    code = (
+        "from datetime import date; from minute8.common.registration.icalendar_dates import all_day_dates;"
+        "text = 'BEGIN:VCALENDAR\\r\\nBEGIN:VEVENT\\r\\nUID:1\\r\\nDTSTART;VALUE=DATE:20261224\\r\\n"
+        "END:VEVENT\\r\\nEND:VCALENDAR\\r\\n';"
+        "print(*all_day_dates(text, date(2026, 1, 1), date(2026, 12, 31)).dates)"
+    )
+    assert _run(command, "-c", code).stdout == "2026-12-24\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "unneeded"),
+    [
+        (["--version"], {"httpx", "pydantic", "botocore", "croniter", "icalendar", "holidays", "yaml"}),
+        (["--help"], {"httpx", "pydantic", "botocore", "croniter", "icalendar", "holidays", "yaml"}),
+        (["jobs", "list"], {"botocore", "croniter", "icalendar", "holidays", "yaml"}),
+    ],
+)
+def test_the_command_loads_what_it_needs_and_no_more(
+    command: Path, words: list[str], unneeded: set[str]
+) -> None:
+    """Its start is what it loads: counted, since a time would depend on the machine."""
+    code = (
+        "import sys\n"
+        f"sys.argv = ['minute8', '--url', 'http://127.0.0.1:1', '--key', 'k', *{words!r}]\n"
+        "try:\n"
+        "    from minute8.__main__ import main\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        "    print('LOADED', *sys.modules)\n"
+    )
+    loaded = set(_run(command, "-c", code).stdout.partition("LOADED")[2].split())
+    assert loaded, "the command did not end as it should"
+    assert not loaded & unneeded
+    # typer reads the parameters of a command with pydantic.
+    libraries = "import sys, typer, pydantic, rich.console, rich.table, httpx; print(len(sys.modules))"
+    assert len(loaded) < 1.5 * int(_run(command, "-c", libraries).stdout)
+
+
+def _environment(directory: Path, wheel: Path, extra: str) -> Path:
+    """A fresh environment with the wheel and the versions of what it declares that this machine has."""
+    venv.create(directory / "venv", with_pip=False, symlinks=True)
+    python = directory / "venv" / "bin" / "python"
+    _pip("--python", str(python), "install", "--no-deps", "--no-index", str(wheel))
+    with zipfile.ZipFile(wheel) as content:
+        metadata = content.read(f"minute8-{VERSION}.dist-info/METADATA").decode()
+    wanted = [Requirement(line) for line in re.findall(r"^Requires-Dist: (.*)$", metadata, re.M)]
+    _link_all(wanted, extra, _site_packages(python))
+    return python
+
+
+def _link_all(requirements: list[Requirement], extra: str, site: Path, seen: set[str] | None = None) -> None:
+    """Link the distributions, and what they require, from this environment."""
+    seen = set() if seen is None else seen
+    for one in requirements:
+        if one.name.lower() in seen or (one.marker and not one.marker.evaluate({"extra": extra})):
+            continue
+        seen.add(one.name.lower())
+        found = distribution(one.name)
+        for top in {path.parts[0] for path in found.files or ()} - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(str(found.locate_file(top))))
+        _link_all([Requirement(inner) for inner in found.requires or ()], "", site, seen)
+
+
+def _site_packages(python: Path) -> Path:
+    [found] = (python.parents[1] / "lib").glob("python3*/site-packages")
+    return found
+
+
+def _run(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Isolated from the variables and the directory of the test."""
+    command = [str(python), "-I", *arguments]
+    return subprocess.run(command, cwd=python.parent, capture_output=True, text=True, check=False)
+
+
+def _pip(*arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
