@@ -43,6 +43,11 @@ from executor.recorder import Recorder, Report
 from executor.targets import Kind
 from scheduler.tick import Scheduler
 
+
+class Killed(BaseException):
+    """The process ends here: no handler, no `except Exception`, nothing after it runs."""
+
+
 TABLES = ("jobs", "due", "tenants", "runs")
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:target"
 
@@ -197,10 +202,18 @@ class World:
     def deliver(self) -> None:
         """Deliver what is visible now, batch by batch, until nothing is."""
         while message := self.sqs.receive():
+            self.deliver_one(message)
+
+    def deliver_one(self, message: Message) -> None:
+        """Deliver a message; whatever ends the executor's process, the queue delivers it again."""
+        try:
             reports, failed = execute_batch(self.executor, [message])
-            self.reports += reports
-            if failed:
-                self.sqs.give_back(message)
+        except Killed:
+            self.sqs.give_back(message)
+            return
+        self.reports += reports
+        if failed:
+            self.sqs.give_back(message)
 
     def run_until(self, text: str, ticks: bool = False) -> None:
         """Move the clock from one delivery to the next, and with `ticks` through every minute 8, up to an instant."""

@@ -9,7 +9,8 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
-from tests.faults.wire import Killed, Wire
+from tests.faults.wire import Wire
+from tests.worlds import Killed
 
 Choose = Callable[[int], int]
 Step = Callable[[], object]

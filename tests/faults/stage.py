@@ -14,10 +14,9 @@ import boto3
 from moto import mock_aws
 from moto.dynamodb.models import dynamodb_backends
 
-from executor.batch import execute_batch
 from executor.targets import Kind
-from tests.faults.wire import Fault, Killed, Wire, WiredDynamoDB, wired_queue, wired_target
-from tests.worlds import World, make_world
+from tests.faults.wire import Fault, Wire, WiredDynamoDB, wired_queue, wired_target
+from tests.worlds import Killed, World, make_world
 
 REGION = "us-east-1"
 _seen: set[bytes] = set()
@@ -131,14 +130,7 @@ def killed_after(stage: Stage, call: str, step: Callable[[World], object]) -> No
 
 
 def deliver_one(w: World) -> None:
-    """Deliver the next visible message; whatever ends the executor's process, the queue delivers it again."""
+    """Deliver the next visible message."""
     message = w.sqs.receive()
     assert message
-    try:
-        reports, failed = execute_batch(w.executor, [message])
-    except Killed:
-        w.sqs.give_back(message)
-        return
-    w.reports += reports
-    if failed:
-        w.sqs.give_back(message)
+    w.deliver_one(message)

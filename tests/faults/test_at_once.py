@@ -13,8 +13,8 @@ from executor.pipeline import Message
 from tests.faults.interleaving import Apart, Choose, anywhere, every_order, play, some_orders
 from tests.faults.stage import Stage, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
-from tests.faults.wire import Fault, Killed
-from tests.worlds import World, at, job
+from tests.faults.wire import Fault
+from tests.worlds import Killed, World, at, job
 
 BEGIN, TICK, END = "2026-11-21T03:12:00Z", "2026-11-21T03:18:00Z", "2026-11-21T03:36:00Z"
 SAMPLE = 10

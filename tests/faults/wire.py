@@ -11,13 +11,10 @@ from typing import Any
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
 from common.runs.records import Outcome
+from tests.worlds import Killed
 
 _ENDPOINT = "https://aws.test"
 _ITEM_WRITES = ("put_item", "update_item", "delete_item", "transact_write_items")
-
-
-class Killed(BaseException):
-    """The process ends here: no handler, no `except Exception`, nothing after it runs."""
 
 
 class Fault(StrEnum):

@@ -12,7 +12,7 @@ from common.runs.records import Outcome
 from executor.batch import execute_batch
 from executor.pipeline import Message
 from executor.recorder import StillRunning
-from tests.worlds import World, at, job
+from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong", log_tail="last words")
 
@@ -86,7 +86,7 @@ def test_a_duplicate_message_calls_nothing(w: World, invocation: str) -> None:
 
 def test_an_executor_killed_between_claim_and_record_is_taken_over_after_its_lease(w: World) -> None:
     def die(event: Mapping[str, Any]) -> Outcome:
-        raise SystemError("killed")
+        raise Killed
 
     w.target.answer = die
     w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", timeout_s=30))
@@ -121,7 +121,7 @@ def test_killed_between_recording_and_enqueuing_the_retry_the_retry_still_comes(
     w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry={"base_s": 10}))
 
     def killed(*args: object, **kwargs: object) -> dict[str, object]:
-        raise SystemError("killed")
+        raise Killed
 
     with monkeypatch.context() as patched:
         patched.setattr(w.sqs, "send_message_batch", killed)
@@ -145,7 +145,7 @@ def test_paused_while_it_waits_for_a_retry_the_run_ends_explained(w: World) -> N
 
 def test_killed_and_then_deleted_the_run_still_ends(w: World) -> None:
     def die(event: Mapping[str, Any]) -> Outcome:
-        raise SystemError("killed")
+        raise Killed
 
     w.target.answer = die
     w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", timeout_s=30))
@@ -229,7 +229,7 @@ def test_a_message_redriven_from_the_dead_letters_ends_a_run_that_died(w: World,
     """It has a new id; nothing but the lease tells that the run is not going."""
 
     def die(event: Mapping[str, Any]) -> Outcome:
-        raise SystemError("killed")
+        raise Killed
 
     w.target.answer = die
     w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", timeout_s=30))

@@ -9,7 +9,7 @@ import pytest
 
 from common.runs.records import Outcome
 from executor.pipeline import Message
-from tests.worlds import World, at, job
+from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
 
@@ -59,7 +59,7 @@ def test_queue_one_skips_those_after_the_one_that_waits(w: World) -> None:
 @pytest.mark.parametrize("overlap", ["skip", "queue_one"])
 def test_the_lock_of_a_killed_executor_ends_with_its_lease(w: World, overlap: str) -> None:
     def die(event: Mapping[str, Any]) -> Outcome:
-        raise SystemError("killed")
+        raise Killed
 
     w.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=30))
     w.target.answer = die

@@ -10,14 +10,14 @@ import pytest
 from common.errors import InvalidInput
 from common.runs.records import Outcome
 from executor.pipeline import Message
-from tests.worlds import World, at, job
+from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom")
 OK = Outcome(ok=True)
 
 
 def dies(event: Mapping[str, Any]) -> Outcome:
-    raise SystemError("killed")
+    raise Killed
 
 
 def minutely(w: World, overlap: str, **fields: Any) -> None:

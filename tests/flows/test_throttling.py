@@ -12,7 +12,7 @@ from common.planning.execution import Execution
 from common.runs.records import THROTTLES_KEPT, Outcome
 from executor.pipeline import Message
 from executor.retry import retry_at
-from tests.worlds import World, at, job
+from tests.worlds import Killed, World, at, job
 
 THROTTLED = Outcome(ok=False, throttled=True, error_type="TooManyRequestsException", error="slow down")
 FAILED = Outcome(ok=False, error_type="Boom")
@@ -78,7 +78,7 @@ def test_killed_before_the_throttled_message_went_out_the_count_is_kept(
     w.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 10}))
 
     def killed(*args: object, **kwargs: object) -> dict[str, object]:
-        raise SystemError("killed")
+        raise Killed
 
     with monkeypatch.context() as patched:
         patched.setattr(w.sqs, "send_message_batch", killed)

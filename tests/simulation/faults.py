@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from threading import current_thread, main_thread
 
-from tests.faults.wire import Killed
+from tests.worlds import Killed
 
 
 class Fate(StrEnum):

@@ -15,13 +15,12 @@ from common.registration.calendar_store import CalendarStore
 from common.storage import keys
 from common.storage.tables import from_wire
 from executor.pipeline import Message
-from tests.faults.wire import Killed
 from tests.simulation.faults import Fate, Slot, Wire, kill, slots
 from tests.simulation.ledger import Ledger
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.simulation.truth import Missed, Revision
 from tests.simulation.workload import CALENDARS, DAY_S, Workload
-from tests.worlds import World, make_world
+from tests.worlds import Killed, World, make_world
 
 TENANT = "alice"
 # Runs are looked at and dropped when they are this old; what a crash repeats is younger.
