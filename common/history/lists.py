@@ -5,15 +5,13 @@ Each call reads a bounded number of records and says where the list goes on, als
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from common.storage import keys
 from common.storage.tables import Item, Table
-from common.storage.wire_format import from_wire, to_wire
 
-FAILURES_INDEX: Final = "failures"
 # How many records one call looks at.
 MOST_SEEN: Final = 2_000
 _PAGE: Final = 200
@@ -42,19 +40,18 @@ class RunLists:
         self, tenant: str, job_id: str, wanted: RunFilter, *, limit: int, before: str = ""
     ) -> tuple[list[Item], str]:
         """A job's runs, newest fire time first, and the run name behind which the list goes on; empty at its end."""
-        partition = keys.runs_of_job(tenant, job_id)
-        words, values = "pk = :pk", {":pk": partition}
+        between = None
         if wanted.from_at is not None or wanted.until_at is not None:
-            first, last = keys.runs_between(wanted.from_at, wanted.until_at)
-            if first >= last:
+            between = keys.runs_between(wanted.from_at, wanted.until_at)
+            if between[0] >= between[1]:
                 return [], ""
-            words += " AND sk BETWEEN :first AND :last"
-            values |= {":first": first, ":last": last}
-        request = {"KeyConditionExpression": words, "ConsistentRead": True}
         after = keys.run(tenant, job_id, before) if before else None
+        items = self._table.query(
+            keys.runs_of_job(tenant, job_id), sk_between=between, after=after, newest_first=True, page=_PAGE
+        )
         found: list[Item] = []
         last_seen = before
-        for seen, item in enumerate(self._items(request, values, after)):
+        for seen, item in enumerate(items):
             if seen == MOST_SEEN or (len(found) == limit and wanted.takes(item)):
                 return found, last_seen
             if wanted.takes(item):
@@ -66,35 +63,15 @@ class RunLists:
         self, tenant: str, *, limit: int, before: tuple[float, str, str] | None = None
     ) -> tuple[list[Item], tuple[float, str, str] | None]:
         """All failed runs of a tenant, latest failure first, and where the list goes on."""
-        request = {"IndexName": FAILURES_INDEX, "KeyConditionExpression": "failed_tenant = :tenant"}
         after = None
         if before:
             failed_at, job_id, run_name = before
             after = {**keys.run(tenant, job_id, run_name), "failed_tenant": tenant, "failed_at": failed_at}
+        items = self._table.query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
         found: list[Item] = []
-        for item in self._items(request, {":tenant": tenant}, after):
+        for item in items:
             if len(found) == limit:
                 last = found[-1]
                 return found, (last["failed_at"], last["job_id"], last["sk"])
             found.append(item)
         return found, None
-
-    def _items(
-        self, request: Mapping[str, Any], values: Mapping[str, Any], after: Mapping[str, Any] | None
-    ) -> Iterator[Item]:
-        arguments = {
-            **request,
-            "TableName": self._table.name,
-            "ExpressionAttributeValues": to_wire(values),
-            "ScanIndexForward": False,
-            "Limit": _PAGE,
-        }
-        if after:
-            arguments["ExclusiveStartKey"] = to_wire(after)
-        while True:
-            answer = self._table.client.query(**arguments)
-            for wire in answer["Items"]:
-                yield from_wire(wire)
-            if "LastEvaluatedKey" not in answer:
-                return
-            arguments["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import Any, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 from common.timing.instants import compact_time
 
@@ -49,6 +49,17 @@ class Key(TypedDict):
 
     pk: str
     sk: str
+
+
+class Index(NamedTuple):
+    """A secondary index, and the attribute that is its partition key."""
+
+    name: str
+    pk: str
+
+
+# Of the runs table, and sparse: the failed runs of each tenant by the time at which they failed.
+FAILURES: Final = Index("failures", "failed_tenant")
 
 
 def key_of(item: Mapping[str, Any]) -> Key:

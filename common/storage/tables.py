@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from common.errors import Busy
-from common.storage.keys import Key, key_of
+from common.storage.expressions import ConditionFailed as ConditionFailed
+from common.storage.expressions import Expression as Expression
+from common.storage.expressions import TransactionConflict as TransactionConflict
+from common.storage.expressions import expression_arguments, refused_write
+from common.storage.keys import Index, Key, key_of
 from common.storage.wire_format import Item as Item
 from common.storage.wire_format import from_wire, to_wire
 
@@ -22,41 +24,6 @@ if TYPE_CHECKING:
 _BATCH_GET = 100
 # Between requests for the same items, of which none was read. botocore has its own for requests that fail.
 _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-
-
-class ConditionFailed(Exception):
-    """A conditional write lost: a normal outcome. `existing` is the item that was there, if it was asked for.
-
-    `nth` is which write of a transaction it was, from 0: the first that lost; `key` is its item's.
-    """
-
-    def __init__(self, existing: Item | None = None, nth: int = 0, key: Key | None = None) -> None:
-        super().__init__("the condition did not hold")
-        self.existing = existing
-        self.nth = nth
-        self.key = key
-
-
-class TransactionConflict(Busy):
-    """Another transaction held some of the items, those of `keys`, as far as DynamoDB tells; nothing was written.
-
-    The same call may succeed next.
-    """
-
-    def __init__(self, keys: Sequence[Key] = ()) -> None:
-        super().__init__("another transaction was in the way")
-        self.keys = keys
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A condition or an update in DynamoDB's expression language, with its values. Names are written as `#name`."""
-
-    expression: str
-    values: Mapping[str, Any]
-
-    def names(self) -> dict[str, str]:
-        return dict(_names(self.expression))
 
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
@@ -114,7 +81,7 @@ class Table:
 
     def put(self, item: Mapping[str, Any], condition: Expression | None = None) -> None:
         """Write a whole item. Raises ConditionFailed, with the existing item; TransactionConflict."""
-        request = {"TableName": self.name, "Item": to_wire(item), **_expression_arguments(condition)}
+        request = {"TableName": self.name, "Item": to_wire(item), **expression_arguments(condition)}
         self._write(self.client.put_item, request)
 
     def update(self, key: Key, change: Expression, condition: Expression | None = None) -> Item:
@@ -126,13 +93,13 @@ class Table:
             "TableName": self.name,
             "Key": to_wire(key),
             "ReturnValues": "ALL_NEW",
-            **_expression_arguments(condition, change),
+            **expression_arguments(condition, change),
         }
         return from_wire(self._write(self.client.update_item, request)["Attributes"])
 
     def delete(self, key: Key, condition: Expression | None = None) -> None:
         """Delete if it is there. Raises ConditionFailed, TransactionConflict."""
-        request = {"TableName": self.name, "Key": to_wire(key), **_expression_arguments(condition)}
+        request = {"TableName": self.name, "Key": to_wire(key), **expression_arguments(condition)}
         self._write(self.client.delete_item, request)
 
     def _write(self, call: Callable[..., Any], request: Mapping[str, Any]) -> Any:
@@ -141,7 +108,7 @@ class Table:
             try:
                 return call(**request)
             except Exception as error:
-                if (refused := _refused_write(error)) is None:
+                if (refused := refused_write(error)) is None:
                     raise
                 if isinstance(refused, ConditionFailed) or nth + 1 == WRITE_TRIES:
                     raise refused from error
@@ -162,20 +129,23 @@ class Table:
         self,
         pk: str,
         *,
+        index: Index | None = None,
         sk_prefix: str = "",
         sk_between: tuple[str, str] | None = None,
         after: Mapping[str, Any] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        page: int | None = None,
         consistent: bool = True,
         where: Expression | None = None,
         attributes: Sequence[str] = (),
     ) -> Iterator[Item]:
-        """All items of a partition in sort-key order, page by page as they are consumed, at most `limit`.
+        """All items of a partition, of the table or an index, in sort-key order, at most `limit`.
 
+        They are read as they are consumed, `page` of them a request, else as many as a request may bring.
         With `attributes` these alone: it costs the same read units, and less time on the way and to decode.
         """
-        words, values = "pk = :pk", {":pk": pk}
+        words, values = f"{index.pk if index else 'pk'} = :pk", {":pk": pk}
         if sk_prefix:
             words, values = f"{words} AND begins_with(sk, :prefix)", values | {":prefix": sk_prefix}
         if sk_between:
@@ -184,9 +154,13 @@ class Table:
         request: QueryInputTypeDef = {
             "TableName": self.name,
             "KeyConditionExpression": words,
-            "ConsistentRead": consistent,
+            "ConsistentRead": consistent and index is None,
             "ScanIndexForward": not newest_first,
         }
+        if index:
+            request["IndexName"] = index.name
+        if page:
+            request["Limit"] = page
         names = {f"#{name}": name for name in attributes}
         if attributes:
             request["ProjectionExpression"] = ", ".join(names)
@@ -199,13 +173,13 @@ class Table:
         request["ExpressionAttributeValues"] = to_wire(values)
         if after:
             request["ExclusiveStartKey"] = to_wire(after)
-        return self._pages(request, limit)
+        return self._pages(request, limit, page)
 
-    def _pages(self, request: QueryInputTypeDef, limit: int | None) -> Iterator[Item]:
+    def _pages(self, request: QueryInputTypeDef, limit: int | None, page: int | None) -> Iterator[Item]:
         left = limit
         while True:
             if left is not None and "FilterExpression" not in request:
-                request["Limit"] = left
+                request["Limit"] = min(left, page or left)
             answer = self.client.query(**request)
             if left is None:
                 yield from map(from_wire, answer["Items"])
@@ -256,7 +230,7 @@ class Transaction:
         condition: Expression | None,
         change: Expression | None = None,
     ) -> None:
-        write: Any = {kind: {"TableName": table.name, **what, **_expression_arguments(condition, change)}}
+        write: Any = {kind: {"TableName": table.name, **what, **expression_arguments(condition, change)}}
         self._writes.append(write)
         self._keys.append(key)
 
@@ -286,46 +260,3 @@ class Transaction:
             raise
         except self._client.exceptions.TransactionInProgressException as error:
             raise TransactionConflict from error
-
-
-def _refused_write(error: Exception) -> ConditionFailed | TransactionConflict | None:
-    """What DynamoDB refused a write for, if it was its condition or another transaction."""
-    # botocore gives its errors of the connection a response too, which is None
-    response: Mapping[str, Any] = getattr(error, "response", None) or {}
-    match response.get("Error", {}).get("Code"):
-        case "ConditionalCheckFailedException":
-            return ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None)
-        case "TransactionConflictException":
-            return TransactionConflict()
-    return None
-
-
-def _expression_arguments(condition: Expression | None, change: Expression | None = None) -> dict[str, Any]:
-    arguments: dict[str, Any] = {}
-    names: dict[str, str] = {}
-    values: Item = {}
-    if change:
-        arguments["UpdateExpression"] = change.expression
-        names |= change.names()
-        values |= change.values
-    if condition:
-        arguments["ConditionExpression"] = condition.expression
-        arguments["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
-        names |= condition.names()
-        values |= condition.values
-    if names:
-        arguments["ExpressionAttributeNames"] = names
-    if values:
-        arguments["ExpressionAttributeValues"] = to_wire(values)
-    return arguments
-
-
-@lru_cache(maxsize=256)  # there are a few dozen expressions, and each run's write has one of 700 characters
-def _names(expression: str) -> tuple[tuple[str, str], ...]:
-    return tuple((word, word[1:]) for word in _words(expression) if word.startswith("#"))
-
-
-def _words(expression: str) -> list[str]:
-    for separator in "(),=<>+-":
-        expression = expression.replace(separator, " ")
-    return expression.split()
