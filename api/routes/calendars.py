@@ -18,7 +18,7 @@ from common.timing.instants import rfc3339
 
 def put(services: Services, request: Request) -> Reply:
     """PUT /v1/calendars/{name}"""
-    calendar = _calendars(services).put(request.tenant, request.path["name"], request.json(), request.now)
+    calendar = _calendars(services).put(request.tenant, request.path["name"], request.object(), request.now)
     created = calendar.created_at == calendar.updated_at
     return Reply(_view(calendar), HTTPStatus.CREATED if created else HTTPStatus.OK)
 

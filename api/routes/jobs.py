@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -22,7 +22,6 @@ from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendar
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import Job
 from common.registration import patching
-from common.texts import check_note
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
@@ -33,7 +32,7 @@ _FIRES = 5
 
 def create(services: Services, request: Request) -> Reply:
     """POST /v1/jobs"""
-    body = _object(request.json())
+    body = request.object()
     definition = {name: value for name, value in body.items() if name != "job_id"}
     named = body.get("job_id")
     job_id = check_id("job_id", _new_id() if named is None else named, JOB_ID_CHARS)
@@ -47,7 +46,7 @@ def create(services: Services, request: Request) -> Reply:
 def put(services: Services, request: Request) -> Reply:
     """PUT /v1/jobs/{job_id}"""
     job_id = check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
-    definition = _object(request.json())
+    definition = request.object()
     named = definition.pop("job_id", None)
     if named not in (None, job_id):
         raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
@@ -69,7 +68,7 @@ def delete(services: Services, request: Request) -> Reply:
 
 def patch(services: Services, request: Request) -> Reply:
     """PATCH /v1/jobs/{job_id}"""
-    changes = _object(request.json(also="application/merge-patch+json"))
+    changes = request.object(also="application/merge-patch+json")
     job = patching.patch(services.registry, request.tenant, existing_id(request), changes, request.if_match())
     return _job_reply(services, job, request.now)
 
@@ -97,15 +96,14 @@ def list_page(services: Services, request: Request) -> Reply:
 
 def pause(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/pause"""
-    note = note_of(request.json() if request.body else {})
+    note = request.note()
     job = services.registry.pause(request.tenant, existing_id(request), note, request.if_match())
     return _job_reply(services, job, request.now)
 
 
 def resume(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/resume"""
-    if request.body and _object(request.json()):
-        raise InvalidInput("body", "is not used here", accepted="no body")
+    request.fields(optional=True)
     job = services.registry.resume(request.tenant, existing_id(request), request.if_match())
     return _job_reply(services, job, request.now)
 
@@ -160,20 +158,6 @@ def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HT
     if status == HTTPStatus.CREATED:
         headers["Location"] = f"/v1/jobs/{job.job_id}"
     return Reply(job_view(job, now, _excluded(_calendars(services), job)), status, headers)
-
-
-def _object(body: Any) -> dict[str, Any]:
-    if not isinstance(body, dict):
-        raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
-    return body
-
-
-def note_of(body: Mapping[str, Any]) -> str:
-    """The note of a body that holds nothing else. Raises InvalidInput."""
-    fields = _object(body)
-    if unknown := sorted(set(fields) - {"note"}):
-        raise InvalidInput(unknown[0], "is not a field here", accepted="note")
-    return check_note(fields.get("note", ""))
 
 
 def _new_id() -> str:

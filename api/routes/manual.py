@@ -9,7 +9,7 @@ from typing import Any
 
 from api.http.requests import Request
 from api.http.routing import Reply, Route
-from api.routes.jobs import existing_id, note_of
+from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput, NotFound
@@ -24,7 +24,7 @@ _MOST_AT_A_TIME = 100
 
 def run_now(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/run"""
-    fields = _fields(request, {"nonce"})
+    fields = request.fields("nonce", optional=True)
     nonce = _named(fields, "nonce")
     execution = services.manual.run_now(request.tenant, existing_id(request), nonce)
     return _run(services, execution, HTTPStatus.ACCEPTED)
@@ -32,21 +32,21 @@ def run_now(services: Services, request: Request) -> Reply:
 
 def retry(services: Services, request: Request) -> Reply:
     """POST /v1/runs/{execution_id}/retry"""
-    _fields(request, set())
+    request.fields(optional=True)
     execution = services.manual.retry(request.tenant, request.path["execution_id"])
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
 def cancel(services: Services, request: Request) -> Reply:
     """POST /v1/runs/{execution_id}/cancel"""
-    note = note_of(request.json() if request.body else {})
+    note = request.note()
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], note)
     return _run(services, execution, HTTPStatus.OK)
 
 
 def backfill(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/backfills"""
-    fields = _fields(request, {"start_at", "end_at", "concurrency", "dry_run", "backfill_id"})
+    fields = request.fields("start_at", "end_at", "concurrency", "dry_run", "backfill_id", optional=True)
     job_id = existing_id(request)
     start, end = (_instant(fields, name) for name in ("start_at", "end_at"))
     concurrency = fields.get("concurrency", 1)
@@ -101,16 +101,6 @@ def _backfill_view(backfill: Backfill) -> dict[str, Any]:
         "created_at": rfc3339(backfill.created_at),
         "dry_run": False,
     }
-
-
-def _fields(request: Request, known: set[str]) -> Mapping[str, Any]:
-    body = request.json() if request.body else {}
-    if not isinstance(body, dict):
-        raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
-    if unknown := sorted(set(body) - known):
-        accepted = ", ".join(sorted(known)) or "no fields"
-        raise InvalidInput(unknown[0], "is not a field here", accepted=accepted)
-    return body
 
 
 def _instant(fields: Mapping[str, Any], name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from api.http.requests import Request
@@ -35,7 +34,7 @@ def of_tenant(services: Services, request: Request) -> Reply:
 
 
 def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Summary, Reply]:
-    start, values = _start(request), _values(request.query)
+    start, values = _start(request), request.flag("values")
     list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
     place = read_place(request, list_name) or start
     if place.until_at is None:
@@ -72,13 +71,6 @@ def _start(request: Request) -> Place:
             accepted=f"a range of up to {_MOST_DAYS} days",
         )
     return Place.start(request.now, from_at, until_at)
-
-
-def _values(query: Mapping[str, str]) -> bool:
-    given = query.get("values", "false")
-    if given not in ("true", "false"):
-        raise InvalidInput("values", "is no yes or no", value=given, accepted="true, false")
-    return given == "true"
 
 
 _QUERY = (

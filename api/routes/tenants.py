@@ -7,7 +7,6 @@ from http import HTTPStatus
 from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
-from api.routes.jobs import note_of
 from api.services import Services
 from common.errors import InvalidInput, NotFound
 from common.ids import TENANT_ID_CHARS, check_id
@@ -53,15 +52,14 @@ def patch(services: Services, request: Request) -> Reply:
 
 def suspend(services: Services, request: Request) -> Reply:
     """POST /v1/tenants/{tenant_id}/suspend"""
-    note = note_of(request.json() if request.body else {})
+    note = request.note()
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.suspend(tenant_id, note, request.now, by=request.credential.by))
 
 
 def resume(services: Services, request: Request) -> Reply:
     """POST /v1/tenants/{tenant_id}/resume"""
-    if request.body:
-        request.fields()
+    request.fields(optional=True)
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.resume(tenant_id, request.now, by=request.credential.by))
 
