@@ -61,25 +61,25 @@ INVALID: Final = "invalid"
 OVERLAP: Final = "overlap"
 CANCELLED: Final = "cancelled"
 REASONS: Final[dict[str, str]] = {
-    DELETED_JOB: "the job or its tenant was deleted, or is another one of the same name, since this was planned",
+    DELETED_JOB: "since this was planned, the job or its tenant was deleted, or was deleted and created again",
     PAUSED_JOB: "the job was paused at its fire time, or is now",
-    RESCHEDULED: "the job's times were changed after this was planned",
+    RESCHEDULED: "the job's times changed after this was planned",
     EXCLUDED: "its date is in a calendar that the job names",
     MISFIRE: "it could not start within the job's `start_deadline_s`",
-    MISSED: "no tick planned it within ten minutes; one record tells of all, `skipped_count` and `skipped_from_at`",
+    MISSED: "no tick planned it within ten minutes; one record stands for all, see `skipped_count`",
     OVERLAP: "the job's previous run was still going",
-    CANCELLED: "by hand",
+    CANCELLED: "a person or program cancelled it",
     SUSPENDED_TENANT: "the platform has suspended the tenant",
     TARGET_NOT_ALLOWED: "the platform does not let the tenant call this target (any more)",
     INVALID: "it could not be planned or enqueued; `detail` says why",
 }
 
-# Who started it.
+# What started it.
 TRIGGERS: Final[dict[str, str]] = {
     "schedule": "its schedule",
-    "manual": "run now, by hand",
+    "manual": "*run now*",
     "backfill": "a backfill of a past range",
-    "retry": "one more attempt of a failed run, by hand: in the message; the run keeps the trigger that it had",
+    "retry": "a manual retry of a failed run; only in the message: the run keeps its trigger",
 }
 
 

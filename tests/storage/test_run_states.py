@@ -124,7 +124,7 @@ def test_the_diagram_shows_the_same_moves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "words"), [("Why a run is skipped", REASONS), ("Who started it", TRIGGERS)]
+    ("heading", "words"), [("Why a run is skipped", REASONS), ("What started it", TRIGGERS)]
 )
 def test_the_document_names_every_word(heading: str, words: dict[str, str]) -> None:
     section = DOCUMENT.split(f"## {heading}\n")[1].split("\n## ")[0]
