@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,16 @@ from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 SOURCES = ("common", "scheduler", "executor", "api")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
+_DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+# A first deployment that failed, or one that was being removed: nothing in it is worth keeping.
+_NEVER_WHOLE = {
+    "CREATE_FAILED",
+    "DELETE_FAILED",
+    "REVIEW_IN_PROGRESS",
+    "ROLLBACK_COMPLETE",
+    "ROLLBACK_FAILED",
+}
+_RESET = "`make reset` wipes the state, with its jobs; `make up` then deploys from nothing"
 
 
 def deploy(
@@ -46,7 +57,11 @@ def deploy(
         return deployed
     report(f"deploying serverless.yml as stage {stage} …")
     stamp.unlink(missing_ok=True)
-    run_osls(["deploy", "--stage", stage, *arguments], service, embedded)
+    make_deployable(embedded, stage, report)
+    try:
+        run_osls(["deploy", "--stage", stage, *arguments], service, embedded)
+    except EmbeddedError as error:
+        raise EmbeddedError(f"{error}\n\nIf it fails again, {_RESET}.") from None
     template = json.loads((service / ".serverless" / "cloudformation-template-update-stack.json").read_text())
     apply_dropped(embedded, template)
     stamp.write_text(fingerprint)
@@ -147,15 +162,47 @@ def client(embedded: Embedded, service: str) -> Any:
     )
 
 
+def make_deployable(
+    embedded: Embedded, stage: str, report: Callable[[str], object], patience_s: float = _DEPLOY_TIMEOUT_S
+) -> None:
+    """Wait for an operation of an interrupted deployment to end, and delete what a failed first one left.
+
+    Raises EmbeddedError if the stack is in a state that no deployment gets it out of.
+    """
+    give_up_at = time.monotonic() + patience_s
+    told = False
+    while (status := _stack_status(embedded, stage)).endswith("_IN_PROGRESS") and status not in _NEVER_WHOLE:
+        if not told:
+            report(f"stack minute8-{stage} is {status}; waiting for the end of that …")
+            told = True
+        if time.monotonic() > give_up_at:
+            raise EmbeddedError(f"stack minute8-{stage} stays {status}; {_RESET}")
+        time.sleep(0.2)
+    if status in _NEVER_WHOLE:
+        report(f"stack minute8-{stage} is {status}: deleting what was left of it …")
+        client(embedded, "cloudformation").delete_stack(StackName=f"minute8-{stage}")
+        while _stack_status(embedded, stage):
+            if time.monotonic() > give_up_at:
+                raise EmbeddedError(f"stack minute8-{stage} cannot be deleted; {_RESET}")
+            time.sleep(0.2)
+    elif status and status not in _DEPLOYED | {"UPDATE_ROLLBACK_COMPLETE"}:
+        raise EmbeddedError(f"stack minute8-{stage} is {status}, and cannot be deployed to; {_RESET}")
+
+
 def _is_deployed(embedded: Embedded, stage: str) -> bool:
     """Tell whether the stage's stack is there and whole: the state may have been wiped since."""
+    return _stack_status(embedded, stage) in _DEPLOYED
+
+
+def _stack_status(embedded: Embedded, stage: str) -> str:
+    """Return the status of the stage's stack; an empty string if there is none."""
     from botocore.exceptions import ClientError
 
     try:
         stacks = client(embedded, "cloudformation").describe_stacks(StackName=f"minute8-{stage}")["Stacks"]
     except ClientError:
-        return False
-    return bool(stacks) and stacks[0]["StackStatus"] in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+        return ""
+    return str(stacks[0]["StackStatus"]) if stacks else ""
 
 
 def _fingerprint(service: Path, layers: Sequence[Path], inputs: list[str]) -> str:

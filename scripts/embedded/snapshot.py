@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -24,6 +25,14 @@ INTERVAL_S = 2.0
 _TIMEOUT_S = 60.0
 # Larger byte strings (a layer's archive) are written once, as a file of their own, not into every snapshot.
 _BLOB_BYTES = 64_000
+# Of a stack whose operation a server's end has cut off: the next deployment goes on from the resources that exist.
+_AFTER_INTERRUPTION = {
+    "CREATE_IN_PROGRESS": "UPDATE_ROLLBACK_COMPLETE",
+    "UPDATE_IN_PROGRESS": "UPDATE_ROLLBACK_COMPLETE",
+    "UPDATE_ROLLBACK_IN_PROGRESS": "UPDATE_ROLLBACK_COMPLETE",
+    "ROLLBACK_IN_PROGRESS": "ROLLBACK_COMPLETE",
+    "DELETE_IN_PROGRESS": "DELETE_FAILED",
+}
 
 
 def install(app: Any, directory: Path) -> None:
@@ -40,12 +49,26 @@ def install(app: Any, directory: Path) -> None:
     def load_then_snapshot() -> None:
         # Not before: a snapshot of a server that has not loaded yet would replace everything with nothing.
         load()
+        _end_interrupted_operations()
         threading.Thread(target=snapshots.run, daemon=True, name="snapshots").start()
 
     snapshots.install_blobs()
     persistence.STATE_DIR = str(snapshots.current)
     app._load_persisted_state = load_then_snapshot
     app.save_all = lambda _services: snapshots.save()
+
+
+def _end_interrupted_operations() -> None:
+    """Mark the stacks that were being deployed when the server ended: nobody goes on with that work.
+
+    CloudFormation refuses each deployment to a stack in progress, so `make up` would fail until `make reset`.
+    """
+    if (cloudformation := sys.modules.get("ministack.services.cloudformation")) is None:
+        return  # loaded with its state, so it has none
+    for stack in cloudformation._stacks._data.values():
+        if ended := _AFTER_INTERRUPTION.get(stack["StackStatus"]):
+            logger.warning("stack %s was %s when the server ended", stack["StackName"], stack["StackStatus"])
+            stack["StackStatus"] = ended
 
 
 class _Snapshots:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from scripts.embedded import Embedded, deploy, find, kill, start, stop
-from scripts.embedded.deployment import client
+from scripts.embedded import Embedded, EmbeddedError, deploy, find, kill, start, stop
+from scripts.embedded.deployment import client, make_deployable
 from scripts.embedded.process import ROOT, _processes
 
 pytestmark = pytest.mark.embedded
@@ -81,6 +82,48 @@ def test_a_killed_instance_comes_back_with_what_it_had(state_dir: Path) -> None:
     assert counted["Attributes"][name] == "1"
 
 
+def test_a_deployment_that_a_kill_cut_off_can_be_done_again(state_dir: Path) -> None:
+    """The stack would stay in progress for good, and refuse every deployment."""
+    first = start(state_dir, 0, tied=True)
+    cloudformation = client(first, "cloudformation")
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "early"}}
+    cloudformation.create_stack(StackName="minute8-test", TemplateBody=_template(Early=queue))
+    make_deployable(first, "test", print, 10)
+    never = {"Handle": {"Ref": "Handle"}, "Timeout": "600"}
+    wait = {"Type": "AWS::CloudFormation::WaitCondition", "DependsOn": ["Late"], "Properties": never}
+    handle = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
+    late = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "late"}}
+    wanted = {"Early": queue, "Late": late}
+    template = _template(Handle=handle, Wait=wait, **wanted)
+    cloudformation.update_stack(StackName="minute8-test", TemplateBody=template)
+    with pytest.raises(EmbeddedError, match="stays UPDATE_IN_PROGRESS; `make reset`"):
+        make_deployable(first, "test", print, 6)  # two snapshots
+
+    kill(state_dir)
+    second = start(state_dir, 0, tied=True)
+    make_deployable(second, "test", print, 10)
+    client(second, "cloudformation").update_stack(StackName="minute8-test", TemplateBody=_template(**wanted))
+    make_deployable(second, "test", print, 10)
+
+    [stack] = client(second, "cloudformation").describe_stacks(StackName="minute8-test")["Stacks"]
+    assert stack["StackStatus"] == "UPDATE_COMPLETE"
+    urls = client(second, "sqs").list_queues()["QueueUrls"]
+    assert sorted(url.rpartition("/")[2] for url in urls) == ["early", "late"]
+
+
+def test_what_a_failed_first_deployment_left_is_deleted(state_dir: Path) -> None:
+    instance = start(state_dir, 0, tied=True)
+    cloudformation = client(instance, "cloudformation")
+    broken = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "broken", "VisibilityTimeout": "soon"}}
+    cloudformation.create_stack(StackName="minute8-test", TemplateBody=_template(Broken=broken))
+    told: list[str] = []
+    _wait_for(lambda: _status(cloudformation) == "ROLLBACK_COMPLETE")
+    make_deployable(instance, "test", told.append, 10)
+    assert told == ["stack minute8-test is ROLLBACK_COMPLETE: deleting what was left of it …"]
+    with pytest.raises(ClientError, match="does not exist"):
+        _status(cloudformation)
+
+
 def test_a_stopped_instance_comes_back_with_its_last_write(state_dir: Path) -> None:
     first = start(state_dir, 0, tied=True)
     _make_table_with_item(first)
@@ -132,6 +175,14 @@ def test_the_sample_target_runs_as_a_lambda(state_dir: Path) -> None:
 def test_it_listens_on_the_loopback_alone(deployed: Embedded) -> None:
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
         probe.connect(("127.0.0.2", deployed.port))
+
+
+def _template(**resources: Any) -> str:
+    return json.dumps({"Resources": resources})
+
+
+def _status(cloudformation: Any) -> str:
+    return str(cloudformation.describe_stacks(StackName="minute8-test")["Stacks"][0]["StackStatus"])
 
 
 def _make_table_with_item(instance: Embedded) -> None:
