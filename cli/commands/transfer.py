@@ -159,7 +159,7 @@ def _print_done(steps: Sequence[Step], as_json: bool, done: bool) -> None:
             "; ".join(filter(None, (step.why, *step.found.notes))),
         )
         for step in steps
-        if step.action != "same" or step.found.notes
+        if step.action != "same"
     ]
     if rows:
         console().print(output.table(("FROM", "", "JOB", "SCHEDULE", ""), rows))

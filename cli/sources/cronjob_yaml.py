@@ -6,9 +6,41 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cli.sources.found import Defaults, Found
+from cli.sources import day_fields
+from cli.sources.found import Defaults, Found, Known, NotHere, left_out
+from cli.sources.text import payload_of
 
 _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
+# Kubernetes' own default: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy
+_BACKOFF_LIMIT = 6
+_MOST_ATTEMPTS = 100
+# What is read, and what the server writes about the object itself.
+_SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+KNOWN: Known = {
+    "apiVersion": None,
+    "kind": None,
+    "status": None,
+    "metadata": {"name": None, "namespace": None, **dict.fromkeys(_SERVERS)},
+    "spec": {
+        "schedule": None,
+        "timeZone": None,
+        "concurrencyPolicy": None,
+        "startingDeadlineSeconds": None,
+        "suspend": None,
+        "jobTemplate": {
+            "metadata": dict.fromkeys(_SERVERS),
+            "spec": {
+                "backoffLimit": None,
+                "template": {"metadata": dict.fromkeys(_SERVERS), "spec": {"containers": None}},
+            },
+        },
+    },
+}
+_WHY = {
+    "spec.successfulJobsHistoryLimit": "runs are kept for the tenant's retention_days",
+    "spec.failedJobsHistoryLimit": "runs are kept for the tenant's retention_days",
+    "spec.jobTemplate.spec.activeDeadlineSeconds": "timeout_s is how long a call is waited for",
+}
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
@@ -17,7 +49,7 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
 
     try:
         documents = list(yaml.safe_load_all(text))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
         yield Found("file", refusal=f"not YAML: {error}")
         return
     for number, document in enumerate(_items(documents), 1):
@@ -30,52 +62,76 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
 def _items(documents: list[Any]) -> Iterator[Any]:
     for document in documents:
         if isinstance(document, Mapping) and str(document.get("kind", "")).endswith("List"):
-            yield from document.get("items") or []
+            items = document.get("items") or []
+            yield from items if isinstance(items, list) else [items]
         elif document is not None:
             yield document
 
 
 def _job(where: str, document: Mapping[str, Any], defaults: Defaults) -> Found:
     try:
-        return _read_job(where, document, defaults)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        return _read_job(document, defaults)
+    except NotHere as refusal:
+        return Found(where, refusal=str(refusal))
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         return Found(where, refusal=f"not a whole CronJob: {error!r}")
 
 
-def _read_job(where: str, document: Mapping[str, Any], defaults: Defaults) -> Found:
+def _read_job(document: Mapping[str, Any], defaults: Defaults) -> Found:
     metadata, spec = document["metadata"], document["spec"]
-    namespace, name = metadata.get("namespace", "default"), metadata["name"]
+    namespace, name = metadata.get("namespace") or "default", metadata["name"]
     where = f"{namespace}/{name}"
     if not defaults.target:
         return Found(where, refusal="a container needs a target that runs it: --target")
     job = spec["jobTemplate"]["spec"]
+    containers = job["template"]["spec"]["containers"]
+    schedule, notes = _schedule(spec, defaults)
     definition: dict[str, Any] = {
         "name": where,
-        "schedule": _schedule(spec, defaults),
+        "schedule": schedule,
         "target": defaults.target,
-        "payload": {"container": job["template"]["spec"]["containers"][0]},
+        "payload": {"container": payload_of(containers[0], where="containers.0")},
     }
-    notes = []
-    policy = spec.get("concurrencyPolicy", "Allow")
+    policy = spec.get("concurrencyPolicy") or "Allow"
     if policy in _OVERLAP:
         definition["overlap"] = _OVERLAP[policy]
     else:
         notes.append(f"concurrencyPolicy {policy} has no equal here; runs may overlap")
-    if "startingDeadlineSeconds" in spec:
-        definition["start_deadline_s"] = spec["startingDeadlineSeconds"]
-    if "backoffLimit" in job:
-        definition["retry"] = {"max_attempts": job["backoffLimit"] + 1}
-    if len(job["template"]["spec"]["containers"]) > 1:
-        notes.append("only the first container is taken")
+    if (deadline := spec.get("startingDeadlineSeconds")) is not None:
+        definition["start_deadline_s"] = max(deadline, 1)
+        if deadline < 1:
+            notes.append(f"startingDeadlineSeconds {deadline} becomes 1, the shortest")
+    given = job.get("backoffLimit")
+    attempts = (_BACKOFF_LIMIT if given is None else given) + 1
+    definition["retry"] = {"max_attempts": min(attempts, _MOST_ATTEMPTS)}
+    if attempts > _MOST_ATTEMPTS:
+        notes.append(
+            f"backoffLimit {given} becomes {_MOST_ATTEMPTS - 1}: {_MOST_ATTEMPTS} attempts are the most"
+        )
+    for number in range(1, len(containers)):
+        notes.append(f"containers.{number} is left out: only the first container is taken")
+    notes += left_out(document, KNOWN, _WHY)
     job_id = name if namespace == "default" else f"{namespace}.{name}"
     return Found(where, job_id, definition, notes=tuple(notes), suspended=bool(spec.get("suspend")))
 
 
-def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> dict[str, str]:
-    cron, zone = str(spec["schedule"]).strip(), spec.get("timeZone")
+def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, str], list[str]]:
+    """The schedule, and what to say about it."""
+    cron, zone, notes = str(spec["schedule"]).strip(), spec.get("timeZone"), list[str]()
     if prefix := re.match(r"(?:CRON_)?TZ=(\S+)\s+", cron):
+        if zone:
+            notes.append(f"{prefix[0].strip()} in the schedule is left out: timeZone names the zone")
         zone, cron = zone or prefix[1], cron[prefix.end() :]
     zone = zone or defaults.timezone
     if every := re.fullmatch(r"@every\s+(\S+)", cron):
-        return {"every": every[1]}
-    return {"cron": cron} | ({"timezone": zone} if zone else {})
+        if zone:
+            notes.append(f"the zone {zone} is left out: @every is elapsed time")
+        return {"every": every[1]}, [
+            *notes,
+            "@every counts from the first import on, not from the CronJob's creation",
+        ]
+    if not zone:
+        notes.append(
+            "no zone is named, so the times are read as UTC; Kubernetes reads them in its controller's zone"
+        )
+    return {"cron": day_fields.kubernetes(cron)} | ({"timezone": zone} if zone else {}), notes

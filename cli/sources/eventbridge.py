@@ -5,13 +5,14 @@ Its weekdays count from 1 for Sunday, and its cron has a year; the rest of the e
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from cli.sources.found import Defaults, Found
+from cli.sources.found import Defaults, Found, Known, NotHere, left_out
+from cli.sources.text import literal, loads, payload_of
+from common.registration.schedule_text import MAX_JITTER_S
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 
@@ -22,11 +23,44 @@ _KINDS = (
     (r"arn:aws[a-z-]*:sqs:", {"kind": "sqs"}),
     (r"arn:aws[a-z-]*:sns:", {"kind": "sns"}),
     (r"arn:aws[a-z-]*:states:", {"kind": "step_functions"}),
+    (r"arn:aws[a-z-]*:events:", {"kind": "event_bus"}),
+)
+# The parameters of a kind of target, and their fields as they are called here.
+_PARAMETERS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+    ("SqsParameters", "sqs", {"MessageGroupId": "message_group_id"}),
+    ("EventBridgeParameters", "event_bus", {"Source": "source", "DetailType": "detail_type"}),
 )
 
 
-class _NotHere(Exception):
-    """It has no equal here."""
+# What is read, and what AWS writes about the schedule itself. A test compares it with the API's own description.
+KNOWN: Known = {
+    **dict.fromkeys(
+        ("Arn", "CreationDate", "LastModificationDate", "Name", "GroupName", "Description", "State")
+    ),
+    **dict.fromkeys(("ScheduleExpression", "ScheduleExpressionTimezone", "StartDate", "EndDate")),
+    "FlexibleTimeWindow": {"Mode": None, "MaximumWindowInMinutes": None},
+    "Target": {
+        "Arn": None,
+        "Input": None,
+        "RetryPolicy": {"MaximumRetryAttempts": None, "MaximumEventAgeInSeconds": None},
+        "SqsParameters": {"MessageGroupId": None},
+        "EventBridgeParameters": {"DetailType": None, "Source": None},
+    },
+}
+_WHY = {
+    "Target.RoleArn": "Minute8's own role makes the call; role_arn names one that trusts it",
+    "Target.DeadLetterConfig": "failed runs are kept and listed here",
+    "KmsKeyArn": "the deployment's tables are encrypted by their own key",
+    "ActionAfterCompletion": "the job stays when it has run for the last time",
+}
+_MOST_ATTEMPTS = 100
+# https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
+_ATTRIBUTES = {
+    "scheduled-time": "{{fire_time}}",
+    "execution-id": "{{execution_id}}",
+    "attempt-number": "{{attempt}}",
+}
+_ATTRIBUTE = re.compile(r"<aws\.scheduler\.([A-Za-z-]*)>")
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
@@ -39,51 +73,78 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
         where = f"schedule {number}"
         try:
             yield _job(schedule, defaults)
-        except _NotHere as refusal:
+        except NotHere as refusal:
             yield Found(where, refusal=str(refusal))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, OSError) as error:
             yield Found(where, refusal=f"not a whole schedule: {error!r}")
 
 
 def _schedules(text: str) -> list[Any]:
     try:
-        value = json.loads(text)
+        value = loads(text)
     except ValueError:
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
+        lines = [line for line in text.split("\n") if line.strip()]
+        if len(lines) < 2:
+            raise
+        return [loads(line) for line in lines]
     if isinstance(value, Mapping):
         value = value.get("Schedules", [value])
-    return list(value)
+    return value if isinstance(value, list) else [value]
 
 
 def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
-    group, name = given.get("GroupName", "default"), given["Name"]
-    schedule = _timing(given)
-    window = given.get("FlexibleTimeWindow", {})
-    if window.get("Mode") == "FLEXIBLE":
-        schedule["jitter_s"] = min(3_600, window["MaximumWindowInMinutes"] * 60)
-    target, notes = given["Target"], []
+    group, name, target = given.get("GroupName") or "default", given["Name"], given["Target"]
+    schedule, notes = _timing(given)
+    notes += _jitter(given.get("FlexibleTimeWindow") or {}, schedule)
+    if defaults.target:
+        notes.append(f"Target.Arn {target['Arn']} is left out: --target takes its place")
+    retry, retry_notes = _retry(target.get("RetryPolicy") or {})
+    payload, payload_notes = _payload(given)
     definition: dict[str, Any] = {
         "schedule": schedule,
         "target": defaults.target or _target(target),
-        "payload": _payload(target.get("Input")),
+        "payload": payload,
+        "retry": retry,
     }
     if description := given.get("Description"):
         definition["name"] = description[:NAME_CHARS]
-    policy = target.get("RetryPolicy", {})
-    attempts = policy.get("MaximumRetryAttempts", 185) + 1
-    definition["retry"] = {
-        "max_attempts": min(100, attempts),
-        "max_age_s": policy.get("MaximumEventAgeInSeconds", DAY_S),
-    }
-    if target.get("DeadLetterConfig"):
-        notes.append("its dead-letter queue is left out: failed runs are kept and listed here")
+        if len(description) > NAME_CHARS:
+            notes.append(f"Description is cut to {NAME_CHARS} characters")
+    known = dict(KNOWN)
+    if defaults.target:
+        known["Target"] = dict.fromkeys(("Arn", "Input", "RetryPolicy"))
+    if given.get("ActionAfterCompletion") == "NONE":
+        known["ActionAfterCompletion"] = None
+    notes += [*retry_notes, *payload_notes, *left_out(given, known, _WHY)]
     job_id = name if group == "default" else f"{group}.{name}"
     return Found(
         f"{group}/{name}", job_id, definition, notes=tuple(notes), suspended=given.get("State") == "DISABLED"
     )
 
 
-def _timing(given: Mapping[str, Any]) -> dict[str, Any]:
+def _jitter(window: Mapping[str, Any], schedule: dict[str, Any]) -> Iterator[str]:
+    mode = window.get("Mode", "OFF")
+    if mode == "FLEXIBLE":
+        wanted = window["MaximumWindowInMinutes"] * 60
+        schedule["jitter_s"] = min(MAX_JITTER_S, wanted)
+        if wanted > MAX_JITTER_S:
+            minutes = window["MaximumWindowInMinutes"]
+            yield f"FlexibleTimeWindow.MaximumWindowInMinutes {minutes} becomes {MAX_JITTER_S // 60}, the most"
+    elif mode != "OFF":
+        raise NotHere(f"FlexibleTimeWindow.Mode {mode!r}; accepted: OFF, FLEXIBLE")
+
+
+def _retry(policy: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Without a policy EventBridge Scheduler tries 185 times again within a day."""
+    again = policy.get("MaximumRetryAttempts", 185)
+    attempts = min(_MOST_ATTEMPTS, again + 1)
+    notes = [f"Target.RetryPolicy.MaximumRetryAttempts {again} becomes {attempts - 1}, the most"]
+    retry = {"max_attempts": attempts, "max_age_s": policy.get("MaximumEventAgeInSeconds", DAY_S)}
+    return retry, notes if attempts <= again else []
+
+
+def _timing(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The schedule, and what to say about it."""
     expression = given["ScheduleExpression"]
     kind, _, inner = expression.partition("(")
     inner = inner.removesuffix(")").strip()
@@ -94,20 +155,32 @@ def _timing(given: Mapping[str, Any]) -> dict[str, Any]:
         if given.get(theirs)
     }
     if kind == "cron":
-        return {"cron": _cron(inner), "timezone": zone} | bounds
+        return {"cron": _cron(inner), "timezone": zone} | bounds, []
     if kind == "at":
-        return {"at": inner, "timezone": zone}
-    if kind == "rate" and (rate := re.fullmatch(r"(\d+)\s+(minute|hour|day)s?", inner)):
+        notes = [
+            f"{name} is left out: at(…) has no bounds" for name in ("StartDate", "EndDate") if given.get(name)
+        ]
+        return {"at": inner, "timezone": zone}, notes
+    if kind == "rate" and (rate := re.fullmatch(r"(\d+)\s+(minute|hour|day)s?", inner, re.ASCII)):
+        notes = (
+            []
+            if zone == "UTC"
+            else [f"ScheduleExpressionTimezone {zone} is left out: a rate is elapsed time"]
+        )
         begun = given.get("StartDate") or given.get("CreationDate")
+        if not begun:
+            notes.append(
+                "neither StartDate nor CreationDate is given, so the rate counts from the first import on"
+            )
         anchor = {"anchor": _instant(begun)} if begun else {}
-        return {"every": f"{rate[1]}{_UNITS[rate[2]]}"} | anchor | bounds
-    raise _NotHere(f"{given['Name']}: cannot read {expression!r}")
+        return {"every": f"{rate[1]}{_UNITS[rate[2]]}"} | anchor | bounds, notes
+    raise NotHere(f"{given['Name']}: cannot read {expression!r}")
 
 
 def _cron(expression: str) -> str:
     minute, hour, day, month, weekday, *year = expression.split()
     if year not in ([], ["*"]):
-        raise _NotHere(f"cron({expression}): a year; use StartDate and EndDate instead")
+        raise NotHere(f"cron({expression}): a year; use StartDate and EndDate instead")
     return " ".join((minute, hour, _any(day), month, _any(_weekday(weekday))))
 
 
@@ -137,14 +210,51 @@ def _instant(value: str | float) -> str:
 
 
 def _target(given: Mapping[str, Any]) -> dict[str, Any]:
-    for pattern, target in _KINDS:
-        if re.match(pattern, given["Arn"]):
-            return target | {"arn": given["Arn"]}
-    raise _NotHere(f"target {given['Arn']!r} is of no kind that is called here; --target names another")
+    kind = next((kind for pattern, kind in _KINDS if re.match(pattern, given["Arn"])), None)
+    if kind is None:
+        raise NotHere(f"target {given['Arn']!r} is of no kind that is called here; --target names another")
+    target = kind | {"arn": given["Arn"]}
+    for parameters, wanted, names in _PARAMETERS:
+        fields = given.get(parameters) or {}
+        if fields and kind["kind"] != wanted:
+            raise NotHere(f"Target.{parameters} is given, and the target is of kind {kind['kind']}")
+        target |= {ours: fields[theirs] for theirs, ours in names.items() if fields.get(theirs)}
+    return target
 
 
-def _payload(text: str | None) -> Any:
+def _payload(given: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    """`Input` as the payload, and what to say about it: what EventBridge Scheduler replaces in it is replaced here."""
+    text = given["Target"].get("Input")
+    if not text:
+        return None, [
+            "Target.Input is not given: AWS then sends an event of its own, here the payload is null"
+        ]
+    notes = ["Target.Input arrives as `payload` in the event, beside `minute8`"]
+    if "<aws.scheduler.execution-id>" in text:
+        notes.append("<aws.scheduler.execution-id> differs between attempts, {{execution_id}} does not")
     try:
-        return json.loads(text) if text else None
+        value = loads(text)
     except ValueError:
-        return text
+        if _ATTRIBUTE.search(text) and text.lstrip()[:1] in ("{", "["):
+            raise NotHere(
+                "Target.Input is JSON only after its context attributes are replaced: quote them"
+            ) from None
+        value = text
+    return payload_of(value, lambda one: _with_placeholders(one, given), "Target.Input"), notes
+
+
+def _with_placeholders(text: str, given: Mapping[str, Any]) -> str:
+    """A text of `Input` with its context attributes as placeholders. Raises NotHere."""
+    parts = _ATTRIBUTE.split(text)  # text, name, text, name, text
+    for n, name in enumerate(parts[1::2]):
+        before = parts[2 * n]
+        if name == "schedule-arn" and given.get("Arn"):
+            parts[2 * n + 1] = literal(given["Arn"])
+        elif name not in _ATTRIBUTES:
+            raise NotHere(f"Target.Input: <aws.scheduler.{name}> has no equal here")
+        elif (len(before) - len(before.rstrip("{"))) % 2:
+            raise NotHere(f"Target.Input: a {{ right before <aws.scheduler.{name}> cannot be written here")
+        else:
+            parts[2 * n + 1] = _ATTRIBUTES[name]
+    parts[::2] = map(literal, parts[::2])
+    return "".join(parts)

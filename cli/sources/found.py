@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+
+class NotHere(Exception):
+    """Something in the source has no equal in Minute8; the text says what."""
+
+
+# Fields that are read, with the fields inside them; None reads all of it.
+Known = Mapping[str, "Known | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +37,18 @@ class Found:
     refusal: str = ""
     notes: tuple[str, ...] = ()
     suspended: bool = False
+
+
+def left_out(
+    given: Mapping[str, Any], known: Known, why: Mapping[str, str], within: str = ""
+) -> Iterator[str]:
+    """A note for each field of the source that is not read, whatever it is; `why` has the reasons of some."""
+    for name, value in given.items():
+        path = f"{within}{name}"
+        inner = known.get(name)
+        if value is None:
+            continue
+        if name not in known:
+            yield f"{path} is left out" + (f": {why[path]}" if path in why else "")
+        elif inner is not None and isinstance(value, Mapping):
+            yield from left_out(value, inner, why, f"{path}.")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from cli.sources.found import Defaults, Found
+from cli.sources.text import loads
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
@@ -16,7 +16,7 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
 
 def _job(where: str, line: str, defaults: Defaults) -> Found:
     try:
-        job = json.loads(line)
+        job = loads(line)
     except ValueError as error:
         return Found(where, refusal=f"not JSON: {error}")
     if not isinstance(job, dict) or not isinstance(job.get("job_id"), str):
