@@ -66,7 +66,6 @@ class Services:
             limits=Limits.of_executor(settings.executor_timeout_s, plain_http=settings.plain_http_targets),
             rng=random.Random(),
             ledger=TenantLedger(tenants_table, known_tenants),
-            stage=settings.stage,
         )
         return cls(
             registry=registry,

@@ -51,7 +51,7 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
     return None
 
 
-def admit_tenant(rules: TenantRules | None, job: Job | None, stage: str) -> Skip | None:
+def admit_tenant(rules: TenantRules | None, job: Job | None) -> Skip | None:
     """None if the platform lets the tenant run this, else why it does not; asked again before every attempt."""
     if rules is None:
         return Skip(states.DELETED_JOB, "there is no such tenant (any more)")
@@ -62,7 +62,7 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, stage: str) -> Skip
     if job is None:
         return None
     target = job.target.get("arn") or job.target.get("url")
-    if is_minute8_resource(job.target, stage):
+    if is_minute8_resource(job.target):
         return Skip(states.TARGET_NOT_ALLOWED, f"{target} is Minute8's own")
     if not is_allowed(job.target, rules.allowed_targets):
         with_role = f" with {job.target['role_arn']}" if job.target.get("role_arn") else ""

@@ -94,11 +94,8 @@ def _executor() -> Executor:
         overlap=overlap,
         recorder=recorder,
         clock=clock,
-        kinds=kinds(
-            HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets), settings.stage
-        ),
+        kinds=kinds(HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets)),
         tenants=known,
-        stage=settings.stage,
     )
 
 

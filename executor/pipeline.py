@@ -62,7 +62,7 @@ class Attempt:
 class Executor:
     """Stage two. `kinds` are the target kinds it can call.
 
-    `tenants` says what each tenant may do, `stage` which targets are Minute8's own.
+    `tenants` says what each tenant may do.
     """
 
     due_jobs: DueJobs
@@ -72,7 +72,6 @@ class Executor:
     clock: Clock
     kinds: Mapping[str, Kind]
     tenants: RulesOf
-    stage: str
 
     def execute(self, message: Message, jobs: Jobs = _NO_JOBS) -> Report:
         """Take one message to its end. A job that is not among `jobs` is read.
@@ -101,7 +100,7 @@ class Executor:
     def _admit(self, loaded: Loaded) -> Skip | Attempt:
         claim, job, rules = loaded.claim, loaded.job, loaded.rules
         execution, now = claim.execution, claim.started_at
-        skip = admit_tenant(rules, job, self.stage) or admit(execution, job, now)
+        skip = admit_tenant(rules, job) or admit(execution, job, now)
         if skip or job is None:
             return skip or Skip("deleted", "")
         if skip := excluded(self.due_jobs.jobs, execution, job):

@@ -48,7 +48,7 @@ class Killed(BaseException):
     """The process ends here: no handler, no `except Exception`, nothing after it runs."""
 
 
-TABLES = ("jobs", "due", "tenants", "runs")
+TABLES = ("jobs", "due", "tenants", "audit", "runs")
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:target"
 
 
@@ -66,7 +66,7 @@ def job(*, invocation: str = "RequestResponse", **fields: Any) -> dict[str, Any]
 
 
 def make_tables(client: Any, prefix: str = "test") -> None:
-    """The four tables, as serverless.yml has them."""
+    """The tables, as serverless.yml has them."""
     for name in TABLES:
         request: dict[str, Any] = {
             "TableName": f"{prefix}-{name}",
@@ -291,7 +291,6 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
             clock=clock,
             kinds={"lambda": kind},
             tenants=tenants or AnyTenant(),
-            stage="test",
         ),
         told=told.events,
         manual=ManualCommands(registry, runs, RunChanges(tables["runs"]), queue, clock),

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 TICK_EXPRESSION: Final = "cron(8/10 * * * ? *)"
 RUNTIME: Final = "python3.13"
-TABLES: Final = ("jobs", "due", "tenants", "runs")
+TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 INDEXES: Final = {"runs": ("failures",)}
 TTL_ATTRIBUTE: Final = "expires_at"
 ALARMS: Final = ("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "no-tick")
@@ -42,6 +42,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
         "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
+        "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
         "PlanningQueue": {"sqs:SendMessage"},
@@ -61,8 +62,8 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": _RECORD | {"dynamodb:BatchGetItem"},
         "DueTable": _RECORD | {"dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
-        # PutItem: under a condition that admits an audit entry and nothing else.
-        "TenantsTable": {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"},
+        "TenantsTable": {"dynamodb:GetItem", "dynamodb:Query"},
+        "AuditTable": {"dynamodb:PutItem"},
         "RunsTable": _RECORD,
         "ExecutionsQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
@@ -78,7 +79,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": _RECORD,
         "DueTable": _RECORD | {"dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
-        "TenantsTable": {"dynamodb:PutItem"},
+        "AuditTable": {"dynamodb:PutItem"},
         "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},
         "OutcomesQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
@@ -89,6 +90,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": _TRANSACT,
         "DueTable": _TRANSACT,
         "TenantsTable": _TRANSACT,
+        "AuditTable": {"dynamodb:PutItem", "dynamodb:Query"},
         "RunsTable": _RECORD | {"dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": _RECORD | {"dynamodb:Query"},
         "ExecutionsQueue": {"sqs:SendMessage"},

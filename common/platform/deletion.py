@@ -232,8 +232,12 @@ class Deletions:
             for item in self.tenants.query(tenant_id, limit=room + 1)
             if (key := keys.key_of(item)) != tenant
         ]
+        room -= len(in_tenants)
+        audit = Audit(self.tenants).table
+        in_audit = [keys.key_of(item) for item in audit.query(tenant_id, limit=room)] if room > 0 else []
         removed["others"] += self.jobs.delete_many(in_jobs) + self.tenants.delete_many(in_tenants)
-        return len(in_jobs) + len(in_tenants)
+        removed["others"] += audit.delete_many(in_audit)
+        return len(in_jobs) + len(in_tenants) + len(in_audit)
 
     def _count(self, tenant_id: str, removed: Counter[str]) -> None:
         counts = {f"removed_{kind}": removed[kind] for kind in KINDS if removed[kind]}

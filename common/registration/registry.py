@@ -25,11 +25,10 @@ from common.timing.schedule import EveryTiming, Schedule, Timing
 class Registry(JobStore):
     """The stored jobs, and the way in for definitions: nothing is stored that did not pass validation.
 
-    With a ledger it also keeps to what the platform allows the tenant; `stage` tells which targets are Minute8's own.
+    With a ledger it also keeps to what the platform allows the tenant.
     """
 
     limits: Limits
-    stage: str = field(default="", kw_only=True)
 
     def create(
         self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
@@ -74,7 +73,7 @@ class Registry(JobStore):
         """What a tenant may have as a job, as it is now. Raises NotFound (the tenant), TenantSuspended."""
         rules = self.ledger.rules(tenant, self.clock.now()) if self.ledger else None
         limits = _narrowed(self.limits, rules) if rules else self.limits
-        return Checks(tenant, rules, limits, self.stage, Calendars(self.jobs))
+        return Checks(tenant, rules, limits, Calendars(self.jobs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,6 @@ class Checks:
     tenant: str
     rules: TenantRules | None
     limits: Limits
-    stage: str
     calendars: Calendars
     _known_calendars: set[str] = field(default_factory=set)
 
@@ -92,7 +90,7 @@ class Checks:
         """What a client wrote, if the tenant may have it. Raises InvalidInput."""
         definition = parse_definition(raw, self.limits)
         if self.rules:
-            _check_target(definition, self.rules, self.stage)
+            _check_target(definition, self.rules)
         if exclude := definition.schedule.exclude:
             self.calendars.check_named(self.tenant, set(exclude.calendars) - self._known_calendars)
             self._known_calendars.update(exclude.calendars)
@@ -107,9 +105,9 @@ def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
     )
 
 
-def _check_target(definition: JobDefinition, rules: TenantRules, stage: str) -> None:
+def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
     target = definition.target.model_dump(exclude_none=True)
-    if is_minute8_resource(target, stage):
+    if is_minute8_resource(target):
         raise InvalidInput(
             "target.arn",
             "is a part of Minute8 itself",

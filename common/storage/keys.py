@@ -20,7 +20,7 @@
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
 | tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
-| tenants | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
+| audit   | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
 | tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
 | tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
 | jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |

@@ -51,6 +51,10 @@ class Table:
         self.name = name
         self._pause = pause
 
+    def beside(self, kind: str) -> Table:
+        """Another table of the same deployment: their names differ in the last part, as in `minute8-prod-tenants`."""
+        return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._pause)
+
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
         return from_wire(answer["Item"]) if "Item" in answer else None

@@ -29,9 +29,12 @@ def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
     return bool(reached) and all(any(_covers(pattern, one) for pattern in patterns) for one in reached)
 
 
-def is_minute8_resource(target: Mapping[str, Any], stage: str) -> bool:
-    """Whether it is a part of this deployment, which no job may call, whatever the patterns say."""
-    return f":minute8-{stage}-" in str(target.get("arn", "")).replace("/", ":")
+def is_minute8_resource(target: Mapping[str, Any]) -> bool:
+    """Whether it is a part of Minute8, of any stage, which no job may call, whatever the patterns say.
+
+    All its names begin with `minute8-`: `…:function:minute8-prod-api`, `…:event-bus/minute8-prod`.
+    """
+    return ":minute8-" in str(target.get("arn", "")).replace("/", ":")
 
 
 def _reached(target: Mapping[str, Any]) -> Iterable[str | WebAddress | None]:

@@ -28,23 +28,23 @@ class Kind:
     is_awaited: Callable[[Target], bool]
 
 
-def kinds(endpoints: HttpEndpoints, stage: str) -> Mapping[str, Kind]:
+def kinds(endpoints: HttpEndpoints) -> Mapping[str, Kind]:
     """All kinds; none of them calls what is Minute8's own."""
     return {
-        "lambda": Kind(_guarded(lambda_function.call, stage), lambda_function.is_awaited),
-        "sqs": Kind(_guarded(sqs_queue.call, stage), _never),
-        "sns": Kind(_guarded(sns_topic.call, stage), _never),
-        "event_bus": Kind(_guarded(event_bus.call, stage), _never),
-        "step_functions": Kind(_guarded(step_functions.call, stage), _never),
+        "lambda": Kind(_guarded(lambda_function.call), lambda_function.is_awaited),
+        "sqs": Kind(_guarded(sqs_queue.call), _never),
+        "sns": Kind(_guarded(sns_topic.call), _never),
+        "event_bus": Kind(_guarded(event_bus.call), _never),
+        "step_functions": Kind(_guarded(step_functions.call), _never),
         "http": Kind(endpoints.call, _always),
     }
 
 
-def _guarded(call: Call, stage: str) -> Call:
+def _guarded(call: Call) -> Call:
     """The executor may write to the executions queue; on a tenant's behalf it must not."""
 
     def guarded(target: Target, event: Event, timeout_s: float) -> Outcome:
-        if is_minute8_resource(target, stage):
+        if is_minute8_resource(target):
             error = f"{target['arn']} is Minute8's own"
             return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
         return call(target, event, timeout_s)

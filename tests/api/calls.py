@@ -143,7 +143,7 @@ class Office:
     def stored(self) -> list[dict[str, Any]]:
         """Every item but the count of requests: what a refusal must not change."""
         items: list[dict[str, Any]] = []
-        for name in ("jobs", "due", "tenants", "runs"):
+        for name in ("jobs", "due", "tenants", "audit", "runs"):
             items += self.world.dynamodb.scan(TableName=f"test-{name}")["Items"]
         return [item for item in items if not item["sk"]["S"].startswith("RATE#")]
 

@@ -83,7 +83,7 @@ def serve(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKE
     tenants, known_tenants = Tenants(table, w.clock), KnownTenants(table)
     app = build(
         Services(
-            registry=replace(w.registry, ledger=TenantLedger(table, known_tenants), stage="test"),
+            registry=replace(w.registry, ledger=TenantLedger(table, known_tenants)),
             runs=w.runs,
             run_lists=RunLists(w.table("runs")),
             tenant_runs=TenantRuns(w.table("jobs"), w.table("runs")),

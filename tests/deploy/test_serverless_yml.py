@@ -10,8 +10,6 @@ import yaml
 from cli.doctor import expected
 from cli.doctor.expected import PERMISSIONS
 from common.storage import keys
-from common.storage.tables import Table
-from common.tenants.audit import Audit
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -70,19 +68,15 @@ def test_a_role_holds_what_is_listed_and_no_more(template: dict[str, Any], funct
 
 @pytest.mark.parametrize("function", ["Executor", "Outcomes"])
 def test_who_calls_targets_can_write_no_key_and_no_tenant(template: dict[str, Any], function: str) -> None:
-    """Of the tenants table, which holds the keys' hashes, an audit entry and nothing else."""
+    """The tenants table holds the keys' hashes; the audit has a table of its own."""
     [policy] = template["Resources"][f"{function}Role"]["Properties"]["Policies"]
-    [writing] = [
-        entry
+    allowed = {
+        action
         for entry in policy["PolicyDocument"]["Statement"]
         if {"Fn::GetAtt": ["TenantsTable", "Arn"]} in _as_list(entry["Resource"])
-        and entry["Action"] not in ("dynamodb:GetItem", "dynamodb:Query")
-    ]
-    allowed = writing["Condition"]["ForAllValues:StringEquals"]["dynamodb:Attributes"]
-    tx = RecordedTransaction()
-    Audit(Table(None, "tenants")).add(tx, "alice", "minute8", "job.paused", "report", 0)  # type: ignore[arg-type]
-    assert set(allowed) == set(tx.item)
-    assert not set(allowed) & {"key_hash", "role", "tenant", "state", "quotas", "secret"}
+        for action in _as_list(entry["Action"])
+    }
+    assert allowed <= {"dynamodb:GetItem", "dynamodb:Query"}
 
 
 def test_the_executor_lists_the_changes_of_tenants_and_nothing_else(template: dict[str, Any]) -> None:
@@ -93,13 +87,6 @@ def test_the_executor_lists_the_changes_of_tenants_and_nothing_else(template: di
     assert listing["Condition"] == {
         "ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [keys.TENANT_CHANGES]}
     }
-
-
-class RecordedTransaction:
-    """Keeps the one item that is put."""
-
-    def put(self, table: Table, item: dict[str, Any]) -> None:
-        self.item = item
 
 
 @pytest.mark.parametrize("function", PERMISSIONS)
@@ -167,7 +154,7 @@ def test_no_job_can_call_minute8_itself(template: dict[str, Any]) -> None:
     [policy] = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
     denied = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Deny"]
     assert [entry["Action"] for entry in denied] == ["lambda:InvokeFunction"]
-    assert denied[0]["Resource"]["Fn::Sub"].endswith(":function:minute8-test-*")
+    assert denied[0]["Resource"]["Fn::Sub"].endswith(":function:minute8-*")
 
 
 def test_a_message_stays_hidden_for_longer_than_the_executor_can_run(template: dict[str, Any]) -> None:
@@ -210,9 +197,9 @@ def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
 def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
     archives = package("prod", tmp_path)
     made = (archives / "cloudformation-template-update-stack.json").read_text()
-    assert made.count('"RetainExceptOnCreate"') == 4
-    assert made.count('"PointInTimeRecoveryEnabled": true') == 4
-    assert made.count('"DeletionProtectionEnabled": true') == 4
+    assert made.count('"RetainExceptOnCreate"') == 5
+    assert made.count('"PointInTimeRecoveryEnabled": true') == 5
+    assert made.count('"DeletionProtectionEnabled": true') == 5
     assert "ms-custom-id" not in made
     # Lambda's limits are 50 MB packed and 250 MB unpacked; a cold start feels it long before.
     assert (archives / "minute8.zip").stat().st_size < 500_000

@@ -55,6 +55,7 @@ def test_every_check_is_broken_by_some_test() -> None:
     siblings = {"queue planning", "queue outcomes", "permissions planner", "permissions outcomes"} | {
         "table jobs",
         "table due",
+        "table audit",
     }
     assert {check.name for check in CHECKS} - noticed - siblings == {"clock", "last hour"}
 
@@ -63,7 +64,7 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
     with mock_aws():
         production = Patient("prod")
         found = seen(production)
-        for table in ("jobs", "due", "tenants", "runs"):
+        for table in ("jobs", "due", "tenants", "audit", "runs"):
             assert [f.found for f in found[f"table {table}"]] == [
                 "it cannot be brought back to an earlier time: no point-in-time recovery",
                 "it can be deleted by mistake",

@@ -57,13 +57,14 @@ def test_a_job_is_paused_and_its_tenant_removed(embedded: Embedded, aws: Any) ->
         assert removed["removed"]["runs"] >= 1
     left = {
         (table, item["pk"]["S"], item["sk"]["S"].partition("#")[0])
-        for table in ("jobs", "due", "tenants", "runs")
+        for table in ("jobs", "due", "tenants", "audit", "runs")
         for page in aws("dynamodb").get_paginator("scan").paginate(TableName=f"minute8-test-{table}")
         for item in page["Items"]
         if TENANT in str(item)
     }
     # The tombstone, the platform's own entry, the log of changed tenants; and what was queued, for a day.
     in_tenants = {(pk, sk) for table, pk, sk in left if table == "tenants"}
-    assert {pk for pk, _ in in_tenants} >= {TENANT, "OPERATORS#"}
+    assert ("audit", "OPERATORS#", "AUDIT") in left
+    assert TENANT in {pk for pk, _ in in_tenants}
     assert {sk for pk, sk in in_tenants if pk == TENANT} == {"TENANT"}
-    assert {table for table, _, _ in left} <= {"tenants", "runs"}
+    assert {table for table, _, _ in left} <= {"tenants", "audit", "runs"}

@@ -224,7 +224,8 @@ def test_no_such_state_machine_is_permanent() -> None:
         ("lambda", f"arn:aws:lambda:{US}:function:minute8-prod-executor"),
         ("lambda", f"arn:aws:lambda:{US}:function:minute8-prod-api:live"),
         ("sns", f"arn:aws:sns:{US}:minute8-prod-alarms"),
-        ("event_bus", f"arn:aws:events:{US}:event-bus/minute8-prod-events"),
+        ("event_bus", f"arn:aws:events:{US}:event-bus/minute8-prod"),
+        ("lambda", f"arn:aws:lambda:{US}:function:minute8-dev-executor"),
         ("step_functions", f"arn:aws:states:{US}:stateMachine:minute8-prod-x"),
     ],
 )
@@ -234,8 +235,8 @@ def test_no_job_calls_what_is_minute8s_own(kind: str, arn: str) -> None:
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
 
 
-def test_another_stages_or_a_tenants_queue_is_no_own_one() -> None:
-    url, arn = queue("minute8-fans")
+def test_a_queue_that_only_holds_the_name_is_no_own_one() -> None:
+    url, arn = queue("fans-of-minute8-prod")
     assert _kinds()["sqs"].call({"arn": arn}, event(), 5).ok
     assert len(received(url)) == 1
 
@@ -254,4 +255,4 @@ def test_which_kinds_are_awaited() -> None:
 
 
 def _kinds() -> Any:
-    return kinds(HttpEndpoints(lambda tenant, now: (), None), "prod")  # type: ignore[arg-type]
+    return kinds(HttpEndpoints(lambda tenant, now: (), None))  # type: ignore[arg-type]

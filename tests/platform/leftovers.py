@@ -22,7 +22,8 @@ TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]
 # The kinds of items that the furnished tenants have, by table and the first part of their keys.
 KINDS_OF_ITEMS = {
     "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE"},
-    "tenants": {"TENANT", "KEYREF", "AUDIT", "WEBHOOK", "RATE"},
+    "tenants": {"TENANT", "KEYREF", "WEBHOOK", "RATE"},
+    "audit": {"AUDIT"},
 }
 
 

@@ -47,7 +47,7 @@ def test_the_tenants_of_this_test_have_something_everywhere(w: World) -> None:
     """What a later version stores of a tenant is to be removed too: this names it before it is forgotten."""
     furnish(w)
     deletions_of(w).begin("bob", w.clock.now())
-    documented: dict[str, set[str]] = {"jobs": set(), "tenants": set()}
+    documented: dict[str, set[str]] = {"jobs": set(), "tenants": set(), "audit": set()}
     rows = re.findall(r"^\| (\w+) +\| (.+?) +\| (\w+)\S* .*\|$", str(keys.__doc__), re.MULTILINE)
     assert len(rows) > 15
     for table, pk, kind in rows:

@@ -16,7 +16,7 @@ import pytest
 from moto import mock_aws
 
 from common.storage.tables import Table
-from tests.worlds import make_tables
+from tests.worlds import TABLES, make_tables
 
 HERE = Path(__file__).parent
 EMULATOR = HERE / "dynamodb_local" / "node_modules" / "amplify-dynamodb-simulator" / "emulator"
@@ -95,4 +95,4 @@ def tables(engine: tuple[str, Any]) -> dict[str, Table]:
     """Fresh tables, by name."""
     prefix = f"contract{next(_numbers)}"
     make_tables(engine[1], prefix)
-    return {name: Table(engine[1], f"{prefix}-{name}") for name in ("jobs", "due", "runs")}
+    return {name: Table(engine[1], f"{prefix}-{name}") for name in TABLES}
