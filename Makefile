@@ -21,7 +21,7 @@ NODE_READY := node_modules/.ready
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor api cli scripts examples benchmarks tests
 
-.PHONY: help install up down reset status demo test lint types check bench package deploy remove
+.PHONY: help install up sample down reset status demo test lint types check bench package deploy remove
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ install: $(VENV_READY) $(NODE_READY) ## Install what the other commands need, an
 
 up: install ## Start the embedded AWS and deploy Minute8 to it
 	@$(RUN) -m scripts.embedded up
+
+sample: $(VENV_READY) ## Deploy a function to call to the embedded AWS, allow it, and print its ARN
+	@$(RUN) -m scripts.embedded sample
 
 down: $(VENV_READY) ## Stop the embedded AWS; its state stays
 	@$(RUN) -m scripts.embedded stop

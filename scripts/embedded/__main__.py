@@ -1,4 +1,4 @@
-"""The embedded AWS from a command line: python -m scripts.embedded up|start|deploy|status|stop|reset."""
+"""The embedded AWS from a command line: python -m scripts.embedded up|start|deploy|sample|status|stop|reset."""
 
 import argparse
 import json
@@ -9,7 +9,17 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from scripts.embedded import DEFAULT_PORT, DEFAULT_STATE_DIR, EmbeddedError, deploy, find, start, stop
+from scripts.embedded import (
+    DEFAULT_PORT,
+    DEFAULT_STATE_DIR,
+    Embedded,
+    EmbeddedError,
+    deploy,
+    find,
+    first_steps,
+    start,
+    stop,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,7 +52,29 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _up(options: argparse.Namespace) -> int:
-    return _start(options) or _deploy(options)
+    failed = _start(options) or _deploy(options)
+    if not failed:
+        environment = first_steps.write_environment(_running(options), options.stage)
+        print(f"\nFor this shell:   . {_short(environment)}\nA first target:   make sample\n")
+    return failed
+
+
+def _sample(options: argparse.Namespace) -> int:
+    arn = first_steps.allow_sample_target(_running(options), options.stage)
+    print(f"sample: the tenant {first_steps.TENANT!r} may call {arn}\n")
+    print(f"A first job:   minute8 jobs create hello --every 1m --target {arn}\n")
+    return 0
+
+
+def _running(options: argparse.Namespace) -> Embedded:
+    if embedded := find(options.state_dir):
+        return embedded
+    raise EmbeddedError("not running: start it with `make up`")
+
+
+def _short(path: Path) -> str:
+    """As one would type it here."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _start(options: argparse.Namespace) -> int:
@@ -61,13 +93,11 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _deploy(options: argparse.Namespace) -> int:
-    embedded = find(options.state_dir)
-    if embedded is None:
-        raise EmbeddedError("not running: start it with `make up`")
+    embedded = _running(options)
     began = time.monotonic()
     params = dict(param.split("=", 1) for param in options.param)
     embedded = deploy(embedded, stage=options.stage, params=params, force=options.force, report=_say)
-    _say(f"ready after {time.monotonic() - began:.1f} s; the API is {embedded.api_url}/v1")
+    _say(f"ready after {time.monotonic() - began:.1f} s; the API is {embedded.api_url}")
     return 0
 
 
@@ -94,7 +124,7 @@ def _reset(options: argparse.Namespace) -> int:
         shutil.rmtree(options.state_dir / name, ignore_errors=True)
     for service in options.state_dir.glob("service-*"):
         shutil.rmtree(service, ignore_errors=True)
-    for name in ("embedded.json", "embedded.log", "embedded.lock"):
+    for name in ("embedded.json", "embedded.log", "embedded.lock", "env"):
         (options.state_dir / name).unlink(missing_ok=True)
     print("embedded AWS: wiped")
     return 0
@@ -104,6 +134,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "up": _up,
     "start": _start,
     "deploy": _deploy,
+    "sample": _sample,
     "status": _status,
     "stop": _stop,
     "reset": _reset,
