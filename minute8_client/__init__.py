@@ -7,6 +7,7 @@ with Client("https://….execute-api.eu-west-1.amazonaws.com", "m8_…") as minu
 """
 
 from minute8_client.client import Client
+from minute8_client.definitions import definition_in
 from minute8_client.errors import (
     AlreadyExists,
     Conflict,
@@ -40,10 +41,10 @@ from minute8_client.shapes import (
     Spread,
     Tenant,
     TenantDeletion,
+    TenantRunPage,
     TenantSummary,
     TenantView,
     Totals,
-    definition_in,
 )
 
 __all__ = [
@@ -74,6 +75,7 @@ __all__ = [
     "Spread",
     "Tenant",
     "TenantDeletion",
+    "TenantRunPage",
     "TenantSummary",
     "TenantSuspended",
     "TenantView",

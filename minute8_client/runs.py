@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from minute8_client.jobs import job_path
-from minute8_client.shapes import Run, RunPage, RunSummary
+from minute8_client.shapes import Run, RunPage, RunSummary, TenantRunPage
 from minute8_client.transport import Json, Transport, path_of
 
 
@@ -23,7 +23,7 @@ class RunCalls(Transport):
         trigger: str | None = None,
         from_at: str | None = None,
         until_at: str | None = None,
-    ) -> RunPage:
+    ) -> RunPage | TenantRunPage:
         """A page of a job's runs, newest first, with fire times in [from_at, until_at) (RFC 3339).
 
         Without a job those of all jobs, of the last 24 hours unless the range is given.
@@ -37,7 +37,8 @@ class RunCalls(Transport):
             "until_at": until_at,
         }
         path = "/v1/runs" if job_id is None else f"{job_path(job_id)}/runs"
-        return cast(RunPage, self.call("GET", path, query=query))
+        page = self.call("GET", path, query=query)
+        return cast(TenantRunPage, page) if job_id is None else cast(RunPage, page)
 
     def runs(self, job_id: str | None = None, **wanted: str | None) -> Iterator[Run]:
         """A job's runs, or those of all jobs, newest first, page by page as they are consumed.
@@ -121,7 +122,7 @@ class RunCalls(Transport):
         return cast("dict[str, Any]", self.call("GET", path))
 
 
-def all_runs(page_at: Callable[[str | None], RunPage]) -> Iterator[Run]:
+def all_runs(page_at: Callable[[str | None], RunPage | TenantRunPage]) -> Iterator[Run]:
     cursor = None
     while True:
         page = page_at(cursor)
@@ -130,12 +131,12 @@ def all_runs(page_at: Callable[[str | None], RunPage]) -> Iterator[Run]:
             return
 
 
-def in_order(page_at: Callable[[str | None], RunPage]) -> Iterator[Run]:
+def in_order(page_at: Callable[[str | None], RunPage | TenantRunPage]) -> Iterator[Run]:
     """Of pages that are in order each by itself: what is complete, newest first."""
     cursor, waiting = None, []
     while True:
         page = page_at(cursor)
-        cursor, complete_from_at = page["next_cursor"], page.get("complete_from_at")
+        cursor, complete_from_at = page["next_cursor"], cast(TenantRunPage, page).get("complete_from_at")
         waiting += page["runs"]
         # All are in UTC and in whole seconds, so that they sort as texts.
         waiting.sort(key=lambda run: run["fire_at"], reverse=True)

@@ -1,4 +1,7 @@
-"""What the API answers, as it comes: an answer of a newer API may hold more."""
+"""What the API answers, as it comes: an answer of a newer API may hold more.
+
+Generated from the OpenAPI document by `python -m scripts.client_types`; a test holds that it is up to date.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,19 @@ from typing import Any, Literal, NotRequired, TypedDict
 class Job(TypedDict):
     """A job with its definition, its state, and when it fires next."""
 
-    job_id: str
     name: str
     tags: list[str]
     schedule: dict[str, Any]
-    schedule_resolved: dict[str, Any]
     target: dict[str, Any]
     payload: Any
     timeout_s: int
     retry: dict[str, Any]
     start_deadline_s: int | None
-    catch_up: str
+    catch_up: Literal["none", "latest", "all"]
+    overlap: Literal["allow", "skip", "queue_one"]
+    pause_after_failures: int | None
+    job_id: str
+    schedule_resolved: dict[str, Any]
     state: Literal["active", "paused"]
     note: str
     revision: int
@@ -29,25 +34,56 @@ class Job(TypedDict):
 
 
 class JobPage(TypedDict):
-    """Some jobs, and where the list goes on."""
+    """Some jobs, in the order of their ids, and where the list goes on."""
 
     jobs: list[Job]
     next_cursor: str | None
 
 
+class FieldProblem(TypedDict):
+    """One thing that is wrong."""
+
+    field: str
+    message: str
+    position: NotRequired[int]
+    value: NotRequired[str]
+    accepted: NotRequired[str]
+
+
+class QuotaProblem(TypedDict):
+    """Which quota is in the way: `used` of `most` are taken, and `wanted` more would be needed."""
+
+    name: str
+    most: int
+    used: int
+    wanted: int
+
+
+class LineProblem(TypedDict):
+    """Why a line is refused: RFC 9457, cut to three errors."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    line: int
+    errors: NotRequired[list[FieldProblem]]
+    quota: NotRequired[QuotaProblem]
+
+
 class BulkLine(TypedDict):
-    """What became of a line, or would; `problem` is a problem document."""
+    """What became of a line, or would."""
 
     line: int
     job_id: str | None
     result: Literal["created", "replaced", "unchanged", "refused"]
     revision: NotRequired[int]
     changed: NotRequired[list[str]]
-    problem: NotRequired[dict[str, Any]]
+    problem: NotRequired[LineProblem]
 
 
 class BulkResult(TypedDict):
-    """What became of many lines, in their order."""
+    """What became of the lines, in their order."""
 
     dry_run: bool
     created: int
@@ -58,7 +94,7 @@ class BulkResult(TypedDict):
 
 
 class Fire(TypedDict):
-    """One coming fire time: nominal, when it is really called, and on the schedule's own clock."""
+    """One coming fire time."""
 
     fire_at: str
     due_at: str
@@ -66,10 +102,10 @@ class Fire(TypedDict):
 
 
 class Fires(TypedDict):
-    """When a job fires next."""
+    """When a job fires next; empty while it is paused."""
 
     job_id: str
-    state: str
+    state: Literal["active", "paused"]
     timezone: str
     fires: list[Fire]
 
@@ -89,7 +125,7 @@ class Attempt(TypedDict):
 
 
 class Run(TypedDict):
-    """What became of one execution."""
+    """What became of one execution. Fields that say nothing are left out."""
 
     execution_id: str
     job_id: str
@@ -98,8 +134,8 @@ class Run(TypedDict):
     schedule_revision: int
     fire_at: str
     due_at: str
-    attempts: list[Attempt]
     attempt: NotRequired[int]
+    attempts: list[Attempt]
     reason: NotRequired[str]
     detail: NotRequired[str]
     started_at: NotRequired[str]
@@ -118,12 +154,18 @@ class RunPage(TypedDict):
 
     runs: list[Run]
     next_cursor: str | None
-    # Of all jobs: from when on all runs are listed with the pages so far; None if that is not known yet.
-    complete_from_at: NotRequired[str | None]
+
+
+class TenantRunPage(TypedDict):
+    """Some runs of all jobs, and where the list goes on. A page can be empty before the end."""
+
+    runs: list[Run]
+    next_cursor: str | None
+    complete_from_at: str | None
 
 
 class Spread(TypedDict):
-    """How some values are spread, in seconds. Without values only the count; `values` if they were asked for."""
+    """How some values are spread; percentiles by nearest rank. Without values only the count."""
 
     count: int
     p50: NotRequired[float]
@@ -133,8 +175,21 @@ class Spread(TypedDict):
     values: NotRequired[list[tuple[float, int]]]
 
 
+class DayTotals(TypedDict):
+    """The runs of a UTC day, by their fire times."""
+
+    runs: int
+    statuses: dict[str, int]
+    reasons: dict[str, int]
+    success_rate: float | None
+    lateness_s: Spread
+    duration_s: Spread
+    date: str
+    complete: bool
+
+
 class Totals(TypedDict):
-    """What became of some runs. `success_rate` is of those that succeeded or failed; None if none did."""
+    """What became of some runs."""
 
     runs: int
     statuses: dict[str, int]
@@ -144,15 +199,8 @@ class Totals(TypedDict):
     duration_s: Spread
 
 
-class DayTotals(Totals):
-    """The runs of a UTC day; not `complete`: further answers hold more of them."""
-
-    date: str
-    complete: bool
-
-
 class RunSummary(TypedDict):
-    """Runs by day, the latest first."""
+    """Runs by day, of up to 10,000 records; where there are more, the cursor leads on to the others."""
 
     from_at: str
     until_at: str
@@ -161,6 +209,65 @@ class RunSummary(TypedDict):
     complete: bool
     complete_from_at: str | None
     next_cursor: str | None
+
+
+class AuditEntry(TypedDict):
+    """One change."""
+
+    entry_id: str
+    at: str
+    by: str
+    action: str
+    subject: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+class AuditPage(TypedDict):
+    """Some changes, newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None
+
+
+class Usage(TypedDict):
+    """What the tenant's jobs take of its quotas."""
+
+    jobs: int
+    executions_per_day: int
+
+
+class QuotaView(TypedDict):
+    """How much the platform allows."""
+
+    jobs: int
+    executions_per_day: int
+    shortest_interval_s: int
+    payload_bytes: int
+    requests_per_minute: int
+
+
+class KeyInUse(TypedDict):
+    """The key that asks, or the token."""
+
+    key_id: str
+    role: Literal["read", "write", "admin"]
+
+
+class Tenant(TypedDict):
+    """Whose key it is, what the platform allows, and how much of it is used."""
+
+    tenant_id: str
+    name: str
+    created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+    usage: Usage
+    quotas: QuotaView
+    allowed_targets: list[str]
+    retention_days: int
+    key: KeyInUse
 
 
 class TenantSummary(TypedDict):
@@ -174,19 +281,19 @@ class TenantSummary(TypedDict):
     revision: int
 
 
-class TenantView(TenantSummary):
+class TenantView(TypedDict):
     """A tenant: what the platform allows, and how much of it is used."""
 
-    usage: dict[str, int]
-    quotas: dict[str, int]
+    tenant_id: str
+    name: str
+    created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+    usage: Usage
+    quotas: QuotaView
     allowed_targets: list[str]
     retention_days: int
-
-
-class Tenant(TenantView):
-    """Whose key it is."""
-
-    key: dict[str, str]
 
 
 class Key(TypedDict):
@@ -202,10 +309,27 @@ class Key(TypedDict):
     revoked_at: str | None
 
 
-class MadeKey(Key):
-    """A new key, with what is shown this once."""
+class MadeKey(TypedDict):
+    """A new key. It is not stored, and shown in this answer alone."""
 
+    key_id: str
+    name: str
+    role: Literal["read", "write", "admin", "operator"]
+    prefix: str
+    state: Literal["active", "expired", "revoked"]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
     key: str
+
+
+class Removed(TypedDict):
+    """How many items went, at least."""
+
+    keys: int
+    jobs: int
+    runs: int
+    others: int
 
 
 class TenantDeletion(TypedDict):
@@ -217,44 +341,4 @@ class TenantDeletion(TypedDict):
     started_at: str
     finished_at: str | None
     jobs_registered: int
-    removed: dict[str, int]
-
-
-class AuditEntry(TypedDict):
-    """One change: who made it, of what, and what differs."""
-
-    entry_id: str
-    at: str
-    by: str
-    action: str
-    subject: str
-    before: dict[str, Any]
-    after: dict[str, Any]
-
-
-class AuditPage(TypedDict):
-    """Some changes, newest first, and where the list goes on."""
-
-    entries: list[AuditEntry]
-    next_cursor: str | None
-
-
-# What the API adds to a definition; everything else of a job can be sent back.
-_ADDED = frozenset(
-    (
-        "job_id",
-        "schedule_resolved",
-        "state",
-        "note",
-        "revision",
-        "schedule_revision",
-        "created_at",
-        "updated_at",
-        "next_fire_at",
-    )
-)
-
-
-def definition_in(job: Job) -> dict[str, Any]:
-    """The definition that an answer holds, also with fields that this client does not know."""
-    return {name: value for name, value in job.items() if name not in _ADDED}
+    removed: Removed

@@ -63,7 +63,8 @@ class Pause(BaseModel):
 class Job(JobDefinition):
     """A job with its definition, its state, and when it fires next."""
 
-    model_config = ConfigDict(extra="ignore")
+    # An answer holds every field, also what the client left out.
+    model_config = ConfigDict(extra="ignore", json_schema_serialization_defaults_required=True)
 
     job_id: JobId
     schedule_resolved: dict[str, Any] = Field(

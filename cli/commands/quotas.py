@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.table import Table
@@ -80,8 +80,9 @@ def _print(tenant: TenantView, as_json: bool) -> None:
 def quota_table(tenant: TenantView) -> Table:
     """Each quota; for what is counted also how much is used, and what part of it that is."""
     rows: list[tuple[Any, ...]] = []
-    for name, most in tenant["quotas"].items():
-        used = tenant["usage"].get(name)
+    used_of = cast("dict[str, int]", tenant["usage"])
+    for name, most in cast("dict[str, int]", tenant["quotas"]).items():
+        used = used_of.get(name)
         percent = output.used(used, most) if used is not None else "-"
         rows.append((name, f"{most:,}", f"{used:,}" if used is not None else "-", percent))
     return output.table(("QUOTA", "ALLOWED", "USED", "PERCENT"), rows)

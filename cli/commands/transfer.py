@@ -117,7 +117,9 @@ def _step(one: Found, result: BulkLine) -> Step:
     """How the API's word is said here."""
     if result["result"] == "refused":
         problem = result["problem"]
-        return Step(one, "refused", "; ".join(problem_lines(Minute8Problem(problem["status"], problem))))
+        return Step(
+            one, "refused", "; ".join(problem_lines(Minute8Problem(problem["status"], dict(problem))))
+        )
     why = (
         "paused" if one.suspended and result["result"] == "created" else ", ".join(result.get("changed", ()))
     )

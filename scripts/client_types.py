@@ -1,0 +1,87 @@
+"""Write the client's types from the OpenAPI document: `python -m scripts.client_types`.
+
+A generator of our own: those that exist bring a dozen packages. What a client writes (schemas without further fields)
+stays a plain dict here: the API says what it may hold.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from api.app import ROUTES
+from api.http.openapi import document
+
+OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes.py"
+# What the client's methods give. What these refer to is written too.
+_GIVEN: Final = (
+    *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
+    *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
+)
+_CALLED: Final = {"KeyView": "Key"}
+_HEAD: Final = '''"""What the API answers, as it comes: an answer of a newer API may hold more.
+
+Generated from the OpenAPI document by `python -m scripts.client_types`; a test holds that it is up to date.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+'''
+_PLAIN: Final = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+
+
+def generated() -> str:
+    """The module's text."""
+    schemas = document(ROUTES)["components"]["schemas"]
+    classes: dict[str, str] = {}
+    for name in _GIVEN:
+        _write(name, schemas, classes)
+    text = _HEAD + "".join(f"\n\n{text}" for text in classes.values())
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(OUTPUT), "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def _write(name: str, schemas: dict[str, Any], classes: dict[str, str]) -> None:
+    """Add the class of a schema, behind those that it refers to."""
+    called = _CALLED.get(name, name)
+    if called in classes:
+        return
+    schema = schemas[name]
+    lines = [f"class {called}(TypedDict):", f'    """{schema["description"]}"""', ""]
+    for field, value in schema["properties"].items():
+        text = _type(value, schemas, classes)
+        if field not in schema.get("required", ()):  # the API leaves out what it could only give as null
+            text = f"NotRequired[{text.removesuffix(' | None')}]"
+        lines.append(f"    {field}: {text}")
+    classes[called] = "\n".join(lines) + "\n"
+
+
+def _type(schema: dict[str, Any], schemas: dict[str, Any], classes: dict[str, str]) -> str:
+    if "$ref" in schema:
+        name = str(schema["$ref"]).rpartition("/")[2]
+        if "properties" not in schemas[name]:
+            return "Any"
+        if schemas[name].get("additionalProperties") is False:
+            return "dict[str, Any]"
+        _write(name, schemas, classes)
+        return _CALLED.get(name, name)
+    if several := schema.get("anyOf") or schema.get("oneOf"):
+        return " | ".join(dict.fromkeys(_type(one, schemas, classes) for one in several))
+    if "enum" in schema:
+        return f"Literal[{', '.join(map(repr, schema['enum']))}]"
+    kind = schema.get("type")
+    if kind == "array" and "prefixItems" in schema:
+        return f"tuple[{', '.join(_type(item, schemas, classes) for item in schema['prefixItems'])}]"
+    if kind == "array":
+        return f"list[{_type(schema['items'], schemas, classes)}]"
+    if kind == "object":
+        values = schema.get("additionalProperties", True)
+        return f"dict[str, {_type(values, schemas, classes) if isinstance(values, dict) else 'Any'}]"
+    return _PLAIN.get(str(kind), "Any")
+
+
+if __name__ == "__main__":
+    OUTPUT.write_text(generated())
