@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from benchmarks.plot import lines
 from benchmarks.result import Result, Table, goals_table
@@ -17,9 +18,10 @@ _PERFORMANCE = (
     *("planning", "enqueue", "dispatch", "lateness", "fairness", "requests", "lists"),
     *("cold_start", "api_latency"),
 )
-# What no machine of ours can measure, and what stands behind it.
+# What no machine of ours can measure: a model, and its check.
 _CAPACITY = ("capacity", "registered", "model_check")
 _PLOTTED = 1_000_000
+_LINE_CHARS = 120
 # The slowest settings take many minutes more, and would leave no room for the others.
 _PLOTTED_S = 200
 
@@ -66,7 +68,8 @@ def _section(result: Result) -> str:
     how = f"`python -m benchmarks {result.name}{scale}`, {result.at}, {result.machine}."
     tables = [table.markdown() for table in result.tables]
     title = f"## {result.name.replace('_', ' ').capitalize()}"
-    return "\n\n".join(part for part in [title, _about(result.name), how, *tables, *result.notes] if part)
+    notes = [fill(note, _LINE_CHARS, break_long_words=False, break_on_hyphens=False) for note in result.notes]
+    return "\n\n".join(part for part in [title, _about(result.name), how, *tables, *notes] if part)
 
 
 def _about(name: str) -> str:

@@ -97,9 +97,9 @@ def run(scale: float) -> Result:
         notes=[
             f"Next to the best bare loop for a core ({best}) {per_core_ratio:.2f}, next to the fastest ({fastest})"
             f" {wall_ratio:.2f} of its speed. Ours encodes each message, counts its delay and reads the answer too.",
-            f"A tick that has time sends late in each second alone, which takes {1 / late_share:.0f} times as long"
+            f"A tick that has time sends only late in each second, which takes {1 / late_share:.0f} times as long"
             f" here, at {ratio(per_core[_LATE], per_core['ours']):.2f} of the executions for a second of processor"
-            " time; it stops doing so 30 s before its window begins, and sends the rest as fast as it goes.",
+            " time. It stops doing so 30 s before its window begins, and sends the rest as fast as possible.",
         ],
     )
 

@@ -108,9 +108,9 @@ def run(scale: float) -> Result:
         notes=[
             "Requests, units and bytes are counted from runs through the executor's own handler. A batch lasts while it"
             f" is held, its processor time at {_EXECUTOR_MB} MB, and the first and the last answer that it waits for"
-            f" ({_WAY_S * 1000:.0f} ms, as in Dispatch). How long it is held is measured on"
+            f" ({_WAY_S * 1000:.0f} ms, as in Dispatch). How long it is held was measured on"
             f" {int(_SENT * scale):,} executions that the queue's own sender sends late in each second, by the real"
-            f" clock: {held.mean_s:.3f} s on average if requests took no time; {held.late:.1%} came out late, by"
+            f" clock. It was {held.mean_s:.3f} s on average if requests took no time. {held.late:.1%} came out late, by"
             f" {held.latest_s * 1000:.0f} ms at most, if each took 10. That wait is the scheduler's GB-s:"
             f" {held.rate:,.0f} executions a second and processor. The rules are those of 1,000 tenants with a million"
             f" runs a day in one environment, for an hour, with the log that is asked every 15 s. `RequestResponse`"
