@@ -143,7 +143,7 @@ class TenantRuns:
         if only:
             return place.opened([only], more=False, sliced=sliced), [only]
         ids = self._job_ids(tenant, place)
-        if place.last_job is not None:
+        if place.chunk:
             return place, list(ids)
         some = list(islice(ids, self._bounds.jobs + 1))
         job_ids = some[: self._bounds.jobs]
@@ -160,7 +160,9 @@ class TenantRuns:
             last = job_id
 
     def _ids(self, tenant: str, place: Place, prefix: str, where: Expression | None) -> Iterator[str]:
-        between = keys.jobs_between(prefix, place.after_job, place.last_job or "")
+        between = keys.jobs_between(
+            prefix, place.after_job, (place.chunk.last_job if place.chunk else None) or ""
+        )
         for item in self._jobs.query(tenant, sk_between=between, where=where, attributes=("sk",)):
             yield item["sk"].removeprefix(prefix)
 
@@ -189,7 +191,7 @@ class TenantRuns:
         before: str = "",
     ) -> list[Item]:
         """A job's next runs, newest first, from behind the run `before`."""
-        first, last = keys.runs_between(place.slice_from, place.until_at)
+        first, last = keys.runs_between(place.slice.from_at, place.slice.until_at)
         if not before and place.before:
             # Of two runs of one name that of the larger job id comes first.
             last, at_job = place.before

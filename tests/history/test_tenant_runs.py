@@ -191,3 +191,15 @@ def test_a_place_made_by_hand(field: int, bad: object) -> None:
     for text in ("[]", "{}", "1", '"x"', json.dumps([*PLACE, 1])):
         with pytest.raises(ValueError):
             Place.of_text(text)
+
+
+@pytest.mark.parametrize("last_job", ["c", "", None])
+def test_a_place_is_written_as_cursors_have_always_held_it(last_job: str | None) -> None:
+    before = None if last_job is None else PLACE[7]
+    text = json.dumps([*PLACE[:6], last_job, before, 3], separators=(",", ":"))
+    assert Place.of_text(text).to_text() == text
+
+
+def test_a_run_to_go_on_behind_needs_its_chunk() -> None:
+    with pytest.raises(ValueError):
+        Place.of_text(json.dumps([*PLACE[:6], None, *PLACE[7:]]))
