@@ -68,8 +68,7 @@ package: install ## Build what goes to AWS, without an account, and print its si
 	@$(RUN) -m scripts.package_for_aws --stage $(STAGE)
 
 deploy: install ## Deploy to your AWS account: STAGE=… (default dev)
-	@$(RUN) -m scripts.build_layer arm64
-	@node_modules/.bin/osls deploy --stage $(STAGE) $(ARGS)
+	@$(RUN) -m scripts.deploy --stage $(STAGE) $(ARGS)
 
 remove: install ## Remove STAGE=… from your AWS account
 	@[[ "$(origin STAGE)" != file ]] || { echo "make remove wants to be told what: make remove STAGE=…" >&2; exit 2; }

@@ -38,7 +38,7 @@ class Transport:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._http = httpx.Client(
-            base_url=url.rstrip("/"),
+            base_url=url.rstrip("/").removesuffix("/v1"),
             headers={"Authorization": f"Bearer {key}", "User-Agent": "minute8-client"},
             timeout=_TIMEOUT,
             transport=transport,

@@ -26,7 +26,7 @@ def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
         yield failed(
             f"messages come back after {hidden_s} s while {feed.function} may still work on them,"
             f" for {function['Timeout']} s",
-            "deploy with a visibilityTimeoutS above executorTimeoutS",
+            DEPLOY,
         )
     dead = json.loads(found.get("RedrivePolicy", "{}")).get("deadLetterTargetArn")
     if dead != deployment.queue_arn(f"{feed.queue}-dead"):

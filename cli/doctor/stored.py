@@ -52,4 +52,8 @@ def _safe(deployment: Deployment, full_name: str, protected: bool) -> Iterator[F
             "deploy with pointInTimeRecovery: true",
         )
     if not protected:
-        yield warning("it can be deleted by mistake", "deploy with deletionProtection: true")
+        yield warning(
+            "it can be deleted by mistake",
+            "`make deploy` protects it, or: aws dynamodb update-table --deletion-protection-enabled"
+            f" --table-name {full_name}",
+        )

@@ -96,6 +96,8 @@ def stage_service(directory: Path, layers: Sequence[Path]) -> Path:
         shutil.rmtree(directory / name, ignore_errors=True)
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "serverless.yml", directory)
+    (directory / "scripts").mkdir(exist_ok=True)
+    shutil.copy(ROOT / "scripts" / "visibility_timeout.js", directory / "scripts")
     # Links to the layers alone: one to all of build/ would lead back here, and osls follows links.
     shutil.rmtree(directory / "build", ignore_errors=True)
     (directory / "build").mkdir()

@@ -52,7 +52,7 @@ def test_the_model_is_told_what_is_recommended_and_the_deployments_own_defaults(
         assert setting.maximum_pollers == recommended.get("maximumPollers", 0)
         assert setting.warm_reads == recommended.get("warmReads", 12_000)
         assert setting.warm_writes == recommended.get("warmWrites", 4_000)
-        assert setting.visibility_s == parameters["visibilityTimeoutS"]
+        assert setting.visibility_s == parameters["executorTimeoutS"] * 1.2
         assert setting.most_receives == parameters["maxReceiveCount"]
         assert setting.functions == 1
         assert setting.early_s == pytest.approx(1 - executions_queue._LATE_FROM)

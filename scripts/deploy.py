@@ -1,0 +1,97 @@
+"""Deploy a stage to your AWS account: python -m scripts.deploy --stage prod [what else osls deploy takes]
+
+Parameters are checked before anything is created. Deletion protection is set after a success: in the template, it would
+keep the tables of a first deployment that fails, and these would be in the way of the second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from typing import Any
+
+import botocore.session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common.storage.aws import new_session
+from scripts import build_layer, parameters
+
+_OSLS = build_layer.ROOT / "node_modules" / ".bin" / "osls"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check, deploy, protect, and say what comes next; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.deploy", description=__doc__)
+    parser.add_argument("--stage", default="dev")
+    parser.add_argument("--region", "-r")
+    parser.add_argument("--aws-profile")
+    options, others = parser.parse_known_args(arguments)
+    try:
+        params = parameters.read(options.stage, parameters.given_in(others))
+        found = parameters.problems(options.stage, params)
+    except ValueError as error:
+        found = [str(error)]
+    session = session_of(options.aws_profile)
+    region = options.region or session.get_config_variable("region")
+    if not region:
+        found.append("no region: set AWS_REGION, or a region in the AWS profile, or give --region")
+    if found:
+        print("\n".join(f"deploy: {problem}" for problem in found), file=sys.stderr)
+        return 2
+    profile = ["--aws-profile", options.aws_profile] if options.aws_profile else []
+    build_layer.build_all("arm64")
+    command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *others]
+    if status := subprocess.run(command, cwd=build_layer.ROOT, check=False).returncode:
+        return status
+    try:
+        outputs = outputs_of(session, options.stage, region)
+        if params["deletionProtection"] == "true":
+            protect(session, region, outputs)
+    except (BotoCoreError, ClientError) as error:
+        print(f"deploy: deployed, but not finished: {error}; run it again", file=sys.stderr)
+        return 1
+    print(next_steps(options.stage, region, outputs["ApiUrl"]))
+    return 0
+
+
+def session_of(profile: str | None) -> botocore.session.Session:
+    """With AWS_REGION, AWS_DEFAULT_REGION and the profile, as the command `minute8` has them."""
+    session: botocore.session.Session = new_session()
+    if profile:
+        session.set_config_variable("profile", profile)
+        if not os.environ.get("AWS_REGION"):
+            session.set_config_variable("region", session.get_scoped_config().get("region"))
+    return session
+
+
+def outputs_of(session: botocore.session.Session, stage: str, region: str) -> dict[str, str]:
+    """The stack's outputs, by name."""
+    client: Any = session.create_client("cloudformation", region_name=region)
+    (stack,) = client.describe_stacks(StackName=f"minute8-{stage}")["Stacks"]
+    return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+
+
+def protect(session: botocore.session.Session, region: str, outputs: dict[str, str]) -> None:
+    """Set deletion protection on each table that does not have it."""
+    client: Any = session.create_client("dynamodb", region_name=region)
+    for table in (value for name, value in sorted(outputs.items()) if name.endswith("TableName")):
+        if not client.describe_table(TableName=table)["Table"].get("DeletionProtectionEnabled"):
+            client.update_table(TableName=table, DeletionProtectionEnabled=True)
+
+
+def next_steps(stage: str, region: str, url: str) -> str:
+    """What leads to a first tenant and its key."""
+    return f"""
+Minute8 is deployed as stage {stage} in {region}, at {url}
+
+    export AWS_REGION={region} MINUTE8_URL={url}
+    minute8 tenants create acme --stage {stage} --allow-target 'arn:aws:lambda:{region}:*:function:acme-*'
+    export MINUTE8_KEY=$(minute8 keys create acme --role write --stage {stage})
+
+`minute8 doctor --stage {stage}` looks at all of it."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The parameters of a deployment: read from serverless.yml and the command line, and checked before AWS sees them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from scripts.build_layer import ROOT
+
+# https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
+_RETENTIONS: Final = (
+    *(
+        1,
+        3,
+        5,
+        7,
+        14,
+        30,
+        60,
+        90,
+        120,
+        150,
+        180,
+        365,
+        400,
+        545,
+        731,
+        1096,
+        1827,
+        2192,
+        2557,
+        2922,
+        3288,
+        3653,
+    ),
+)
+_WORDS: Final[dict[str, tuple[str, ...]]] = {
+    "logLevel": ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    "logRetentionInDays": tuple(map(str, _RETENTIONS)),
+    "plainHttpTargets": ("", "true"),
+    "pointInTimeRecovery": ("true", "false"),
+    "deletionProtection": ("true", "false"),
+    "deletionPolicy": ("RetainExceptOnCreate", "Retain", "Delete"),
+}
+# From and to, both allowed; what has an empty default may be empty.
+_NUMBERS: Final[dict[str, tuple[int, int]]] = {
+    "schedulerMemoryMb": (128, 10_240),
+    "plannerMemoryMb": (128, 10_240),
+    "executorMemoryMb": (128, 10_240),
+    "apiMemoryMb": (128, 10_240),
+    "executorTimeoutS": (5, 900),
+    "plannerShareEntries": (1, 1_000_000),
+    "maxReceiveCount": (1, 1_000),
+    "maximumConcurrency": (2, 1_000),
+    "minimumPollers": (2, 200),
+    "maximumPollers": (2, 2_000),
+    # A new table gives 12,000 and 4,000 anyway; beyond 40,000 an account needs a higher quota.
+    "warmReads": (12_000, 40_000),
+    "warmWrites": (4_000, 40_000),
+}
+_STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
+# `local` and `test` name layers of this machine and a fixed id of the API.
+_NOT_ON_AWS: Final = ("local", "test")
+
+
+def read(stage: str, given: Mapping[str, str]) -> dict[str, str]:
+    """All parameters of a stage, as text: the defaults, over them the stage's, over them what was given."""
+    params: Mapping[str, Mapping[str, Any]] = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
+    merged = {**params["default"], **params.get(stage, {}), **given}
+    return {name: _text(value) for name, value in merged.items() if not isinstance(value, dict)}
+
+
+def given_in(arguments: Sequence[str]) -> dict[str, str]:
+    """What `--param name=value` and `--param=name=value` say, as osls takes them. Raises ValueError."""
+    found: dict[str, str] = {}
+    rest = iter(arguments)
+    for argument in rest:
+        name, equals, value = argument.partition("=")
+        if name != "--param":
+            continue
+        text = (value if equals else next(rest, "")).strip("\"'")
+        parameter, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--param wants name=value, not {text!r}")
+        found[parameter] = value
+    return found
+
+
+def problems(stage: str, params: Mapping[str, str]) -> list[str]:
+    """What AWS would refuse, or what could not work, one sentence each. Pure."""
+    found = [*_problems(params)]
+    if stage in _NOT_ON_AWS:
+        found.append(f"stage {stage!r} is for the embedded AWS alone; accepted: dev, or a name of your own")
+    elif not _STAGE.match(stage):
+        found.append(f"stage {stage!r} is not valid; accepted: a-z, 0-9 and -, at most 20, a letter first")
+    return found
+
+
+def _problems(params: Mapping[str, str]) -> Iterator[str]:
+    defaults = read("", {})
+    for name in sorted(params.keys() - defaults.keys()):
+        yield f"{name}: there is no such parameter; docs/deploying.md lists them"
+    for name, words in _WORDS.items():
+        if params[name] not in words:
+            yield f"{name}={params[name]} is not valid; accepted: {', '.join(filter(None, words))}"
+    for name, (least, most) in _NUMBERS.items():
+        value = params[name]
+        if value == "" == defaults[name]:
+            continue
+        if not value.isdecimal() or not least <= int(value) <= most:
+            yield f"{name}={value} is not valid; accepted: a whole number from {least} to {most}"
+    pollers = [params["minimumPollers"], params["maximumPollers"]]
+    if pollers.count("") == 1:
+        yield "minimumPollers and maximumPollers: give both or none"
+    elif all(map(str.isdecimal, pollers)) and int(pollers[0]) > int(pollers[1]):
+        yield f"minimumPollers={pollers[0]} is more than maximumPollers={pollers[1]}"
+    if params["jwtIssuer"] and not params["jwtAudience"]:
+        yield "jwtAudience: it must be given with jwtIssuer"
+    for name in ("jwtIssuer", "jwksUrl"):
+        if params[name] and not params[name].startswith("https://"):
+            yield f"{name}={params[name]} is not valid; accepted: an address that begins with https://"
+    if params["alarmTopicArn"] and not re.match(r"arn:aws[\w-]*:sns:", params["alarmTopicArn"]):
+        yield f"alarmTopicArn={params['alarmTopicArn']} is not valid; accepted: the ARN of an SNS topic"
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

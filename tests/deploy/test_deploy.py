@@ -1,0 +1,137 @@
+"""`make deploy`: what is refused before anything is created, where it goes, and what it does after a success."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from scripts import build_layer, deploy, parameters
+from tests.worlds import TABLES, make_tables
+
+
+def problems(stage: str = "prod", **given: str) -> list[str]:
+    return parameters.problems(stage, parameters.read(stage, given))
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod", "acme-eu-2"])
+def test_the_defaults_are_right(stage: str) -> None:
+    assert problems(stage) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"logRetentionInDays": "31"}, "accepted: 1, 3, 5, 7, 14, 30"),
+        (
+            {"executorTimeoutS": "901"},
+            "executorTimeoutS=901 is not valid; accepted: a whole number from 5 to 900",
+        ),
+        ({"executorTimeoutS": "5m"}, "executorTimeoutS=5m"),
+        ({"executorTimeoutS": ""}, "executorTimeoutS="),
+        ({"executorMemoryMb": "100"}, "from 128 to 10240"),
+        ({"maximumConcurrency": "1"}, "from 2 to 1000"),
+        ({"minimumPollers": "5"}, "give both or none"),
+        ({"minimumPollers": "50", "maximumPollers": "20"}, "is more than maximumPollers"),
+        ({"warmReads": "45000"}, "from 12000 to 40000"),
+        ({"visibilityTimeoutS": "400"}, "there is no such parameter"),
+        ({"jwtIssuer": "https://issuer"}, "jwtAudience"),
+        ({"jwtIssuer": "http://issuer", "jwtAudience": "a"}, "https://"),
+        ({"alarmTopicArn": "pager"}, "ARN of an SNS topic"),
+        ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
+    ],
+)
+def test_a_bad_parameter_is_told_with_what_is_accepted(given: dict[str, str], told: str) -> None:
+    (found,) = problems(**given)
+    assert told in found
+
+
+def test_bounds_are_accepted() -> None:
+    assert problems(executorTimeoutS="900", warmReads="40000", minimumPollers="2", maximumPollers="2") == []
+
+
+@pytest.mark.parametrize("stage", ["local", "test", "Prod", "a_b", "x" * 21, ""])
+def test_a_stage_that_cannot_go_to_an_account_is_refused(stage: str) -> None:
+    assert len(problems(stage)) == 1
+
+
+def test_parameters_are_read_as_osls_takes_them() -> None:
+    given = parameters.given_in(["--verbose", "--param=a=1", "--param", "b=x=y", '--param="c="', "--force"])
+    assert given == {"a": "1", "b": "x=y", "c": ""}
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What is run in the place of osls and pip."""
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_: Any) -> Any:
+        ran.append(command[1:])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(build_layer, "build_all", lambda platform: [])
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
+    return ran
+
+
+def test_nothing_is_run_with_a_bad_parameter(
+    commands: list[list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert deploy.main(["--stage", "prod", "--region", "eu-central-1", "--param=logRetentionInDays=31"]) == 2
+    assert commands == []
+    assert "logRetentionInDays=31" in capsys.readouterr().err
+
+
+def test_without_any_region_nothing_is_run(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert deploy.main(["--stage", "prod"]) == 2
+    assert commands == []
+
+
+@pytest.mark.parametrize("where", ["option", "AWS_REGION", "AWS_DEFAULT_REGION", "profile", "AWS_PROFILE"])
+def test_the_region_is_the_one_that_the_command_uses(
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    where: str,
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "[profile work]\nregion = eu-central-1\naws_access_key_id = a\naws_secret_access_key = b\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    arguments = ["--stage", "prod"]
+    if where.startswith("AWS_"):
+        monkeypatch.setenv(where, "work" if where == "AWS_PROFILE" else "eu-central-1")
+    else:
+        arguments += {"option": ["--region", "eu-central-1"], "profile": ["--aws-profile", "work"]}[where]
+    with mock_aws():
+        deployed(monkeypatch)
+        assert deploy.main(arguments) == 0
+        client = boto3.client("dynamodb", region_name="eu-central-1")
+        for name in TABLES:
+            table = client.describe_table(TableName=f"minute8-prod-{name}")["Table"]
+            assert table["DeletionProtectionEnabled"] is True
+    (command,) = commands
+    assert command[command.index("--region") + 1] == "eu-central-1"
+    out = capsys.readouterr().out
+    assert "stage prod in eu-central-1, at https://abc.example" in out
+    assert "minute8 tenants create acme --stage prod" in out
+
+
+def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables, and the stack's outputs: moto's CloudFormation wants half of PyPI."""
+    make_tables(boto3.client("dynamodb", region_name="eu-central-1"), "minute8-prod")
+    outputs = {f"{name.title()}TableName": f"minute8-prod-{name}" for name in TABLES}
+    monkeypatch.setattr(
+        deploy, "outputs_of", lambda session, stage, region: {**outputs, "ApiUrl": "https://abc.example"}
+    )
