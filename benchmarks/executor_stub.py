@@ -180,4 +180,4 @@ def _forget() -> None:
         telemetry.metrics,
     ):
         cached.cache_clear()
-    clients._client.cache_clear()
+    clients._clients.clear()

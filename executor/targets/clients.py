@@ -6,12 +6,11 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-from common.cache import Cache
 from common.storage import aws
 from executor.targets.events import Event, context
+from executor.targets.fair_cache import FairCache
 
 # Assumed roles end after an hour, the most for a role that itself was assumed ("role chaining").
 # https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
@@ -35,42 +34,43 @@ def client(service: str, target: Mapping[str, Any], event: Event, timeout_s: flo
     Raises ClientError and BotoCoreError where the role cannot be assumed.
     """
     region = target["arn"].split(":")[3]
-    credentials = _assumed_roles.get(target, event) if target.get("role_arn") else None
-    return _client(service, region, timeout_s, credentials)
-
-
-@lru_cache(maxsize=128)
-def _client(service: str, region: str, timeout_s: float, credentials: Credentials | None) -> Any:
-    return aws.target_client(
-        service,
-        region,
-        timeout_s,
-        (credentials.access_key, credentials.secret_key, credentials.token) if credentials else None,
+    assumed = _assumed_roles.get(target, event) if target.get("role_arn") else None
+    credentials = (assumed.access_key, assumed.secret_key, assumed.token) if assumed else None
+    return _clients.get(
+        (service, region, timeout_s, credentials),
+        context(event, "tenant"),
+        lambda: aws.target_client(service, region, timeout_s, credentials),
     )
+
+
+# A client holds some 0.25 MB, and its connections.
+_clients: FairCache[Any] = FairCache(128)
 
 
 class AssumedRoles:
     """Credentials of the roles that targets name, kept until some minutes before they end."""
 
     def __init__(self) -> None:
-        self._kept: Cache[tuple[str, str, str], Credentials] = Cache(_ROLE_S - _RENEWED_BEFORE_S, _ROLES_KEPT)
+        self._kept: FairCache[tuple[float, Credentials]] = FairCache(_ROLES_KEPT)
 
     def get(self, target: Mapping[str, Any], event: Event) -> Credentials:
         """For the target's role, under the tenant's own external id and a session named after tenant and job."""
         key = (target["role_arn"], external_id(target, event), session_name(event))
-        now = time.monotonic()
-        if kept := self._kept.get(key, now):
-            return kept.value
-        credentials = self._assume(*key)  # two threads may both ask; that does no harm
-        self._kept.put(key, credentials, now)
-        return credentials
+        ends_at, credentials = self._kept.get(key, context(event, "tenant"), lambda: self._assume(*key))
+        if ends_at > time.monotonic():
+            return credentials
+        self._kept.drop(key)
+        return self._kept.get(key, context(event, "tenant"), lambda: self._assume(*key))[1]
 
-    def _assume(self, role_arn: str, external: str, session: str) -> Credentials:
+    def _assume(self, role_arn: str, external: str, session: str) -> tuple[float, Credentials]:
+        """The credentials, and until when they are used."""
+        asked_at = time.monotonic()
         answer = aws.sts().assume_role(
             RoleArn=role_arn, RoleSessionName=session, ExternalId=external, DurationSeconds=_ROLE_S
         )
         given = answer["Credentials"]
-        return Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+        credentials = Credentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+        return asked_at + _ROLE_S - _RENEWED_BEFORE_S, credentials
 
 
 _assumed_roles = AssumedRoles()

@@ -57,9 +57,9 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLambda]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", f"http://127.0.0.1:{server.server_port}")
-    clients._client.cache_clear()
+    clients._clients.clear()
     yield fake
-    clients._client.cache_clear()
+    clients._clients.clear()
     server.shutdown()
     server.server_close()
     thread.join()
@@ -213,9 +213,9 @@ def test_no_code_is_both_permanent_and_throttled() -> None:
 
 def test_nothing_listening_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:9")
-    clients._client.cache_clear()
+    clients._clients.clear()
     outcome = lambda_function.call(TARGET, event(), 5)
-    clients._client.cache_clear()
+    clients._clients.clear()
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (
         False,
         False,

@@ -22,9 +22,9 @@ LONG = {"tenant": "t" * 64, "job_id": "j." * 64}
 @pytest.fixture(autouse=True)
 def aws() -> Iterator[None]:
     with mock_aws():
-        clients._client.cache_clear()  # made before moto was there
+        clients._clients.clear()  # made before moto was there
         yield
-    clients._client.cache_clear()
+    clients._clients.clear()
 
 
 def boto(service: str, region: str = "us-east-1") -> Any:
