@@ -10,8 +10,8 @@ from common.runs import states
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 
-# The last attempt that the policy's age allows may itself be late by so much.
-_RETRY_LATE_S = 60
+# The last attempt that the policy's age allows may be late by a minute, and clocks may differ by ten.
+_RETRY_LATE_S = 660
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
             )
         if execution.attempt == 1 and execution.fire_at < job.effective_at:
             return Skip(states.PAUSED_JOB, "the job was paused and resumed after this fire time")
-    elif execution.aged_from_at < job.created_at:
+    elif not is_of(execution, job):
         return Skip(states.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
     too_old_s = now - execution.aged_from_at - job.retry.max_age_s
     if execution.attempt > 1 and too_old_s > _RETRY_LATE_S:
@@ -49,6 +49,14 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
     if job.start_deadline_s is not None and execution.attempt == 1 and late_s > job.start_deadline_s:
         return Skip(states.MISFIRE, f"{late_s:.0f} s late, the start deadline is {job.start_deadline_s} s")
     return None
+
+
+def is_of(execution: Execution, job: Job) -> bool:
+    """Whether it was asked for of this very job, and not of a deleted one of the same name.
+
+    The revision tells where the clock of the machine that was asked is behind the one that created the job.
+    """
+    return execution.aged_from_at >= job.created_at or execution.schedule_revision == job.schedule_revision
 
 
 def admit_tenant(rules: TenantRules | None, job: Job | None) -> Skip | None:

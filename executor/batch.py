@@ -14,7 +14,7 @@ from typing import Final
 
 from common import telemetry
 from common.planning.execution import Execution, UnreadableMessage
-from executor.due_jobs import Jobs
+from executor.due_jobs import HOLD_S, Jobs
 from executor.pipeline import Executor, Message
 from executor.recorder import Report
 
@@ -30,8 +30,9 @@ def execute_batch(executor: Executor, messages: list[Message]) -> tuple[list[Rep
     reports: list[Report] = []
     failed: list[str] = []
     under_way = []
-    for together in _by_second(messages):
-        jobs = _jobs(executor, [execution for _, execution in together if execution])
+    far_from = executor.clock.now() + HOLD_S
+    for together in _by_second(messages, far_from):
+        jobs = _jobs(executor, [execution for _, execution in together if execution], far_from)
         for message, _ in together:
             under_way.append((message, _threads().submit(executor.execute, message, jobs)))
     for message, future in under_way:
@@ -54,8 +55,8 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="execute")
 
 
-def _jobs(executor: Executor, executions: list[Execution]) -> Jobs:
-    if len(executions) < 2:
+def _jobs(executor: Executor, executions: list[Execution], far_from: float) -> Jobs:
+    if len(executions) < 2 or executions[0].visible_at > far_from:
         return {}
     try:
         return executor.due_jobs.load_when_due(executions)
@@ -64,14 +65,19 @@ def _jobs(executor: Executor, executions: list[Execution]) -> Jobs:
         return {}
 
 
-def _by_second(messages: Iterable[Message]) -> list[list[tuple[Message, Execution | None]]]:
-    """Grouped by when they are due, the earliest first; those that cannot be read before all."""
-    read = sorted(((message, _execution(message)) for message in messages), key=lambda one: _due(one[1]))
-    return [list(together) for _, together in groupby(read, key=lambda one: _due(one[1]))]
+def _by_second(messages: Iterable[Message], far_from: float) -> list[list[tuple[Message, Execution | None]]]:
+    """Grouped by when they are due, the earliest first.
 
+    Before all go those that cannot be read, and those that go back to the queue: after waiting for others they would
+    be near enough to be held, too, and the waits of a batch would add up.
+    """
 
-def _due(execution: Execution | None) -> int:
-    return execution.visible_at if execution else -1
+    def second(one: tuple[Message, Execution | None]) -> int:
+        execution = one[1]
+        return execution.visible_at if execution and execution.visible_at <= far_from else -1
+
+    read = sorted(((message, _execution(message)) for message in messages), key=second)
+    return [list(together) for _, together in groupby(read, key=second)]
 
 
 def _execution(message: Message) -> Execution | None:

@@ -19,7 +19,9 @@ from executor.admission import Skip
 from executor.overlap import Wait, decide
 
 # How long a queued execution keeps its place after the time at which it should have taken the lock.
-_PLACE_KEPT_S = 300
+# Clocks may differ by ten minutes.
+_PLACE_KEPT_S = 900
+# After the last lease, or place in the queue, has ended.
 _KEPT_S = 7 * DAY_S
 
 
@@ -110,11 +112,12 @@ class Locks:
             {":me": execution.run_name, ":now": now},
         )
         change = Expression(
-            "SET #queued = :me, #queued_message = :message, #queued_until = :until",
+            "SET #queued = :me, #queued_message = :message, #queued_until = :until, #expires_at = :expires",
             {
                 ":me": execution.run_name,
                 ":message": execution.encode(),
                 ":until": until + _PLACE_KEPT_S,
+                ":expires": int(until) + _KEPT_S,
             },
         )
         try:
@@ -126,10 +129,12 @@ class Locks:
     def keep(self, execution: Execution, lease_until: float) -> None:
         """Keep the lock for the next attempt."""
         mine = Expression("#holder = :me", {":me": execution.run_name})
+        change = Expression(
+            "SET #lease_until = :lease, #expires_at = :expires",
+            {":lease": lease_until, ":expires": int(lease_until) + _KEPT_S},
+        )
         with suppress(ConditionFailed):
-            self._table.update(
-                _key(execution), Expression("SET #lease_until = :lease", {":lease": lease_until}), mine
-            )
+            self._table.update(_key(execution), change, mine)
 
     def release(self, execution: Execution) -> Execution | None:
         """Let go, if we hold it; the execution that waits for it, if any."""

@@ -15,7 +15,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.records import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage.tables import Item
-from executor.admission import Skip
+from executor.admission import Skip, is_of
 from executor.failure_streak import FailureStreak
 from executor.locks import OverlapPolicy
 from executor.overlap import Wait
@@ -185,7 +185,7 @@ class Recorder:
 
     def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
         """Let the run that waited for this one go on at once, and a backfill's next; `record` if it ended before."""
-        same_job = job and job.state != DELETED and job.created_at <= execution.aged_from_at
+        same_job = job and job.state != DELETED and is_of(execution, job)
         if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX) and MOVED_ON not in (record or {}):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()))
         if (waiting := self.overlap.ended(job, execution)) is not None:

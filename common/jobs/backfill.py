@@ -18,6 +18,7 @@ from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
+# After the last end of one of its runs.
 _KEPT_S = 90 * DAY_S
 # Of the trigger ids of a backfill's runs.
 # On a run's record: its end has moved its backfill on.
@@ -106,7 +107,7 @@ class Backfills:
                 return
             queue.send(following)
             try:
-                self._move(key, backfill, moved, execution)
+                self._move(key, backfill, moved, execution, now)
             except TransactionConflict:
                 continue
             except ConditionFailed as lost:
@@ -114,10 +115,11 @@ class Backfills:
                     continue
             return
 
-    def _move(self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution) -> None:
+    def _move(self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution, now: int) -> None:
         tx = Transaction(self._jobs.client)
         change = Expression(
-            "SET #next_at = :next, #sent = :sent", {":next": moved.next_at, ":sent": moved.sent}
+            "SET #next_at = :next, #sent = :sent, #expires_at = :expires",
+            {":next": moved.next_at, ":sent": moved.sent, ":expires": now + _KEPT_S},
         )
         tx.update(self._jobs, key, change, Expression("#next_at = :before", {":before": backfill.next_at}))
         tx.update(

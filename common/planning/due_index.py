@@ -22,8 +22,8 @@ from common.timing.zones import TZDATA_VERSION
 # A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
 # or write in the seconds that a tick takes.
 SHARD_ENTRIES = 2_000
-# Entries of one-off jobs are of no use once their window is planned, and TTL is free.
-_ONE_OFF_KEPT_S = 7 * DAY_S
+# Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
+_ONE_OFF_KEPT_S = 400 * DAY_S
 
 
 class Shard(NamedTuple):

@@ -40,8 +40,8 @@ class Execution:
     `trigger` says who started it: `schedule`, `manual`, `backfill`, or `retry` by hand; `trigger_id` tells apart those
     that share a fire time and is empty for `schedule`. `not_before_at`, if set, is when the message is to be looked at
     again though it was due earlier, since it waits for another run. `throttles` counts the attempts so far that were
-    turned away and do not use up the retry policy's. `first_due_at`, if set, is from when its age counts
-    in place of the fire time, which a backfill's runs have long behind them.
+    turned away and do not use up the retry policy's. `first_due_at`, if set, is from when its age counts,
+    where that is not the fire time: of runs with jitter, of a backfill, and of those that are caught up.
     """
 
     tenant: str
@@ -78,15 +78,13 @@ class Execution:
             due_at=due_at,
             throttles=self.throttles + int(throttled),
             not_before_at=0,
-            first_due_at=self.first_due_at or (self.due_at if self.trigger == BACKFILL else 0),
+            first_due_at=self.aged_from_at if self.aged_from_at != self.fire_at else 0,
         )
 
     @property
     def aged_from_at(self) -> int:
         """From when the retry policy's age counts."""
-        if self.first_due_at:
-            return self.first_due_at
-        return self.due_at if self.trigger == BACKFILL else self.fire_at
+        return self.first_due_at or (self.due_at if self.attempt == 1 else self.fire_at)
 
     @property
     def visible_at(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from common.planning.execution import Execution, job_key
@@ -76,19 +76,22 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
     """The executions of `entry` with a fire time in [start, end), planned at `now`.
 
     Fire times of up to ten minutes ago are late and all run. Older ones were missed: the job's catch-up policy says
-    which of them still run. `excluded` are local ISO dates on which its calendars forbid it to fire.
+    which of them still run, with an age that counts from now. `excluded` are local ISO dates on which its calendars
+    forbid it to fire.
     """
     start = max(start, entry.effective_at)
     missed_before = min(end, math.ceil(now - MISSED_AFTER_S))
-    run = list(fires(entry.schedule, max(start, missed_before), end, excluded=excluded))
+    fire_times = fires(entry.schedule, max(start, missed_before), end, excluded=excluded)
+    run = [_execution(entry, fire_at) for fire_at in fire_times]
     missed = None
     if start < missed_before:
         most = _caught_up(entry.catch_up)
         newest = newest_fires(entry.schedule, start, missed_before, most + 1, excluded=excluded)
         if len(newest) > most:
             missed = _missed(entry, start, missed_before, newest[0], excluded)
-        run = newest[-most:] + run if most else run
-    return Plan([_execution(entry, fire_at) for fire_at in run], missed)
+        caught_up = newest[-most:] if most else []
+        run = [replace(_execution(entry, fire_at), first_due_at=int(now)) for fire_at in caught_up] + run
+    return Plan(run, missed)
 
 
 def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) -> list[Execution]:

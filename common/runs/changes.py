@@ -32,7 +32,7 @@ class RunChanges:
             "status": QUEUED,
             "detail": detail,
             "queued_at": now,
-            "expires_at": int(now) + RETENTION_S,
+            "expires_at": max(int(now), execution.visible_at) + RETENTION_S,
         }
         try:
             self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
@@ -59,7 +59,8 @@ class RunChanges:
                 ":cancelled": CANCELLED,
                 ":note": note,
                 ":now": now,
-                ":expires": int(now) + RETENTION_S,
+                # Until its time has come it keeps the execution from running.
+                ":expires": max(int(now), execution.due_at) + RETENTION_S,
             },
         )
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
@@ -87,9 +88,9 @@ class RunChanges:
     def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
         """Let a run whose attempt this was have one more. False if that attempt has not failed, or not for good."""
         change = Expression(
-            "SET #status = :retrying, #next_attempt_at = :now"
+            "SET #status = :retrying, #next_attempt_at = :now, #expires_at = :expires"
             " REMOVE #failed_tenant, #failed_at, #error_type, #error, #lease_until",
-            {":retrying": RETRYING, ":now": int(now)},
+            {":retrying": RETRYING, ":now": int(now), ":expires": int(now) + RETENTION_S},
         )
         failed = Expression(
             "#status = :failed AND #attempt = :attempt", {":failed": FAILED, ":attempt": execution.attempt}

@@ -9,7 +9,7 @@ holds the SQS message id: of a `dispatched` run it tells a redelivery, which cal
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from common.planning.execution import Execution
@@ -29,8 +29,10 @@ from common.storage.tables import ConditionFailed, Expression, Item, Table
 from common.timing.instants import DAY_S
 
 RETENTION_S = 30 * DAY_S
-# Throttled attempts are not limited in number, a record's size is: so many are kept with what they said.
-THROTTLES_KEPT = 10
+# A record holds 400 KB, and an attempt takes up to 1.6 KB: of a run with more attempts the newest are kept. The first
+# throttled ones are kept, too.
+ATTEMPTS_KEPT: Final = 110
+THROTTLES_KEPT: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +110,28 @@ class Runs:
             ":finished": finished_at,
             ":duration": max(0.0, finished_at - claim.started_at),
         }
+        removed = ["#lease_until"]
         throttles = claim.execution.throttles + int(outcome.throttled)
         if not outcome.throttled or throttles <= THROTTLES_KEPT:
-            words += ", #attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
-            values |= {":none": [], ":attempts": [attempt]}
+            if claim.execution.attempt - throttles + min(throttles, THROTTLES_KEPT) <= ATTEMPTS_KEPT:
+                words += ", #attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
+                values |= {":none": [], ":attempts": [attempt]}
+            else:  # an index beyond the end appends
+                words += f", #attempts[{ATTEMPTS_KEPT}] = :attempt_made"
+                values[":attempt_made"] = attempt
+                removed.append("#attempts[0]")
         if outcome.throttled:
             words += ", #throttles = :throttles"
             values[":throttles"] = throttles
-        if retry_at is not None:
-            words += ", #next_attempt_at = :next"
-            values[":next"] = retry_at
+        if retry_at is None:
+            removed.append("#next_attempt_at")
+        else:  # it may lie further ahead than records are kept
+            words += ", #next_attempt_at = :next, #expires_at = :expires"
+            values |= {":next": retry_at, ":expires": int(retry_at) + claim.kept_s}
         if status == FAILED:
             words += ", #failed_tenant = :failed_tenant, #failed_at = :finished"
             values[":failed_tenant"] = claim.execution.tenant
-        words += " REMOVE #lease_until" + (", #next_attempt_at" if retry_at is None else "")
+        words += f" REMOVE {', '.join(removed)}"
         mine = Expression(
             "#claimed_by = :mine AND #attempt = :attempt AND #status IN (:running, :dispatched)",
             {
@@ -174,7 +184,10 @@ class Runs:
         return True
 
     def record_missed(self, missed: Missed, now: float) -> bool:
-        """One record for a job's missed fire times, however many, under the last of them."""
+        """One record for a job's missed fire times, however many, under the last of them. False if it was made before.
+
+        Where the last has a record of its own, for it was cancelled, that record tells of the others, too.
+        """
         execution = Execution(
             tenant=missed.tenant,
             job_id=missed.job_id,
@@ -187,6 +200,26 @@ class Runs:
         item |= {"skipped_count": missed.count, "skipped_from_at": missed.first_fire_at}
         try:
             self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
+        except ConditionFailed as taken:
+            return self._add_missed(execution, missed, detail, taken.existing or {})
+        return True
+
+    def _add_missed(self, execution: Execution, missed: Missed, detail: str, record: Item) -> bool:
+        is_counted = record.get("status") == SKIPPED
+        change = Expression(
+            "SET #detail = :detail, #skipped_count = :count, #skipped_from_at = :from",
+            {
+                ":detail": f"{record['detail']}; {detail}" if "detail" in record else detail,
+                ":count": missed.count if is_counted else missed.count - 1,
+                ":from": missed.first_fire_at,
+            },
+        )
+        if "skipped_count" in record or missed.count == 1:
+            return False
+        try:
+            self._table.update(
+                _key(execution), change, Expression("attribute_not_exists(#skipped_count)", {})
+            )
         except ConditionFailed:
             return False
         return True

@@ -86,6 +86,6 @@ def _names(expression: str) -> tuple[tuple[str, str], ...]:
 
 
 def _words(expression: str) -> list[str]:
-    for separator in "(),=<>+-":
+    for separator in "(),=<>+-[]":
         expression = expression.replace(separator, " ")
     return expression.split()

@@ -66,7 +66,12 @@ class KnownTenants:
         return self._read(tenant, now, consistent=True)
 
     def _read(self, tenant: str, now: float, *, consistent: bool) -> TenantRules | None:
-        item = self._table.get(keys.tenant(tenant), consistent=consistent)
+        key = keys.tenant(tenant)
+        item = self._table.get(key, consistent=consistent)
+        if (
+            item is None and not consistent
+        ):  # a replica may not have a new tenant yet, and its run would be skipped
+            item = self._table.get(key)
         rules = TenantRules.from_item(item) if item else None
         with self._lock:
             self.reads += 1

@@ -30,7 +30,7 @@ class FairCache(Generic[Value]):
             self._kept[key] = (tenant, value)
             self._kept.move_to_end(key)
             if len(self._kept) > self._most:
-                self._remove_one()
+                self._remove_one(tenant)
         return value
 
     def drop(self, key: Hashable) -> None:
@@ -44,8 +44,9 @@ class FairCache(Generic[Value]):
     def __len__(self) -> int:
         return len(self._kept)
 
-    def _remove_one(self) -> None:
-        """The least recently used of a tenant that keeps as many as any."""
+    def _remove_one(self, newcomer: str) -> None:
+        """The least recently used of the tenant that keeps most; of several, of the newcomer if it is one of them."""
         counts = Counter(owner for owner, _ in self._kept.values())
         most = max(counts.values())
-        del self._kept[next(key for key, (owner, _) in self._kept.items() if counts[owner] == most)]
+        greedy = {newcomer} if counts[newcomer] == most else {name for name in counts if counts[name] == most}
+        del self._kept[next(key for key, (owner, _) in self._kept.items() if owner in greedy)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -250,9 +251,9 @@ def test_a_role_is_assumed_once_for_a_while_and_apart_for_each_tenant(
 ) -> None:
     roles, assumed = AssumedRoles(), []
 
-    def assume(self: AssumedRoles, *key: str) -> Credentials:
+    def assume(self: AssumedRoles, *key: str) -> tuple[float, Credentials]:
         assumed.append(key)
-        return Credentials(f"key-{len(assumed)}", "secret", "token")
+        return time.monotonic() + 3_000, Credentials(f"key-{len(assumed)}", "secret", "token")
 
     monkeypatch.setattr(AssumedRoles, "_assume", assume)
     target = {"role_arn": ROLE, "external_id": "s3cret"}
@@ -268,7 +269,9 @@ def test_a_role_is_assumed_once_for_a_while_and_apart_for_each_tenant(
 def test_the_call_is_made_with_the_roles_credentials(
     service: FakeLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(AssumedRoles, "_assume", lambda self, *key: Credentials("AKROLE", "secret", "tok"))
+    monkeypatch.setattr(
+        AssumedRoles, "_assume", lambda self, *key: (math.inf, Credentials("AKROLE", "secret", "tok"))
+    )
     monkeypatch.setattr(clients, "_assumed_roles", AssumedRoles())
     assert lambda_function.call(TARGET | {"role_arn": ROLE}, event(), 5).ok
     assert lambda_function.call(TARGET, event(), 5).ok

@@ -144,3 +144,12 @@ def test_what_is_far_away_goes_back_without_keeping_the_others_waiting(w: World,
     assert [report.result for report in reports] == ["sent_on", "sent_on", "succeeded", "succeeded"]
     assert len(w.sqs) == 2
     assert w.clock.now() < DUE + 1
+
+
+def test_the_waits_of_a_batch_do_not_add_up(w: World, reads: Reads) -> None:
+    batch = messages(w, *[DUE + 2 * (n // 2) for n in range(10)])
+    w.clock.move_to(DUE - 1.5)
+    reports, failed = run(w, batch)
+    assert failed == []
+    assert [report.result for report in reports] == ["succeeded"] * 2 + ["sent_on"] * 8
+    assert w.clock.now() <= DUE + 0.1

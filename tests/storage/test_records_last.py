@@ -1,0 +1,151 @@
+"""A record outlives what it waits for, and stays within what DynamoDB holds; on every engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from common.planning.execution import Execution
+from common.planning.plan import Missed
+from common.runs.changes import RunChanges
+from common.runs.records import ATTEMPTS_KEPT, RETENTION_S, RETRYING, THROTTLES_KEPT, Claim, Outcome, Runs
+from common.storage import keys
+from common.storage.tables import Table
+from executor.locks import Locks
+
+DUE = 1_795_230_900
+FIRST = Execution("alice", "job", DUE, DUE, 1)
+DAY_S = 86_400
+# As much as a target can say, in characters that take the most bytes.
+LOUD = Outcome(
+    ok=False,
+    error_type="\u20ac" * 500,
+    error="\ud800\U0001f600" * 500,
+    log_tail="\0\uffff" * 50_000,
+    request_id="\x7f" * 5_000,
+    retry_after_s=1e130,
+)
+
+
+@pytest.fixture
+def runs(tables: dict[str, Table]) -> Runs:
+    return Runs(tables["runs"])
+
+
+def attempts(runs: Runs, table: Table, before: int, throttles: int, more: int) -> list[int]:
+    """Some attempts more, behind others that are stored at once: the numbers of those that the record keeps."""
+    kept = [*range(1, min(throttles, THROTTLES_KEPT) + 1), *range(throttles + 1, before + 1)]
+    items = [{"attempt": n, "started_at": DUE, "outcome": "failed", **LOUD.to_item()} for n in kept]
+    key = keys.run("alice", "job", FIRST.run_name)
+    if before:
+        table.put({**key, "status": RETRYING, "attempt": before, "attempts": items[-ATTEMPTS_KEPT:]})
+    for n in range(before + 1, before + more + 1):
+        claim = Claim(replace(FIRST, attempt=n, throttles=throttles), f"m{n}", DUE + n, DUE + n + 30)
+        assert runs.claim(claim) is None
+        assert runs.finish(claim, LOUD, DUE + n + 1, DUE + n + 1)
+    record = runs.get(FIRST)
+    assert record
+    texts = [text for kept in record["attempts"] for text in kept.values() if isinstance(text, str)]
+    assert sum(len(text.encode()) for text in texts) < 200 * 1024
+    return [attempt["attempt"] for attempt in record["attempts"]]
+
+
+def test_whatever_a_target_said_it_is_recorded(runs: Runs, tables: dict[str, Table]) -> None:
+    assert attempts(runs, tables["runs"], 0, 0, 2) == [1, 2]
+
+
+@pytest.mark.parametrize("before", [ATTEMPTS_KEPT - 1, 400])
+def test_of_many_attempts_the_newest_are_kept(runs: Runs, tables: dict[str, Table], before: int) -> None:
+    kept = attempts(runs, tables["runs"], before, 0, 4)
+    assert kept == list(range(before + 4 - ATTEMPTS_KEPT + 1, before + 5))
+
+
+def test_a_hundred_attempts_and_the_first_throttled_ones_are_kept(
+    runs: Runs, tables: dict[str, Table]
+) -> None:
+    kept = attempts(runs, tables["runs"], 117, 20, 3)
+    assert kept == [*range(1, THROTTLES_KEPT + 1), *range(21, 121)]
+
+
+def expires_at(runs: Runs) -> int:
+    record = runs.get(FIRST)
+    assert record
+    return int(record["expires_at"])
+
+
+def test_a_run_is_kept_until_it_is_over_however_far_away_its_next_attempt_is(runs: Runs) -> None:
+    claim = Claim(FIRST, "m", DUE, DUE + 30, kept_s=DAY_S)
+    runs.claim(claim)
+    runs.finish(claim, Outcome(ok=False), DUE + 1, DUE + 14 * DAY_S)
+    assert expires_at(runs) == DUE + 15 * DAY_S
+    second = Claim(replace(FIRST, attempt=2), "m", DUE + 14 * DAY_S, DUE + 14 * DAY_S + 30, kept_s=DAY_S)
+    runs.claim(second)
+    assert expires_at(runs) == DUE + 15 * DAY_S
+
+
+def test_a_run_that_is_opened_again_is_kept_again(runs: Runs, tables: dict[str, Table]) -> None:
+    claim = Claim(FIRST, "m", DUE, DUE + 30, kept_s=DAY_S)
+    runs.claim(claim)
+    runs.finish(claim, Outcome(ok=False), DUE + 1, None)
+    # DynamoDB may take days to remove what has expired: it can still be opened then.
+    assert RunChanges(tables["runs"]).reopen(FIRST, DUE + 2 * DAY_S)
+    assert expires_at(runs) > DUE + 3 * DAY_S
+
+
+def test_a_cancellation_is_kept_until_its_time_is_past(runs: Runs, tables: dict[str, Table]) -> None:
+    assert RunChanges(tables["runs"]).cancel(FIRST, "not then", DUE - 60 * DAY_S)
+    assert expires_at(runs) == DUE + RETENTION_S
+    assert runs.claim(Claim(FIRST, "m", DUE, DUE + 30)) is not None
+
+
+def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dict[str, Table]) -> None:
+    later = replace(FIRST, not_before_at=DUE + 14 * DAY_S)
+    assert RunChanges(tables["runs"]).queue(later, "waits", DUE)
+    assert expires_at(runs) == DUE + 14 * DAY_S + RETENTION_S
+
+
+def test_a_lock_outlives_its_lease_and_the_place_behind_it(tables: dict[str, Table]) -> None:
+    locks, table = Locks(tables["runs"]), tables["runs"]
+    waiting = replace(FIRST, fire_at=DUE + 60)
+
+    def lock() -> dict[str, float]:
+        return table.get(keys.overlap_lock("alice", "job")) or {}
+
+    assert locks.take(Claim(FIRST, "m", DUE, DUE + 30)) is None
+    locks.keep(FIRST, DUE + 14 * DAY_S)
+    assert lock()["expires_at"] > lock()["lease_until"] == DUE + 14 * DAY_S
+    assert locks.queue_up(waiting, DUE + 60, DUE + 15 * DAY_S) is None
+    assert lock()["expires_at"] > lock()["queued_until"] > DUE + 15 * DAY_S
+
+
+def test_a_record_under_the_last_missed_fire_time_tells_of_the_others_too(
+    runs: Runs, tables: dict[str, Table]
+) -> None:
+    RunChanges(tables["runs"]).cancel(FIRST, "cancelled by hand", DUE - 60)
+    missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none")
+    assert runs.record_missed(missed, DUE + 3_600)
+    assert not runs.record_missed(missed, DUE + 7_200)
+    (record,) = runs.of_job("alice", "job", limit=10)
+    assert (record["reason"], record["skipped_count"], record["skipped_from_at"]) == (
+        "cancelled",
+        12,
+        DUE - 660,
+    )
+    assert record["detail"].startswith("cancelled by hand; no tick planned it")
+
+
+def test_where_the_last_has_run_the_others_are_counted_without_it(runs: Runs) -> None:
+    runs.claim(Claim(FIRST, "m", DUE, DUE + 30))
+    assert runs.record_missed(Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none"), DUE + 3_600)
+    (record,) = runs.of_job("alice", "job", limit=10)
+    assert (record["status"], record["skipped_count"]) == ("running", 11)
+
+
+def test_one_missed_fire_time_that_was_cancelled_needs_no_other_record(
+    runs: Runs, tables: dict[str, Table]
+) -> None:
+    RunChanges(tables["runs"]).cancel(FIRST, "cancelled by hand", DUE - 60)
+    assert not runs.record_missed(Missed("alice", "job", 1, 1, DUE, DUE, "none"), DUE + 3_600)
+    (record,) = runs.of_job("alice", "job", limit=10)
+    assert "skipped_count" not in record
