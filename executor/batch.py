@@ -30,11 +30,11 @@ def execute_batch(executor: Executor, messages: list[Message]) -> tuple[list[Rep
     reports: list[Report] = []
     failed: list[str] = []
     under_way = []
-    far_from = executor.clock.now() + HOLD_S
-    for together in _by_second(messages, far_from):
-        jobs = _jobs(executor, [execution for _, execution in together if execution], far_from)
+    came_at = executor.clock.now()
+    for together in _by_second(messages, came_at + HOLD_S):
+        jobs = _jobs(executor, [execution for _, execution in together if execution], came_at + HOLD_S)
         for message, _ in together:
-            under_way.append((message, _threads().submit(executor.execute, message, jobs)))
+            under_way.append((message, _threads().submit(executor.execute, message, jobs, came_at)))
     for message, future in under_way:
         try:
             reports.append(future.result())

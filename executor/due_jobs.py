@@ -29,9 +29,9 @@ class DueJobs:
     queue: ExecutionsQueue
     clock: Clock
 
-    def hold(self, execution: Execution) -> bool:
-        """Wait for the second at which it is due; False if that is so far away that it went back to the queue."""
-        if execution.visible_at - self.clock.now() > HOLD_S:
+    def hold(self, execution: Execution, came_at: float) -> bool:
+        """Wait for the second at which it is due; False if that was so far away that it went back to the queue."""
+        if execution.visible_at - came_at > HOLD_S:
             self.queue.send([execution])
             return False
         self._wait_until(execution.visible_at)

@@ -73,15 +73,15 @@ class Executor:
     kinds: Mapping[str, Kind]
     tenants: RulesOf
 
-    def execute(self, message: Message, jobs: Jobs = _NO_JOBS) -> Report:
-        """Take one message to its end. A job that is not among `jobs` is read.
+    def execute(self, message: Message, jobs: Jobs = _NO_JOBS, came_at: float | None = None) -> Report:
+        """Take one message to its end. A job that is not among `jobs` is read. It came `came_at`, by default now.
 
         Raises:
             UnreadableMessage: it is no execution; it will end in the dead-letter queue.
             StillRunning: it has to be delivered again later.
         """
         execution = Execution.decode(message.body)
-        if not self.due_jobs.hold(execution):
+        if not self.due_jobs.hold(execution, self.clock.now() if came_at is None else came_at):
             return Report("sent_on", execution)
         loaded = self._load(execution, message, jobs)
         attempt = self._admit(loaded)
