@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-
-from api.http.openapi import document
 from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.http.requests import Request, bearer, raw_body
 from api.http.routing import JSON, Reply, Route
@@ -38,6 +36,9 @@ from common.platform.api_keys import OPERATOR
 from common.platform.tenants import Credential, Role
 from common.tenants.rules import ACTIVE, SUSPENDED
 
+Event = dict[str, Any]
+"""What API Gateway sends and takes, payload format 2.0."""
+
 
 def openapi(services: Services, request: Request) -> Reply:
     """GET /v1/openapi.json"""
@@ -63,51 +64,68 @@ ROUTES: tuple[Route, ...] = (
 
 # Who asks for what everybody may see. It can be no tenant's id.
 _NOBODY = Credential(tenant="", role="read", key_id="")
-_PARAMETER = re.compile(r"\{(\w+)\}")
+# A path with other characters leads nowhere: no id holds them.
+_PARAMETER = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
 
 
 @cache
 def _document() -> dict[str, Any]:
+    from api.http.openapi import document  # of use to this route alone
+
     return document(ROUTES)
 
 
-def build(services: Services) -> APIGatewayHttpResolver:
-    """The resolver with all routes."""
-    app = APIGatewayHttpResolver()
-    for route in ROUTES:
-        app.route(_PARAMETER.sub(r"<\1>", route.path), method=route.method)(_endpoint(app, services, route))
-
-    @app.not_found
-    def not_found(_: Exception) -> Response[str]:
-        return _problem(_refused(app), _request_id(app))
-
-    return app
+def resolve(services: Services, event: Event) -> Event:
+    """The answer to a request; whatever happens, it is one."""
+    request_id = str((event.get("requestContext") or {}).get("requestId") or "")
+    try:
+        route, path = _route(event)
+        request = _request(services, event, route, path)
+        return _response(route.answer(services.acting_for(request.credential), request), request_id)
+    except Exception as error:  # noqa: BLE001  whatever it is, the client gets a problem document
+        return _problem(error, request_id)
 
 
-def _endpoint(app: APIGatewayHttpResolver, services: Services, route: Route) -> Any:
-    def answer(**path: str) -> Response[str]:
-        request_id = _request_id(app)
-        try:
-            request = _request(app, services, route, path)
-            return _response(route.answer(services.acting_for(request.credential), request), request_id)
-        except Exception as error:  # noqa: BLE001  whatever it is, the client gets a problem document
-            return _problem(error, request_id)
+def _route(event: Event) -> tuple[Route, dict[str, str]]:
+    """The route of a request and the parameters in its path. Raises NoSuchRoute, MethodNotAllowed."""
+    context = event["requestContext"]
+    method, stage = context["http"]["method"], context.get("stage", "$default")
+    path = event["rawPath"] if stage == "$default" else event["rawPath"].removeprefix(f"/{stage}")
+    segments = path.split("/")
+    found = [
+        (route, parameters) for route in ROUTES if (parameters := _parameters(route, segments)) is not None
+    ]
+    of_method = [one for one in found if one[0].method == method]
+    if of_method:
+        return min(of_method, key=lambda one: len(one[1]))  # `/v1/jobs/x` before `/v1/jobs/{job_id}`
+    if found:
+        raise MethodNotAllowed(method, sorted(route.method for route, _ in found))
+    raise NoSuchRoute(f"nothing is at {shown(path)}")
 
-    # Powertools tells routes apart in its warnings by their functions' names.
-    answer.__name__ = route.name
-    return answer
+
+def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
+    """What a path has in the places of the route's parameters; None if it is no path of this route."""
+    wanted = route.path.split("/")
+    if len(wanted) != len(segments):
+        return None
+    parameters = {}
+    for expected, segment in zip(wanted, segments, strict=True):
+        if expected.startswith("{") and _PARAMETER.fullmatch(segment):
+            parameters[expected[1:-1]] = segment
+        elif expected != segment:
+            return None
+    return parameters
 
 
-def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path: dict[str, str]) -> Request:
+def _request(services: Services, event: Event, route: Route, path: dict[str, str]) -> Request:
     """The guard: who it is, whether they may, and whether it is a request to this route at all."""
-    event = app.current_event
-    headers = {name.lower(): value for name, value in (event.raw_event.get("headers") or {}).items()}
+    headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     now = services.clock.now()
     credential = _NOBODY
     if route.role is not None:
         credential = services.authenticate(bearer(headers), now)
         _check_tenant(services, credential, route, route.role, now)
-    query = event.raw_event.get("queryStringParameters") or {}
+    query = event.get("queryStringParameters") or {}
     known = [parameter.name for parameter in route.query]
     if unknown := sorted(set(query) - set(known)):
         raise InvalidInput(
@@ -120,9 +138,7 @@ def _request(app: APIGatewayHttpResolver, services: Services, route: Route, path
         path={name: unquote(value) for name, value in path.items()},
         query=query,
         headers=headers,
-        body=raw_body(
-            event.raw_event.get("body"), bool(event.raw_event.get("isBase64Encoded")), route.longest_body
-        ),
+        body=raw_body(event.get("body"), bool(event.get("isBase64Encoded")), route.longest_body),
     )
 
 
@@ -139,45 +155,28 @@ def _check_tenant(services: Services, credential: Credential, route: Route, need
         raise Forbidden(credential.role, needed)
 
 
-def _refused(app: APIGatewayHttpResolver) -> Exception:
-    """Why no route took the request."""
-    path, method = app.current_event.path, app.current_event.http_method
-    allowed = [route.method for route in ROUTES if re.fullmatch(_PARAMETER.sub(r"[^/]+", route.path), path)]
-    # A path with characters that no id can have matches here only: Powertools' patterns leave it out.
-    if not allowed or method in allowed:
-        return NoSuchRoute(f"nothing is at {shown(path)}")
-    return MethodNotAllowed(method, sorted(allowed))
-
-
-def _response(reply: Reply, request_id: str) -> Response[str]:
-    empty = reply.status == HTTPStatus.NO_CONTENT
+def _response(reply: Reply, request_id: str) -> Event:
+    headers = {**_headers(request_id), **reply.headers}
+    if reply.status == HTTPStatus.NO_CONTENT:
+        return _answer(reply.status, headers, "")  # a gateway may refuse an answer whose body is None
     body = _json(reply.body) if reply.content_type == JSON else str(reply.body)
-    return Response(
-        status_code=reply.status.value,
-        content_type=None if empty else reply.content_type,
-        body="" if empty else body,  # a gateway may refuse an answer whose body is None
-        headers={**_headers(request_id), **reply.headers},
-    )
+    return _answer(reply.status, {"Content-Type": reply.content_type, **headers}, body)
 
 
-def _problem(error: Exception, request_id: str) -> Response[str]:
+def _problem(error: Exception, request_id: str) -> Event:
     problem: Problem = problem_of(error, request_id)
     if problem.kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         telemetry.logger().error("request failed", request_id=request_id, exc_info=error)
-    return Response(
-        status_code=problem.kind.status.value,
-        content_type=CONTENT_TYPE,
-        body=_json(problem.body),
-        headers={**_headers(request_id), **problem.headers},
-    )
+    headers = {"Content-Type": CONTENT_TYPE, **_headers(request_id), **problem.headers}
+    return _answer(problem.kind.status, headers, _json(problem.body))
 
 
-def _headers(request_id: str) -> dict[str, str | list[str]]:
+def _answer(status: HTTPStatus, headers: dict[str, str], body: str) -> Event:
+    return {"statusCode": status.value, "headers": headers, "body": body, "isBase64Encoded": False}
+
+
+def _headers(request_id: str) -> dict[str, str]:
     return {"X-Request-Id": request_id, "Cache-Control": "no-store"}
-
-
-def _request_id(app: APIGatewayHttpResolver) -> str:
-    return str((app.current_event.raw_event.get("requestContext") or {}).get("requestId") or "")
 
 
 def _json(body: Any) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
-
-from api.app import build
+from api.app import Event, resolve
 from api.services import Services
 from common.config import config
 
 
-def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    return _app().resolve(event, context)
+def handle(event: Event, context: object) -> Event:
+    """Answer one request."""
+    return resolve(_services(), event)
 
 
 @cache
-def _app() -> APIGatewayHttpResolver:
-    return build(Services.of(config()))
+def _services() -> Services:
+    return Services.of(config())

@@ -148,5 +148,5 @@ def _event(key: str, method: str, path: str, body: str) -> dict[str, Any]:
 
 
 def _forget() -> None:
-    for cached in (handler._app, config.config):
+    for cached in (handler._services, config.config):
         cached.cache_clear()

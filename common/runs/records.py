@@ -8,9 +8,9 @@ holds the SQS message id: of a `dispatched` run it tells a redelivery, which cal
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from typing import Any, Final
-from uuid import uuid4
 
 from common.planning.execution import Execution
 from common.planning.plan import Missed
@@ -46,7 +46,7 @@ class Claim:
     # How long its record is kept.
     kept_s: int = RETENTION_S
     # Of this very try, so that its own write is known again where the answer was lost and the request sent twice.
-    token: str = field(default_factory=lambda: uuid4().hex)
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
 
 
 class Runs:

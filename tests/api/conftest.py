@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from api import handler
-from api.app import build
 from api.auth.tokens import Tokens
 from api.services import Services
 from common.history.lists import RunLists
@@ -81,24 +80,22 @@ def serve(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKE
     """The API as a process that has just begun: it trusts nothing yet that it would keep for some seconds."""
     table = w.table("tenants")
     tenants, known_tenants = Tenants(table, w.clock), KnownTenants(table)
-    app = build(
-        Services(
-            registry=replace(w.registry, ledger=TenantLedger(table, known_tenants)),
-            runs=w.runs,
-            run_lists=RunLists(w.table("runs")),
-            tenant_runs=TenantRuns(w.table("jobs"), w.table("runs")),
-            manual=w.manual,
-            tenants=tenants,
-            known_tenants=known_tenants,
-            request_rate=RequestRate(table),
-            webhook_secrets=WebhookSecrets(table),
-            audit=Audit(table),
-            deletions=Deletions(table, w.table("jobs"), w.table("runs"), w.index),
-            clock=w.clock,
-            tokens=takes,
-        )
+    services = Services(
+        registry=replace(w.registry, ledger=TenantLedger(table, known_tenants)),
+        runs=w.runs,
+        run_lists=RunLists(w.table("runs")),
+        tenant_runs=TenantRuns(w.table("jobs"), w.table("runs")),
+        manual=w.manual,
+        tenants=tenants,
+        known_tenants=known_tenants,
+        request_rate=RequestRate(table),
+        webhook_secrets=WebhookSecrets(table),
+        audit=Audit(table),
+        deletions=Deletions(table, w.table("jobs"), w.table("runs"), w.index),
+        clock=w.clock,
+        tokens=takes,
     )
-    monkeypatch.setattr(handler, "_app", lambda: app)
+    monkeypatch.setattr(handler, "_services", lambda: services)
     return tenants
 
 

@@ -24,7 +24,7 @@ def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setenv("EXECUTOR_TIMEOUT_S", "60")
     queue = boto3.client("sqs", region_name="us-east-1").create_queue(QueueName="executions")["QueueUrl"]
     monkeypatch.setenv("EXECUTIONS_QUEUE_URL", queue)
-    caches = (handler._app, config, aws.dynamodb, aws.sqs)
+    caches = (handler._services, config, aws.dynamodb, aws.sqs)
     for cached in caches:
         cached.cache_clear()
     yield w
