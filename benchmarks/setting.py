@@ -40,7 +40,7 @@ class Setting:
     warm_writes: int = NEW_TABLE_WRITES
     batch: int = BATCH
     visibility_s: float = 360
-    most_receives: int = 5
+    most_receives: int = 20
     account_concurrency: int = 1_000
     # `Event` targets in the same account run so long; 0: they are in another one.
     target_s: float = 0.0

@@ -6,8 +6,8 @@ request where each would need its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import groupby
 from typing import Final
@@ -17,24 +17,31 @@ from common.planning.execution import Execution, UnreadableMessage
 from executor.due_jobs import HOLD_S, Jobs
 from executor.pipeline import Executor, Message
 from executor.recorder import Report
+from executor.redelivery import Redelivery
 
 # More than any batch holds, so that no message waits for another; there are as many as the fullest batch so far.
 _MOST_THREADS: Final = 100
+_TAKES_LONG_S: Final = 0.5
 
 
-def execute_batch(executor: Executor, messages: list[Message]) -> tuple[list[Report], list[str]]:
-    """Take each message to its end, in a thread of its own.
+def execute_batch(
+    executor: Executor, messages: list[Message], redelivery: Redelivery | None = None
+) -> tuple[list[Report], list[str]]:
+    """Take each message to its end, in a thread of its own. With `redelivery` the queue is told when to deliver again.
 
     Returns the reports, and the ids of the messages to be delivered again.
     """
     reports: list[Report] = []
-    failed: list[str] = []
-    under_way = []
+    failed: dict[Message, Exception] = {}
+    leases: dict[Message, float] = {}
+    under_way: list[tuple[Message, Future[Report]]] = []
     came_at = executor.clock.now()
     for together in _by_second(messages, came_at + HOLD_S):
         jobs = _jobs(executor, [execution for _, execution in together if execution], came_at + HOLD_S)
         for message, _ in together:
-            under_way.append((message, _threads().submit(executor.execute, message, jobs, came_at)))
+            under_way.append((message, _threads().submit(executor.execute, message, jobs, came_at, leases)))
+    if redelivery:
+        _expect_death(redelivery, under_way, leases)
     for message, future in under_way:
         try:
             reports.append(future.result())
@@ -45,8 +52,22 @@ def execute_batch(executor: Executor, messages: list[Message]) -> tuple[list[Rep
                 error=repr(error),
                 body=message.body[:500],
             )
-            failed.append(message.message_id)
-    return reports, failed
+            failed[message] = error
+    if redelivery and failed:
+        redelivery.after_failures(failed)
+    return reports, [message.message_id for message in failed]
+
+
+def _expect_death(
+    redelivery: Redelivery, under_way: list[tuple[Message, Future[Report]]], leases: Mapping[Message, float]
+) -> None:
+    """Have what takes long delivered again soon if this process dies. Most batches end before, and pay nothing."""
+    wait([future for _, future in under_way], timeout=_TAKES_LONG_S)
+    long = {
+        message: leases[message] for message, future in under_way if message in leases and not future.done()
+    }
+    if long:
+        redelivery.after_leases(long)
 
 
 @cache

@@ -30,6 +30,7 @@ from executor.failure_streak import FailureStreak
 from executor.locks import Locks, OverlapPolicy
 from executor.pipeline import Executor, Message
 from executor.recorder import Recorder, Report
+from executor.redelivery import Redelivery
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
 
@@ -39,10 +40,15 @@ def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     """
-    messages = [Message(record["messageId"], record["body"]) for record in event["Records"]]
-    reports, failed = execute_batch(_executor(), messages)
+    messages = [_message(record) for record in event["Records"]]
+    reports, failed = execute_batch(_executor(), messages, _redelivery())
     _log_and_count(reports, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
+
+
+def _message(record: Mapping[str, Any]) -> Message:
+    receives = int(record.get("attributes", {}).get("ApproximateReceiveCount", 1))
+    return Message(record["messageId"], record["body"], record.get("receiptHandle", ""), receives)
 
 
 def _log_and_count(reports: list[Report], failed: int) -> None:
@@ -97,6 +103,11 @@ def _executor() -> Executor:
         kinds=kinds(HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets)),
         tenants=known,
     )
+
+
+@cache
+def _redelivery() -> Redelivery:
+    return Redelivery(aws.on_first_use(aws.sqs), config().executions_queue_url, SystemClock())
 
 
 @cache

@@ -36,6 +36,9 @@ class Message:
 
     message_id: str
     body: str
+    # What SQS knows this delivery by, and the how-manieth it is.
+    receipt: str = ""
+    receives: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,16 @@ class Executor:
     kinds: Mapping[str, Kind]
     tenants: RulesOf
 
-    def execute(self, message: Message, jobs: Jobs = _NO_JOBS, came_at: float | None = None) -> Report:
+    def execute(
+        self,
+        message: Message,
+        jobs: Jobs = _NO_JOBS,
+        came_at: float | None = None,
+        leases: dict[Message, float] | None = None,
+    ) -> Report:
         """Take one message to its end. A job that is not among `jobs` is read. It came `came_at`, by default now.
+
+        The lease that the attempt gets goes into `leases`.
 
         Raises:
             UnreadableMessage: it is no execution; it will end in the dead-letter queue.
@@ -87,6 +98,8 @@ class Executor:
         attempt = self._admit(loaded)
         if isinstance(attempt, Skip):
             return self.recorder.record(loaded.claim, loaded.job, attempt)
+        if leases is not None:
+            leases[message] = attempt.claim.lease_until
         verdict = self._take_turn(attempt) or self._claim(attempt) or self._call(attempt)
         return self.recorder.record(attempt.claim, attempt.job, verdict)
 

@@ -27,6 +27,10 @@ _FIRST_WAIT_S: Final = 0.2
 class StillRunning(Minute8Error):
     """This message's earlier delivery may still be at work: it is to be delivered again, after the lease."""
 
+    def __init__(self, execution_id: str, until: float) -> None:
+        super().__init__(f"{execution_id} until {until}")
+        self.until = until
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -145,7 +149,7 @@ class Recorder:
                 self.queue.send([claim.execution.retry(record["next_attempt_at"], throttled=throttled)])
                 return Report("retrying", claim.execution, detail="next attempt enqueued again")
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
-                raise StillRunning(f"{claim.execution.execution_id} until {record['lease_until']}")
+                raise StillRunning(claim.execution.execution_id, record["lease_until"])
         if record.get("status") in ENDED:
             self._ended(job, claim.execution, record)
             if job and _is_mine(claim, record):

@@ -54,6 +54,10 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "executorTimeoutS": (5, 900),
     "plannerShareEntries": (1, 1_000_000),
     "maxReceiveCount": (1, 1_000),
+    "apiThrottleRate": (1, 10_000),
+    "apiThrottleBurst": (1, 5_000),
+    "apiReservedConcurrency": (1, 10_000),
+    "executorReservedConcurrency": (1, 10_000),
     "maximumConcurrency": (2, 1_000),
     "minimumPollers": (2, 200),
     "maximumPollers": (2, 2_000),
@@ -117,6 +121,9 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
         yield "minimumPollers and maximumPollers: give both or none"
     elif all(map(str.isdecimal, pollers)) and int(pollers[0]) > int(pollers[1]):
         yield f"minimumPollers={pollers[0]} is more than maximumPollers={pollers[1]}"
+    at_once, reserved = params["maximumConcurrency"], params["executorReservedConcurrency"]
+    if at_once.isdecimal() and reserved.isdecimal() and int(at_once) > int(reserved):
+        yield f"maximumConcurrency={at_once} is more than executorReservedConcurrency={reserved}: it throttles polls"
     if params["jwtIssuer"] and not params["jwtAudience"]:
         yield "jwtAudience: it must be given with jwtIssuer"
     for name in ("jwtIssuer", "jwksUrl"):

@@ -106,6 +106,8 @@ class SimulatedQueue:
         self._visibility_s = visibility_s
         self._numbers = count(1)
         self._waiting: list[tuple[float, int, str, str]] = []
+        self._receives: dict[str, int] = {}
+        self._hidden: dict[str, float] = {}
         self.delays: list[int] = []
         self.bodies: list[str] = []
 
@@ -130,10 +132,22 @@ class SimulatedQueue:
         if not self._waiting or self._waiting[0][0] > self._clock.now():
             return None
         _, _, message_id, body = heapq.heappop(self._waiting)
-        return Message(message_id, body)
+        receives = self._receives[message_id] = self._receives.get(message_id, 0) + 1
+        return Message(message_id, body, f"receipt of {message_id}", receives)
+
+    def change_message_visibility_batch(
+        self, QueueUrl: str, Entries: list[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        assert 0 < len(Entries) <= 10
+        for entry in Entries:
+            assert 0 <= entry["VisibilityTimeout"] <= 43_200
+            self._hidden[entry["ReceiptHandle"]] = self._clock.now() + entry["VisibilityTimeout"]
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
     def give_back(self, message: Message) -> None:
-        self._put(self._clock.now() + self._visibility_s, message.body, message.message_id)
+        """It is not deleted, and so delivered again when it is visible."""
+        visible_at = self._hidden.pop(message.receipt, self._clock.now() + self._visibility_s)
+        self._put(visible_at, message.body, message.message_id)
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -37,6 +37,8 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"maximumConcurrency": "1"}, "from 2 to 1000"),
         ({"minimumPollers": "5"}, "give both or none"),
         ({"minimumPollers": "50", "maximumPollers": "20"}, "is more than maximumPollers"),
+        ({"maximumConcurrency": "20", "executorReservedConcurrency": "10"}, "it throttles polls"),
+        ({"apiThrottleRate": "0"}, "from 1 to 10000"),
         ({"warmReads": "45000"}, "from 12000 to 40000"),
         ({"visibilityTimeoutS": "400"}, "there is no such parameter"),
         ({"jwtIssuer": "https://issuer"}, "jwtAudience"),

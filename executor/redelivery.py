@@ -1,0 +1,75 @@
+"""When a message comes again: soon after what DynamoDB turned away, and soon after the lease of an executor that died.
+
+The queue's own timeout has to be above the function's, so without this each of them would wait for minutes.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from common import telemetry
+from common.clock import Clock
+from executor.pipeline import Message
+from executor.recorder import StillRunning
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import ChangeMessageVisibilityBatchRequestEntryTypeDef
+
+# Behind the end of a lease, so that an executor that lives has recorded its run by then.
+AFTER_LEASE_S: Final = 10
+# From the second delivery on each wait is twice as long. Twenty deliveries take about an hour then.
+_FIRST_WAIT_S: Final = 2
+_LONGEST_WAIT_S: Final = 300
+# SQS hides no message for longer than 12 hours.
+_MOST_S: Final = 43_200
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivery:
+    """Tells the executions queue when to deliver messages again."""
+
+    client: SQSClient
+    url: str
+    clock: Clock
+
+    def after_failures(self, failed: Mapping[Message, Exception]) -> None:
+        """A failed message comes again after a wait that grows, one that waits for a lease when that has ended."""
+        self._hide({message: self._wait_s(message, error) for message, error in failed.items()})
+
+    def after_leases(self, leases: Mapping[Message, float]) -> None:
+        """If this executor dies, its messages come again when the last of the leases has ended.
+
+        Not each after its own: one that has long succeeded stays in the queue until the whole batch has ended.
+        """
+        wait_s = max(leases.values(), default=0.0) + AFTER_LEASE_S - self.clock.now()
+        self._hide(dict.fromkeys(leases, wait_s))
+
+    def _wait_s(self, message: Message, error: Exception) -> float:
+        if isinstance(error, StillRunning):
+            return error.until - self.clock.now() + 1
+        most_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S << min(message.receives - 1, 16))
+        return random.uniform(0.75, 1) * most_s
+
+    def _hide(self, waits: Mapping[Message, float]) -> None:
+        """For so many seconds from now: a batch holds ten messages, and so does a request.
+
+        A wait that cannot be set leaves the queue's own, which is only longer.
+        """
+        entries: list[ChangeMessageVisibilityBatchRequestEntryTypeDef] = [
+            {
+                "Id": str(number),
+                "ReceiptHandle": message.receipt,
+                "VisibilityTimeout": min(_MOST_S, max(1, math.ceil(wait_s))),
+            }
+            for number, (message, wait_s) in enumerate(waits.items())
+        ]
+        try:
+            self.client.change_message_visibility_batch(QueueUrl=self.url, Entries=entries)
+        except Exception as error:  # noqa: BLE001  the messages come again all the same
+            telemetry.logger().warning("visibility not changed", error=repr(error))
