@@ -42,7 +42,7 @@ LONGEST: Final[Mapping[str, int]] = {
 }
 _PLACEHOLDER: Final = re.compile(r"\{\{\{\{|\{\{\s{0,8}([a-z_]{1,32})\s{0,8}\}\}|\{\{")
 # JSON can nest deeper than a recursive walk can follow.
-_DEEPEST: Final = 64
+DEEPEST: Final = 64
 
 
 class PayloadTooLarge(Minute8Error):
@@ -131,8 +131,8 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 def _strings(payload: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
     """Every string that may hold placeholders, and where it is: `payload.files.0`."""
-    if depth > _DEEPEST:
-        raise InvalidInput("payload", f"nests deeper than {_DEEPEST} levels", accepted="flatter JSON")
+    if depth > DEEPEST:
+        raise InvalidInput("payload", f"nests deeper than {DEEPEST} levels", accepted="flatter JSON")
     if isinstance(payload, str):
         if "{{" in payload:
             yield path, payload

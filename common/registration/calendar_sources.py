@@ -70,13 +70,14 @@ def _of_dates(given: Mapping[str, Any], year: int) -> Resolved:
                 f"dates.{position}", "is not a date", value=text, accepted="a date such as 2026-12-24"
             )
     small = isinstance(source, Mapping) and all(
-        isinstance(key, str) and (value is None or isinstance(value, str | int))
+        key and (value is None or isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 53))
         for key, value in source.items()
     )
     if not small or len(str(source)) > MAX_SOURCE_CHARS:
-        accepted = f"an object of at most {MAX_SOURCE_CHARS} characters that holds text and whole numbers"
+        accepted = f"an object of at most {MAX_SOURCE_CHARS} characters with names, text and whole numbers below 2^53"
         raise InvalidInput("source", "is no small object", value=source, accepted=accepted)
-    return _ascending(dates), dict(source) or {"kind": "dates"}
+    said = {key: value for key, value in source.items() if value is not None}
+    return _ascending(dates), said or {"kind": "dates"}
 
 
 def _of_icalendar(given: Mapping[str, Any], year: int) -> Resolved:

@@ -14,7 +14,7 @@ from common.jobs.job import ACTIVE, DELETED, Job, Retry
 from common.jobs.store import JobStore, check_revision, exists, next_second
 from common.planning.execution import job_key
 from common.registration.definition import JobDefinition, Limits, parse_definition, schedule_given
-from common.registration.schedule_text import parse_schedule
+from common.registration.schedule_text import parse_schedule, read_exclusions
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
 from common.timing.groups import group_key
@@ -92,8 +92,9 @@ class Checks:
         if self.rules:
             _check_target(definition, self.rules)
         if exclude := definition.schedule.exclude:
-            self.calendars.check_named(self.tenant, set(exclude.calendars) - self._known_calendars)
-            self._known_calendars.update(exclude.calendars)
+            _, names = read_exclusions(exclude.model_dump())  # before each of them is read
+            self.calendars.check_named(self.tenant, set(names) - self._known_calendars)
+            self._known_calendars.update(names)
         return definition
 
 

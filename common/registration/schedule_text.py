@@ -48,7 +48,7 @@ def parse_schedule(
             value=given["end_at"],
             accepted="a time after start_at",
         )
-    dates, calendars = _exclusions(given.get("exclude", {}))
+    dates, calendars = read_exclusions(given.get("exclude", {}))
     return Schedule(
         timing=_timing(given, job_key, now, shortest_interval_s),
         start_at=start_at,
@@ -119,7 +119,8 @@ def _jitter(value: object) -> int:
     )
 
 
-def _exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def read_exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The dates, and the names of calendars, of `exclude`. Raises InvalidInput."""
     accepted = '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'
     if not isinstance(raw, Mapping) or not set(raw) <= {"dates", "calendars"}:
         raise InvalidInput("schedule.exclude", "cannot be read", value=raw, accepted=accepted)

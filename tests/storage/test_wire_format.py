@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from common.planning.due_index import DueIndex, Shard
 from common.storage import aws
 from common.storage.tables import Table
-from common.storage.wire_format import from_wire, to_wire
+from common.storage.wire_format import NotStorable, from_wire, to_wire
 from tests.worlds import World, job
 
 numbers = st.integers(-(10**37), 10**37) | st.decimals(-1000, 1000, places=3).map(float)
@@ -71,3 +72,22 @@ def test_pages_read_by_json_are_what_botocore_reads(w: World) -> None:
     assert len(fast) == 30
     with pytest.raises(w.dynamodb.exceptions.ResourceNotFoundException):
         list(Table(w.dynamodb, "no-such-table").query("x"))
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("item", [{"a": {"": 1}}, {"a": [{"b": {"": "x"}}]}, {"a": 10**38}, {"a": deep(32)}])
+def test_what_dynamodb_refuses_is_refused_before(item: Any) -> None:
+    with pytest.raises(NotStorable):
+        to_wire(item)
+
+
+def test_what_dynamodb_takes_is_taken(tables: dict[str, Table]) -> None:
+    item = {"pk": "a", "sk": "b", "number": 10**38 - 1, "deep": deep(31), "factor": Decimal("1.23456")}
+    tables["jobs"].put(item)
+    assert tables["jobs"].get({"pk": "a", "sk": "b"}) == item | {"factor": 1.23456}

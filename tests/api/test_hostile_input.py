@@ -1,0 +1,67 @@
+"""Bodies at the bounds and behind them: refused by name, before anything is read or stored for them."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+
+from api.http.problems import TooLarge
+from api.http.requests import DEEPEST, Request
+from api.routes.bulk import LONGEST_BULK, MOST_LINES
+from common.jobs.placeholders import DEEPEST as DEEPEST_PAYLOAD
+from common.platform.tenants import Credential
+from tests.api.calls import Office
+from tests.worlds import job
+
+
+def lines_of(body: bytes) -> Request:
+    headers = {"content-type": "application/x-ndjson"}
+    return Request(Credential("alice", "write", ""), 0, {}, {}, headers, body)
+
+
+@pytest.mark.parametrize("line", [b"1\n", b"\n", b" \n", b"{}\n"])
+def test_lines_are_counted_before_they_are_split(line: bytes) -> None:
+    """Two million lines took 200 MB before they were refused."""
+    request = lines_of(line * (LONGEST_BULK // len(line)))
+    tracemalloc.start()
+    try:
+        if line.strip():
+            with pytest.raises(TooLarge, match=f"over {MOST_LINES} lines"):
+                request.lines(MOST_LINES, LONGEST_BULK)
+        else:
+            assert request.lines(MOST_LINES, LONGEST_BULK) == []
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("depth", [DEEPEST, 500, 937, 5_000, 100_000])
+def test_a_body_that_nests_too_deeply_is_refused(office: Office, depth: int) -> None:
+    before = office.stored()
+    payload = json.dumps(job(cron="0 3 * * *") | {"payload": "X"}).replace('"X"', "[" * depth + "]" * depth)
+    refused = office.alice("PUT", "/v1/jobs/deep", payload.encode())
+    assert (refused.status, refused.problem) == (400, "malformed-json")
+    assert f"more than {DEEPEST} levels" in refused.json["detail"]
+    assert office.stored() == before
+
+
+def test_a_payload_may_nest_as_deep_as_its_bound(office: Office) -> None:
+    for depth, status in ((DEEPEST_PAYLOAD, 201), (DEEPEST_PAYLOAD + 2, 400)):
+        payload = json.dumps(job(cron="0 3 * * *") | {"payload": "X"})
+        text = payload.replace('"X"', "[" * depth + "]" * depth)
+        assert office.alice("PUT", f"/v1/jobs/deep-{depth}", text.encode()).status == status
+
+
+@pytest.mark.parametrize("source", [{"": "x"}, {"a": 10**39}, {"a": {"b": 1}}, {"a": 1.5}, {"a": "x" * 501}])
+def test_a_calendars_source_is_small_and_can_be_stored(office: Office, source: object) -> None:
+    refused = office.alice("PUT", "/v1/calendars/c", {"dates": [], "source": source})
+    assert (refused.status, refused.json["errors"][0]["field"]) == (400, "source")
+
+
+def test_calendars_are_counted_before_they_are_read(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("common.jobs.calendars.Calendars.check_named", lambda *_: pytest.fail("read"))
+    for names in ([f"c{n}" for n in range(11)], ["x" * 2_000], [""]):
+        refused = office.alice("PUT", "/v1/jobs/a", job(cron="0 3 * * *", exclude={"calendars": names}))
+        assert refused.json["errors"][0]["field"] == "schedule.exclude.calendars"
