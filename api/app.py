@@ -129,7 +129,10 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
     known = [parameter.name for parameter in route.query]
     if unknown := sorted(set(query) - set(known)):
         raise InvalidInput(
-            unknown[0], "is no parameter here", value=query[unknown[0]], accepted=", ".join(known) or "none"
+            unknown[0],
+            "is not a known parameter",
+            value=query[unknown[0]],
+            accepted=", ".join(known) or "none",
         )
     return Request(
         credential=credential,

@@ -35,7 +35,7 @@ def check_id(field: str, text: object, longest: int) -> str:
     if not isinstance(text, str) or not is_id(text, longest):
         raise InvalidInput(
             field,
-            "is no valid id",
+            "must be a valid id",
             value=text,
             accepted=f"1 to {longest} of A-Z a-z 0-9 . _ - that begin with a letter or digit",
         )

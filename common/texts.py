@@ -14,7 +14,7 @@ def check_name(name: object) -> str:
         return ""
     if not isinstance(name, str) or len(name) > NAME_CHARS:
         raise InvalidInput(
-            "name", "is no name", value=name, accepted=f"text of up to {NAME_CHARS} characters"
+            "name", "must be a name", value=name, accepted=f"text of up to {NAME_CHARS} characters"
         )
     return name
 
@@ -22,5 +22,5 @@ def check_name(name: object) -> str:
 def check_note(note: object) -> str:
     """A note. Raises InvalidInput."""
     if not isinstance(note, str) or len(note) > NOTE_CHARS:
-        raise InvalidInput("note", "is no note", value=note, accepted=f"text of up to {NOTE_CHARS} chars")
+        raise InvalidInput("note", "must be a note", value=note, accepted=f"text of up to {NOTE_CHARS} chars")
     return note

@@ -71,7 +71,7 @@ class NetworkGuard:
             raise Unreachable(f"{address.host} has no address")
         for ip in ips:
             if not self.allows(ip):
-                raise ForbiddenAddress(f"{address.host} is at {ip}, which is no public address")
+                raise ForbiddenAddress(f"{address.host} is at {ip}, which is not a public address")
         return ips
 
     def _resolve_within(self, address: WebAddress, timeout_s: float) -> list[str]:
@@ -98,7 +98,7 @@ def _parsed(text: str) -> IpAddress:
     try:
         return ip_address(text)
     except ValueError:
-        raise ForbiddenAddress(f"{text!r} is no address") from None
+        raise ForbiddenAddress(f"{text!r} is not an address") from None
 
 
 def _connect(ip: IpAddress, port: int, timeout_s: float) -> socket.socket:

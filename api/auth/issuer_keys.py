@@ -72,7 +72,7 @@ class IssuerKeys:
     def _read(self) -> Mapping[tuple[str, str], jwt.PyJWK]:
         found = self._document(self._settings.jwks_url or self._discovered()).get("keys")
         if not isinstance(found, list):
-            raise InvalidInput("keys", "is no list", value=found, accepted="a JSON Web Key Set")
+            raise InvalidInput("keys", "must be a list", value=found, accepted="a JSON Web Key Set")
         keys: dict[tuple[str, str], jwt.PyJWK] = {}
         for raw in found[:_MOST_KEYS]:
             for algorithm in self._algorithms_of(raw):

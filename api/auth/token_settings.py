@@ -91,7 +91,7 @@ def check_https(name: str, url: object) -> str:
     except ValueError:  # half an IPv6 address
         parts = None
     if parts is None or parts.scheme != "https" or not parts.hostname or parts.username or parts.fragment:
-        raise InvalidInput(name, "is no address to trust", value=url, accepted="https://…")
+        raise InvalidInput(name, "must be an address to trust", value=url, accepted="https://…")
     return parts.geturl()
 
 

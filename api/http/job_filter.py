@@ -42,7 +42,9 @@ class JobFilter:
             if parameter.name in query and not value:
                 raise InvalidInput(parameter.name, "is empty", accepted="a text, or no such parameter")
         if given["state"] not in ("", ACTIVE, PAUSED):
-            raise InvalidInput("state", "is no state", value=given["state"], accepted=f"{ACTIVE}, {PAUSED}")
+            raise InvalidInput(
+                "state", "must be a state", value=given["state"], accepted=f"{ACTIVE}, {PAUSED}"
+            )
         return cls(**given)
 
     @property

@@ -142,7 +142,7 @@ def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
     if route.gives:
         done["content"] = {route.gives_type: {"schema": named.get(route.gives, {"type": "object"})}}
     if route.gives_type == NDJSON:
-        link = "Where it goes on: the same with a `cursor`, `rel` is `next`. There is none at the end."
+        link = "The next page: the same request with a `cursor`, `rel` is `next`. Missing on the last page."
         done["headers"] = {"Link": {"description": link, "schema": {"type": "string"}}}
     responses = {str(route.status.value): done}
     if route.also is not None:

@@ -52,7 +52,7 @@ class Request:
             raise UnsupportedMediaType(f"the body is {content_type!r}; accepted: {', '.join(accepted)}")
         body = read_json(self.body)
         if not isinstance(body, dict):
-            raise InvalidInput("body", "is not an object", value=body, accepted="a JSON object")
+            raise InvalidInput("body", "must be an object", value=body, accepted="a JSON object")
         return body
 
     def fields(self, *names: str, also: str = "application/json", optional: bool = False) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Request:
         """Whether the query has it as true. Raises InvalidInput."""
         text = self.query.get(name, "false")
         if text not in ("true", "false"):
-            raise InvalidInput(name, "is no boolean", value=text, accepted="true or false")
+            raise InvalidInput(name, "must be a boolean", value=text, accepted="true or false")
         return text == "true"
 
     def if_match(self) -> int | None:
@@ -105,7 +105,7 @@ class Request:
             return None
         match = _ETAG.fullmatch(text.strip())
         if not match:
-            raise InvalidInput("If-Match", "is no revision", value=text, accepted='one ETag, such as "7"')
+            raise InvalidInput("If-Match", "must be a revision", value=text, accepted='one ETag, such as "7"')
         return int(match[1] or match[2])
 
     def idempotency_key(self) -> str | None:
@@ -120,7 +120,7 @@ class Request:
         if not match:
             raise InvalidInput(
                 "Idempotency-Key",
-                "is no key",
+                "must be a key",
                 value=text,
                 accepted='1 to 255 printable ASCII characters but " and \\, such as "8e03978e-40d5-43e8-bc93"',
             )
@@ -206,7 +206,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise Malformed(f"{text} is no number in JSON")
+    raise Malformed(f"{text} is not a number in JSON")
 
 
 def _finite(text: str) -> float:

@@ -55,7 +55,7 @@ def backfill(services: Services, request: Request) -> Reply:
             "concurrency", "is out of range", value=concurrency, accepted=f"1 to {_MOST_AT_A_TIME}"
         )
     if not isinstance(fields.get("dry_run", False), bool):
-        raise InvalidInput("dry_run", "is no boolean", value=fields["dry_run"], accepted="true or false")
+        raise InvalidInput("dry_run", "must be a boolean", value=fields["dry_run"], accepted="true or false")
     if fields.get("dry_run"):
         total = services.manual.backfill_count(request.tenant, job_id, start, end)
         return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})

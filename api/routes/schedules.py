@@ -47,7 +47,10 @@ def preview(services: Services, request: Request) -> Reply:
 def _checked(body: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(body.get("schedule"), dict):
         raise InvalidInput(
-            "schedule", "is no object", value=body.get("schedule"), accepted='such as {"cron": "30 2 * * *"}'
+            "schedule",
+            "must be an object",
+            value=body.get("schedule"),
+            accepted='such as {"cron": "30 2 * * *"}',
         )
     count = body.get("count", _FIRES)
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST_FIRES:

@@ -65,7 +65,7 @@ def _number(name: str, text: str) -> int | None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 12:
         raise InvalidInput(
-            "quota", "is no quota", value=f"{name}={text}", accepted="a name and a number: jobs=100"
+            "quota", "must be a quota", value=f"{name}={text}", accepted="a name and a number: jobs=100"
         )
     return int(text)
 

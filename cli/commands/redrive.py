@@ -29,7 +29,7 @@ def redrive(
     dry_run: Annotated[bool, typer.Option(help="Say what is there, and move nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Send the executions of the dead-letter queue again; what is no execution stays. Needs AWS credentials."""
+    """Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials."""
     sqs = aws.sqs()
     queue = sqs.get_queue_url(QueueName=f"minute8-{stage}-executions")["QueueUrl"]
     dead = sqs.get_queue_url(QueueName=f"minute8-{stage}-executions-dead")["QueueUrl"]

@@ -73,7 +73,7 @@ ENTRIES: Mapping[str, Entry] = {
         "..doctor.command:doctor",
     ),
     "redrive": Entry(
-        "Send the executions of the dead-letter queue again; what is no execution stays. Needs AWS credentials.",
+        "Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials.",
         ".redrive:redrive",
     ),
 }

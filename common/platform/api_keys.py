@@ -122,7 +122,7 @@ class ApiKeys:
         Raises InvalidInput, NotFound (the tenant), Conflict (it has too many keys), Busy.
         """
         if role not in ROLES:
-            raise InvalidInput("role", "is no role", value=role, accepted=", ".join(ROLES))
+            raise InvalidInput("role", "must be a role", value=role, accepted=", ".join(ROLES))
         raw_key, key = _made(tenant_id, role, now, name, expires_at)
         self._check_room(tenant_id, now)
         here = Expression(

@@ -131,7 +131,7 @@ class Tenants(ApiKeys):
         """Change its name and settings; what is not given stays. Raises InvalidInput, NotFound, RevisionMismatch."""
         names = ("name", *SETTABLE)
         if unknown := sorted(set(changes) - set(names)):
-            raise InvalidInput(unknown[0], "is no field here", accepted=", ".join(names))
+            raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(names))
 
         def edited(tenant: Tenant) -> Tenant:
             if expected_revision not in (None, tenant.revision):

@@ -143,7 +143,7 @@ def _step_warnings(name: str, item: str) -> Iterator[str]:
     if low + step > high:
         yield f"The step of `{item}` is never taken: it means just {low}."
     elif match[1] and size % step:
-        yield f"`{item}` is not every {step} {name}s: {size} is no multiple of {step}, so the last stretch is shorter."
+        yield f"`{item}` is not every {step} {name}s: {size} is not divisible by {step}, so the last gap is shorter."
 
 
 def _rarity_warnings(upcoming: list[int], now: int) -> Iterator[str]:

@@ -169,7 +169,7 @@ def _read(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wante
         if isinstance(line.holds, Minute8Error):
             raise line.holds
         if not isinstance(line.holds, Mapping):
-            raise InvalidInput("job", "is not an object", value=line.holds, accepted="a JSON object")
+            raise InvalidInput("job", "must be an object", value=line.holds, accepted="a JSON object")
         fields = dict(line.holds)
         job_id = check_id("job_id", fields.pop("job_id", None), JOB_ID_CHARS)
         if times[job_id] > 1:
@@ -191,7 +191,7 @@ def _state_in(fields: dict[str, Any]) -> tuple[str, str]:
     """Take the state and the note with which a job is created out of the fields. Raises InvalidInput."""
     state, note = fields.pop("state", ACTIVE), fields.pop("note", "")
     if state not in (ACTIVE, PAUSED):
-        raise InvalidInput("state", "is no state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
+        raise InvalidInput("state", "must be a state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
     return state, check_note(note)
 
 

@@ -75,7 +75,7 @@ def _of_dates(given: Mapping[str, Any], year: int) -> Resolved:
     )
     if not small or len(str(source)) > MAX_SOURCE_CHARS:
         accepted = f"an object of at most {MAX_SOURCE_CHARS} characters with names, text and whole numbers below 2^53"
-        raise InvalidInput("source", "is no small object", value=source, accepted=accepted)
+        raise InvalidInput("source", "must be a small object", value=source, accepted=accepted)
     said = {key: value for key, value in source.items() if value is not None}
     return _ascending(dates), said or {"kind": "dates"}
 
@@ -134,7 +134,7 @@ def _years(value: object, year: int) -> list[int]:
 def _code(given: Mapping[str, Any], key: str) -> str:
     text = given.get(key, "")
     if key in given and not (isinstance(text, str) and _CODE.fullmatch(text)):
-        raise InvalidInput(key, "is no code", value=text, accepted="a code such as DE or BY")
+        raise InvalidInput(key, "must be a code", value=text, accepted="a code such as DE or BY")
     return text.upper() if isinstance(text, str) else ""
 
 

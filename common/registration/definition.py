@@ -138,7 +138,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
         InvalidInput: with the first problem, and the others in `also`.
     """
     if not isinstance(raw, Mapping):
-        raise InvalidInput("job", "is not an object", value=raw, accepted="a JSON object")
+        raise InvalidInput("job", "must be an object", value=raw, accepted="a JSON object")
     try:
         definition = JobDefinition.model_validate(raw)
     except ValidationError as error:
@@ -171,7 +171,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
         and target.url.startswith("http:")
         and not limits.plain_http
     ):
-        raise InvalidInput("target.url", "is not https", value=target.url, accepted="https://…")
+        raise InvalidInput("target.url", "must be https", value=target.url, accepted="https://…")
     return definition
 
 

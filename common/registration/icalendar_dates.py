@@ -47,7 +47,7 @@ def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIME
     """
     if not isinstance(text, str) or len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         accepted = f"text of at most {MAX_BYTES // 1024} KiB"
-        raise InvalidInput("icalendar", "is no text, or too long", value=text, accepted=accepted)
+        raise InvalidInput("icalendar", "must be text that is not too long", value=text, accepted=accepted)
     question = json.dumps([text, first.isoformat(), last.isoformat()])
     command = [sys.executable, "-m", __spec__.name]
     try:
@@ -64,7 +64,9 @@ def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIME
         accepted = f"what can be read in {timeout_s:g} s"
         raise InvalidInput("icalendar", "its rules take too long to follow", accepted=accepted) from None
     if done.returncode:
-        raise InvalidInput("icalendar", "cannot be read", accepted="iCalendar text (RFC 5545)")
+        raise InvalidInput(
+            "icalendar", "must be an object of dates and calendars", accepted="iCalendar text (RFC 5545)"
+        )
     answer = json.loads(done.stdout)
     if "problem" in answer:
         raise InvalidInput("icalendar", answer["problem"], accepted="iCalendar text (RFC 5545)")

@@ -178,7 +178,7 @@ class ManualCommands:
         """The schedule with its calendars' dates in it, as they are now, and its fire times in [start, end)."""
         now = math.floor(self.clock.now())
         if not start < end:
-            raise InvalidInput("end_at", "is not after start_at", value=end, accepted="a later instant")
+            raise InvalidInput("end_at", "must be after start_at", value=end, accepted="a later instant")
         if end > now:
             raise InvalidInput("end_at", "is in the future", value=end, accepted="a range that is past")
         schedule = self._with_calendars(job, start, end)

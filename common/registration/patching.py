@@ -30,7 +30,7 @@ def patch(
     Raises InvalidInput, NotFound, RevisionMismatch, Busy.
     """
     if not isinstance(changes, Mapping):
-        raise InvalidInput("job", "is not an object", value=changes, accepted="a JSON object")
+        raise InvalidInput("job", "must be an object", value=changes, accepted="a JSON object")
 
     def change(old: Job | None, now: float) -> Job:
         job = existing(old, job_id, expected_revision)

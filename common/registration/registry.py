@@ -120,7 +120,7 @@ def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
         reached = " with ".join(target[name] for name in (field, "role_arn") if name in target)
         raise InvalidInput(
             f"target.{field}",
-            "is no target that the platform allows this tenant; it has to allow it first",
+            "must be a target that the platform allows this tenant",
             value=reached,
             accepted=f"what these patterns cover: {patterns_shown(rules.allowed_targets)}",
         )

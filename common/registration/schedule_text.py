@@ -44,7 +44,7 @@ def parse_schedule(
     if start_at is not None and end_at is not None and end_at <= start_at:
         raise InvalidInput(
             "schedule.end_at",
-            "is not after start_at",
+            "must be after start_at",
             value=given["end_at"],
             accepted="a time after start_at",
         )
@@ -86,7 +86,7 @@ def _every(given: Mapping[str, object], now: int, shortest_interval_s: int) -> E
     if interval_s < shortest_interval_s:
         raise InvalidInput(
             "schedule.every",
-            "too frequent here",
+            "fires too often for this tenant",
             value=given["every"],
             accepted=f"at least {shortest_interval_s} s",
         )
@@ -115,7 +115,7 @@ def _jitter(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_JITTER_S:
         return value
     raise InvalidInput(
-        "schedule.jitter_s", "out of range", value=value, accepted=f"0 to {MAX_JITTER_S} seconds"
+        "schedule.jitter_s", "is out of range", value=value, accepted=f"0 to {MAX_JITTER_S} seconds"
     )
 
 
@@ -123,13 +123,15 @@ def read_exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The dates, and the names of calendars, of `exclude`. Raises InvalidInput."""
     accepted = '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'
     if not isinstance(raw, Mapping) or not set(raw) <= {"dates", "calendars"}:
-        raise InvalidInput("schedule.exclude", "cannot be read", value=raw, accepted=accepted)
+        raise InvalidInput(
+            "schedule.exclude", "must be an object of dates and calendars", value=raw, accepted=accepted
+        )
     dates = _texts(_listed(raw, "dates"), "schedule.exclude.dates", MAX_EXCLUDED_DATES)
     calendars = _texts(_listed(raw, "calendars"), "schedule.exclude.calendars", MAX_CALENDARS)
     for text in dates:
         if not is_date(text):
             raise InvalidInput(
-                "schedule.exclude.dates", "not a date", value=text, accepted="dates like 2025-12-24"
+                "schedule.exclude.dates", "must be a date", value=text, accepted="dates like 2025-12-24"
             )
     for name in calendars:
         check_calendar_name(name, "schedule.exclude.calendars")
@@ -140,7 +142,7 @@ def check_calendar_name(name: object, where: str) -> str:
     """The name of a calendar. Raises InvalidInput."""
     if not isinstance(name, str) or not is_id(name, CALENDAR_NAME_CHARS):
         raise InvalidInput(
-            where, "not a name", value=name, accepted=f"up to {CALENDAR_NAME_CHARS} letters, digits, ._-"
+            where, "must be a name", value=name, accepted=f"up to {CALENDAR_NAME_CHARS} letters, digits, ._-"
         )
     return name
 

@@ -88,7 +88,7 @@ def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
     Raises InvalidInput.
     """
     if unknown := sorted(set(changes) - set(SETTABLE)):
-        raise InvalidInput(unknown[0], "is no field here", accepted=", ".join(SETTABLE))
+        raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(SETTABLE))
     new = TenantRules()
     if "allowed_targets" in changes:
         given = changes["allowed_targets"]
@@ -108,7 +108,7 @@ def _patterns(given: object) -> tuple[str, ...]:
     if not isinstance(given, list | tuple) or len(given) > _MOST_PATTERNS:
         raise InvalidInput(
             "allowed_targets",
-            "is no list of patterns",
+            "must be a list of patterns",
             value=given,
             accepted=f"at most {_MOST_PATTERNS} texts",
         )
@@ -116,7 +116,7 @@ def _patterns(given: object) -> tuple[str, ...]:
         if not isinstance(pattern, str) or len(pattern) > _PATTERN_CHARS or not _PATTERN.fullmatch(pattern):
             raise InvalidInput(
                 f"allowed_targets.{at}",
-                "is no pattern of targets",
+                "must be a pattern of targets",
                 value=pattern,
                 accepted="an ARN with * and ?, a host, *.host, either with :port, or *",
             )
@@ -126,9 +126,9 @@ def _patterns(given: object) -> tuple[str, ...]:
 def _quotas(quotas: Quotas, given: object) -> Quotas:
     names = [one.name for one in fields(Quotas)]
     if not isinstance(given, Mapping):
-        raise InvalidInput("quotas", "is not an object", value=given, accepted=f"some of {', '.join(names)}")
+        raise InvalidInput("quotas", "must be an object", value=given, accepted=f"some of {', '.join(names)}")
     if unknown := sorted(set(given) - set(names)):
-        raise InvalidInput(f"quotas.{unknown[0]}", "is no quota", accepted=", ".join(names))
+        raise InvalidInput(f"quotas.{unknown[0]}", "is not a known quota", accepted=", ".join(names))
     default = Quotas()
     values = {
         name: getattr(default, name)

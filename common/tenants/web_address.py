@@ -81,7 +81,7 @@ def read_url(text: str) -> WebAddress:
         raise BadUrl(f"is longer than {URL_CHARS} characters")
     match = _URL.fullmatch(text)
     if match is None:
-        raise BadUrl("is no absolute https URL in plain lower-case ASCII, without user name and fragment")
+        raise BadUrl("must be an absolute https URL in lower-case ASCII, without user name and fragment")
     scheme = match["scheme"]
     port = int(match["port"] or _DEFAULT_PORTS[scheme])
     if port != _DEFAULT_PORTS[scheme] and not _FIRST_FREE_PORT <= port <= 65_535:

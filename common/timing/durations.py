@@ -41,9 +41,9 @@ def parse_duration(value: object, field: str = "schedule.every") -> int:
         if match:
             seconds = sum(int(n) * unit for n, unit in zip(match.groups(), _UNITS_S, strict=True) if n)
     if seconds is None:
-        raise InvalidInput(field, "not a duration", value=value, accepted=_ACCEPTED)
+        raise InvalidInput(field, "must be a duration", value=value, accepted=_ACCEPTED)
     if not 1 <= seconds <= MAX_DURATION_S:
-        raise InvalidInput(field, "a duration out of range", value=value, accepted=_ACCEPTED)
+        raise InvalidInput(field, "is out of range", value=value, accepted=_ACCEPTED)
     return seconds
 
 
@@ -64,16 +64,16 @@ def parse_instant(value: object, field: str, zone: str | None = None) -> int:
     """
     match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) <= 64 else None
     if not match:
-        raise InvalidInput(field, "not a time", value=value, accepted=_INSTANT)
+        raise InvalidInput(field, "must be a time", value=value, accepted=_INSTANT)
     day, clock, offset = match.groups()
     try:
         time = datetime.fromisoformat(f"{day}T{clock}" + ("+00:00" if offset in ("Z", "z") else offset or ""))
     except ValueError as error:
         raise InvalidInput(field, f"not a time: {error}", value=value, accepted=_INSTANT) from error
     if not _EARLIEST_YEAR <= time.year <= _LATEST_YEAR:
-        raise InvalidInput(field, "a year out of range", value=value, accepted=_INSTANT)
+        raise InvalidInput(field, "has a year out of range", value=value, accepted=_INSTANT)
     if time.tzinfo:
         return int(time.timestamp())
     if zone is None:
-        raise InvalidInput(field, "a time without an offset from UTC", value=value, accepted=_INSTANT)
+        raise InvalidInput(field, "needs an offset from UTC", value=value, accepted=_INSTANT)
     return instant_of_local(zone, time)

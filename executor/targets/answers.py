@@ -115,7 +115,7 @@ def wish(body: bytes) -> Outcome | None:
         return None
     given = asked["retry_after_s"]
     if isinstance(given, bool) or not isinstance(given, int | float) or (after_s := seconds(given)) is None:
-        said = f"retry_after_s is no number of seconds: {shown(given)}"
+        said = f"retry_after_s must be a number of seconds: {shown(given)}"
         return Outcome(ok=False, error_type="BadAnswer", error=said)
     return Outcome(ok=False, retry_after_s=after_s, error_type="RetryLater", error=message)
 

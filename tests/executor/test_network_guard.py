@@ -129,7 +129,7 @@ def test_a_url_in_its_parts(url: str, parts: tuple[str, int, str, str]) -> None:
 @pytest.mark.parametrize("ip", PRIVATE)
 def test_a_name_that_resolves_to_what_is_not_public_is_refused(ip: str) -> None:
     guard = NetworkGuard(resolve=lambda host, port: [ip])
-    with pytest.raises(ForbiddenAddress, match="no public address"):
+    with pytest.raises(ForbiddenAddress, match="not a public address"):
         guard.connect(read_url("https://127.0.0.1.nip.io/"), 1)
 
 

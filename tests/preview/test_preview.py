@@ -71,7 +71,7 @@ def test_sentences(raw: dict[str, object], sentence: str) -> None:
         ({"cron": "0 0 29 2 *"}, "rarely"),
         ({"cron": "0 0 31 * *"}, "Months without a day 31"),
         ({"cron": "9 2-23/24 * * *"}, "means just 2"),
-        ({"cron": "*/7 * * * *"}, "no multiple of 7"),
+        ({"cron": "*/7 * * * *"}, "not divisible by 7"),
         ({"every": "1m", "jitter_s": 90}, "may swap"),
         ({"at": "2025-12-31T23:59:59Z"}, "any more"),
         ({"every": "1h", "exclude": {"calendars": ["holidays"]}}, "holidays"),
