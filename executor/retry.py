@@ -25,7 +25,7 @@ def retry_at(
     what failed together does not come back together. The part is derived from the execution: planned twice, it is the
     same. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 
-    A throttled attempt is none of the policy's `max_attempts`; it has a curve of its own. A target's wish
+    A throttled attempt does not count towards `max_attempts` and has a curve of its own. A target's wish
     (`retry_after_s`) takes the place of the curve, and is a least wait where the attempt was throttled. Nothing reaches
     beyond the policy's age: then there is no further attempt, rather than one sooner than the target asked for.
     """

@@ -36,7 +36,7 @@ def api(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _told_by_the_stack(deployment: Deployment) -> str | None:
-    """The stack's output; None where it is no address of AWS's, as on an embedded one."""
+    """The stack's output; None if it is not an address on AWS, as with the embedded one."""
     if ".amazonaws." not in deployment.client("sts").meta.endpoint_url:
         return None
     client = deployment.client("cloudformation")

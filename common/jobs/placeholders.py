@@ -96,10 +96,10 @@ def _date(wall: int) -> str:
 
 
 def render(payload: Any, values: Mapping[str, str]) -> Any:
-    """The payload with its placeholders replaced; the given one stays as it is.
+    """The payload with its placeholders replaced; the given one is not changed.
 
     What became of a placeholder is not looked at again, so no value can bring in another. A placeholder without a value
-    (a payload stored before this was refused) stays as it stands.
+    (a payload stored before this was refused) stays as it is.
 
     Raises PayloadTooLarge.
     """

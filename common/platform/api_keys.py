@@ -76,7 +76,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Who is calling. The tenant of everything a request does is this one."""
+    """What the key or token of a request proves. Everything the request does belongs to its tenant."""
 
     tenant: str
     role: Role

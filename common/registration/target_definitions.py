@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from common.tenants.web_address import BadUrl, is_public, read_url
 
-# pydantic's engine is Rust's: `$` is the very end, so no line break slips in behind; \d were any script's digits.
+# pydantic uses Rust's engine: `$` is the end of the text, before no line break; `\d` would match any script's digits.
 _ARN: Final = r"^arn:aws[a-z-]*:{service}:[a-z]{{2}}(-[a-z]+)+-[0-9]:[0-9]{{12}}:{resource}$"
 # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 _LAMBDA_ARN: Final = _ARN.format(

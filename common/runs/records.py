@@ -243,8 +243,8 @@ class Runs:
 def _claimable(claim: Claim) -> Expression:
     """Nobody has this attempt, or its lease is over: its executor died.
 
-    Of a run that is only handed over the record is written before the call and stays as it is: only the very message
-    that had it can tell that its executor died. A message that was redriven from the dead letters has a new id.
+    The record of an `Event` run is written before the call. So only a redelivery of the same message shows that its
+    executor died. A message that was redriven from the dead letters has a new id.
     """
     execution = claim.execution
     redelivered = (

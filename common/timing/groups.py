@@ -51,7 +51,7 @@ def group_can_fire(key: str, start: int, end: int) -> bool:
     """Whether a schedule of the group may fire in [start, end); True whenever one does.
 
     Exact for whole aligned ten minutes, where the zone's offset is whole hours and an interval whole ten minutes: then
-    True means that every member without bounds or exclusions fires there. Raises ValueError for text that is no key.
+    True means that every member without bounds or exclusions fires there. Raises ValueError for text that is not a key.
     """
     if start >= end:
         return False

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -18,16 +19,16 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "foreign-suites.md"
 _INTRODUCTION = """\
 # What the suites of other projects say
 
-Other projects have written down, in the tables of their tests, when a cron expression fires. Those tables are taken
-here as facts (expression, zone, time, what is expected), put to Minute8 exactly as they are written, and compared. No
-code of those projects is in this repository. `python -m tests.foreign` makes this page anew, `python -m tests.foreign
-list cronos` prints every single disagreement; a test holds the counts.
+The tables in the tests of other projects say when a cron expression fires. They are used here as facts: expression,
+zone, time, expected result. Minute8 gets each fact exactly as it is written, and the answers are compared. No code of
+those projects is in this repository. `python -m tests.foreign` writes this page. `python -m tests.foreign list cronos`
+prints every single disagreement. A test checks the counts.
 
-**Nothing is unexplained.** A disagreement has a class only if reading the expression as the other project does, and
-keeping the clock as it does, gives exactly its answer (`tests/foreign/classes.py`); a few classes, of what cannot be
-computed here, are a pattern instead: another project's hash, an option, a question asked backwards. Most are syntax
-that we refuse with a sentence rather than read in one of several ways. An expression that never fires counts as
-agreement where the other project finds no time either.
+**Nothing is unexplained.** A disagreement has a class only under one condition: reading the expression and keeping the
+clock as the other project does gives exactly its answer (`tests/foreign/classes.py`). A few classes cannot be computed
+here and are a pattern instead: another project's hash, an option, a question asked backwards. Most disagreements are
+syntax that Minute8 refuses with a reason, because it has several readings. An expression that never fires counts as
+agreement if the other project finds no time either.
 """
 
 
@@ -90,8 +91,9 @@ def _section(name: str, suite: Suite, found: list[Disagreement]) -> str:
     ]
     agree = len(suite.facts) - len(found)
     files = ", ".join(f"`{Path(file).name}`" if " " not in file else file for file in about["files"])
+    source = fill(f"{about['project']}: {files}.", 120, break_long_words=False)
     return (
-        f"## {about['suite']}\n\n{about['project']}: {files}. "
+        f"## {about['suite']}\n\n{source}\n"
         f"{len(suite.facts)} facts, {agree} agree ({100 * agree / len(suite.facts):.1f} %).\n\n"
         "| class | facts | for example |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
     )
@@ -136,11 +138,11 @@ def _differential(results: dict[str, Any]) -> str:
             rows.append(f"| {name} | {label} | {count} | {results['examples'][f'{name}: {label}']} |")
     return (
         "## Differential\n\n"
-        f"{results['expressions']} generated expressions ({results['distinct']} distinct, seed {results['seed']}), "
-        "each in the twelve hours around a random clock change of a random zone between 1970 and 2037, against cronsim "
-        "2.8 and against a reference of Debian's rule; and its first 20 fires from a random time on in UTC, against "
-        "cronsim. The reference (`tests/foreign/debian.py`) was written from cron(8) and crontab(5), and gives what "
-        "Debian's own daemon did in all the facts measured above.\n\n"
+        f"{results['expressions']} generated expressions ({results['distinct']} distinct, seed {results['seed']}) are "
+        "compared with\ncronsim 2.8 and with a reference of Debian's rule. Each is asked in the twelve hours "
+        "around a random clock change of a\nrandom zone between 1970 and 2037. Its first 20 fires from a random time "
+        "on in UTC are compared with cronsim. The\nreference (`tests/foreign/debian.py`) was written from cron(8) and "
+        "crontab(5). It gives what Debian's own daemon did in\nall the facts measured above.\n\n"
         "```sh\npython -m tests.foreign differential --expressions 10000 --seed 8\n```\n\n"
         "| against | class | times | for example |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
     )
@@ -164,11 +166,11 @@ _MISSING = """\
 - Vixie's cron has no tests of its own for times. Its facts were measured: Debian's daemon ran a crontab through the
   clock changes of New York, Lord Howe and Troll in 2025, its clock set and sped up sixty times by libfaketime. They
   are minutes.
-- Of Quartz the tests of `CronExpression`; those of its triggers and calendars are not about expressions. Facts about
-  "now" are taken at a fixed time.
-- Of croniter what its tests ask and get, recorded while they ran; not its fuzz and random (`R`) tests, which have no
-  fixed answers. Of robfig's parser the field tests with invented bounds are put into the minute field.
-- Of cronsim the tests of 2.7, the newest that could be had, as 2.8 answers them.
+- Quartz: only the tests of `CronExpression`. Those of its triggers and calendars are not about expressions. Facts about
+  "now" use a fixed time.
+- croniter: what its tests ask and get, recorded while they ran. Its fuzz and random (`R`) tests have no fixed answers.
+- robfig's parser: the field tests with invented bounds are put into the minute field.
+- cronsim: the tests of 2.7, the newest available ones, with the answers of 2.8.
 - systemd, EventBridge Scheduler, Temporal and Kubernetes publish no such tables, or use one of the above.
 """
 

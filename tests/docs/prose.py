@@ -1,0 +1,77 @@
+"""Sentences of a Markdown document, and the comments and docstrings of a Python file."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+_LIST = re.compile(r"(?:[-*]|\d+\.) +")
+_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_`]*[A-Z0-9`])")
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|No)\.")
+
+
+def plain(markdown: str) -> str:
+    """Inline Markdown as it is read: code is one word, a link is its text."""
+    text = re.sub(r"`[^`]*`", "Code", markdown)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"<br>|\*\*|(?<!\w)_|_(?!\w)", " ", text)
+    return _ABBREVIATION.sub(lambda match: match[0].replace(".", ""), text)
+
+
+def without_code(markdown: str) -> str:
+    """The document without its code blocks; their lines stay, empty."""
+    return re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), markdown, flags=re.M | re.S)
+
+
+def sentences(block: str) -> list[str]:
+    return [part.strip() for part in _END.split(plain(block)) if re.search(r"\w", part)]
+
+
+def words(sentence: str) -> int:
+    return len([word for word in sentence.split() if re.search(r"\w", word)])
+
+
+def paragraphs(markdown: str) -> Iterator[str]:
+    """Paragraphs and list items; no headings, tables or code."""
+    block: list[str] = []
+    for line in [*without_code(markdown).splitlines(), ""]:
+        text = line.strip()
+        begins = _LIST.match(text)
+        if not text or begins or text.startswith(("#", "|", "![", "<")):
+            if block:
+                yield " ".join(block)
+            block = []
+        if text and not text.startswith(("#", "|", "![", "<")):
+            block.append(_LIST.sub("", text, count=1) if begins else text)
+
+
+def cells(markdown: str) -> Iterator[str]:
+    """The cells of all tables."""
+    for line in without_code(markdown).splitlines():
+        if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line):
+            yield from re.split(r"(?<!\\)\|", line.strip("| "))
+
+
+def remarks(path: Path) -> Iterator[tuple[int, str]]:
+    """Line numbers and texts of a Python file's docstrings and comments; neighbouring comment lines are one."""
+    source = path.read_text()
+    for node in ast.walk(ast.parse(source)):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and (text := ast.get_docstring(node)):
+            yield getattr(node, "lineno", 1), text
+    last, start, comment = -1, 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        if token.start[0] != last + 1:
+            if comment:
+                yield start, comment
+            start, comment = token.start[0], ""
+        comment += " " + token.string.lstrip("# ")
+        last = token.start[0]
+    if comment:
+        yield start, comment
