@@ -40,7 +40,7 @@ def resolved(raw: object, now: int) -> Resolved:
     Raises InvalidInput and nothing else.
     """
     if not isinstance(raw, Mapping):
-        raise InvalidInput("calendar", "is not an object", value=raw, accepted='{"dates": ["2026-12-24"]}')
+        raise InvalidInput("calendar", "must be an object", value=raw, accepted='{"dates": ["2026-12-24"]}')
     given = {key: value for key, value in raw.items() if value is not None}
     kinds = [kind for kind in _KINDS if kind in given]
     if len(kinds) != 1:
