@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, replace
 
 from api.auth.token_settings import TokenSettings
@@ -11,8 +10,7 @@ from common.clock import Clock, SystemClock
 from common.config import Config
 from common.history.lists import RunLists
 from common.history.tenant_runs import TenantRuns
-from common.jobs.ledger import TenantLedger
-from common.planning.due_index import DueIndex
+from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.deletion import Deletions
 from common.platform.request_rate import RequestRate
@@ -22,9 +20,9 @@ from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
-from common.storage import aws
-from common.storage.tables import Table
-from common.tenants.audit import Audit
+from common.storage import aws, deployed
+from common.storage.deployed import Tables
+from common.tenants.audit import AWS, Audit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 
@@ -52,35 +50,39 @@ class Services:
     def of(cls, settings: Config) -> Services:
         """Those of a deployment."""
         clock = SystemClock()
-        queue = ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock)
-        tenants_table = Table(aws.dynamodb(), settings.tenants_table)
-        runs_table = Table(aws.dynamodb(), settings.runs_table)
-        known_tenants = KnownTenants(tenants_table)
-        runs = Runs(runs_table)
-        jobs_table = Table(aws.dynamodb(), settings.jobs_table)
-        registry = Registry(
-            jobs=jobs_table,
-            index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
-            queue=queue,
-            clock=clock,
-            limits=Limits.of_executor(settings.executor_timeout_s, plain_http=settings.plain_http_targets),
-            rng=random.Random(),
-            ledger=TenantLedger(tenants_table, known_tenants),
-        )
+        queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
+        limits = Limits.of_executor(settings.executor_timeout_s, plain_http=settings.plain_http_targets)
+        tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
+        return cls.wired(deployed.tables(settings), queue, clock, limits, tokens)
+
+    @classmethod
+    def wired(
+        cls,
+        tables: Tables,
+        queue: ExecutionsQueue,
+        clock: Clock,
+        limits: Limits,
+        tokens: Tokens | None = None,
+    ) -> Services:
+        """Put together over these tables."""
+        known_tenants = KnownTenants(tables.tenants)
+        store = job_store(tables, queue, clock, known_tenants, by=AWS)
+        registry = Registry.over(store, limits)
+        runs = Runs(tables.runs)
         return cls(
             registry=registry,
             runs=runs,
-            run_lists=RunLists(runs_table),
-            tenant_runs=TenantRuns(jobs_table, runs_table),
-            manual=ManualCommands(registry, runs, RunChanges(runs_table), queue, clock),
-            tenants=Tenants(tenants_table),
+            run_lists=RunLists(tables.runs),
+            tenant_runs=TenantRuns(tables.jobs, tables.runs),
+            manual=ManualCommands(registry, runs, RunChanges(tables.runs), queue, clock),
+            tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,
-            request_rate=RequestRate(tenants_table),
-            webhook_secrets=WebhookSecrets(tenants_table),
-            audit=Audit(tenants_table),
-            deletions=Deletions(tenants_table, registry.jobs, runs_table, registry.index),
+            request_rate=RequestRate(tables.tenants),
+            webhook_secrets=WebhookSecrets(tables.tenants),
+            audit=Audit(tables.tenants),
+            deletions=Deletions(tables.tenants, tables.jobs, tables.runs, registry.index),
             clock=clock,
-            tokens=Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None,
+            tokens=tokens,
         )
 
     def authenticate(self, credential: str, now: float) -> Credential:

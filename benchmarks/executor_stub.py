@@ -174,7 +174,6 @@ def _forget() -> None:
 
     for cached in (
         handler._executor,
-        handler._webhook_secrets,
         config.config,
         telemetry.logger,
         telemetry.metrics,

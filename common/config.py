@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 
 
+class MissingSetting(Exception):
+    """The function is deployed without an environment variable that it needs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """What a function needs to know of its deployment. Empty where that function does not use it."""
@@ -56,6 +60,15 @@ class Config:
             jwt_algorithms=env.get("JWT_ALGORITHMS", "RS256"),
             jwks_url=env.get("JWKS_URL", ""),
         )
+
+    def required(self, name: str) -> str:
+        """A setting that this function cannot do without. Raises MissingSetting."""
+        value = getattr(self, name)
+        if not value:
+            raise MissingSetting(
+                f"the environment variable {name.upper()} is not set; this function needs it"
+            )
+        return str(value)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -12,24 +11,15 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.jobs.backfill import Backfills
-from common.jobs.ledger import TenantLedger
-from common.jobs.store import JobStore
-from common.planning.due_index import DueIndex
+from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
-from common.runs.changes import RunChanges
-from common.runs.records import Runs
-from common.storage import aws
-from common.storage.tables import Table
-from common.tenants.audit import ITSELF
+from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
+from executor import wiring
 from executor.batch import execute_batch
-from executor.due_jobs import DueJobs
-from executor.failure_streak import FailureStreak
-from executor.locks import Locks, OverlapPolicy
 from executor.pipeline import Executor, Message
-from executor.recorder import Recorder, Report
+from executor.recorder import Report
 from executor.redelivery import Redelivery
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
@@ -67,49 +57,23 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
 
 @cache
 def _executor() -> Executor:
-    clock = SystemClock()
-    settings = config()
-    jobs, runs = Table(aws.dynamodb(), settings.jobs_table), Table(aws.dynamodb(), settings.runs_table)
-    tenants = Table(aws.dynamodb(), settings.tenants_table)
-    known = KnownTenants(tenants)
-    queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.executions_queue_url, clock)
-    store = JobStore(
-        jobs,
-        DueIndex(Table(aws.dynamodb(), settings.due_table)),
+    settings, clock = config(), SystemClock()
+    tables = deployed.tables(settings)
+    queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.required("executions_queue_url"), clock)
+    known = KnownTenants(tables.tenants)
+    secrets = WebhookSecrets(tables.tenants)
+    endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets)
+    return wiring.executor(
+        tables,
         queue,
         clock,
-        random.Random(),
-        ledger=TenantLedger(tenants, known),
-        by=ITSELF,
-    )
-    records, events = Runs(runs), event_bus(settings.event_bus)
-    overlap = OverlapPolicy(Locks(runs), records)
-    recorder = Recorder(
-        runs=records,
-        changes=RunChanges(runs),
-        overlap=overlap,
-        failure_streak=FailureStreak(store, events),
-        backfills=Backfills(jobs, runs),
-        events=events,
-        queue=queue,
-        clock=clock,
-    )
-    return Executor(
-        due_jobs=DueJobs(jobs, queue, clock),
-        runs=records,
-        overlap=overlap,
-        recorder=recorder,
-        clock=clock,
-        kinds=kinds(HttpEndpoints(_webhook_secrets().signing, clock, settings.plain_http_targets)),
-        tenants=known,
+        job_store(tables, queue, clock, known),
+        event_bus(settings.event_bus),
+        known,
+        kinds(endpoints),
     )
 
 
 @cache
 def _redelivery() -> Redelivery:
-    return Redelivery(aws.on_first_use(aws.sqs), config().executions_queue_url, SystemClock())
-
-
-@cache
-def _webhook_secrets() -> WebhookSecrets:
-    return WebhookSecrets(Table(aws.dynamodb(), config().tenants_table))
+    return Redelivery(aws.on_first_use(aws.sqs), config().required("executions_queue_url"), SystemClock())

@@ -10,14 +10,12 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.shares import PlanningQueue, Shares
 from common.platform.deletion import Deletions
-from common.runs.records import Runs
-from common.storage import aws
-from common.storage.tables import Table
+from common.storage import aws, deployed
+from scheduler import wiring
 from scheduler.removal import Removed, remove_tenants
 from scheduler.tick import FanOut, Scheduler, Summary
 
@@ -54,34 +52,19 @@ def tell_removed(removed: Removed) -> None:
 
 @cache
 def _deletions() -> Deletions:
-    settings = config()
-    return Deletions(
-        tenants=Table(aws.dynamodb(), settings.tenants_table),
-        jobs=Table(aws.dynamodb(), settings.jobs_table),
-        runs=Table(aws.dynamodb(), settings.runs_table),
-        index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
-    )
+    tables = deployed.tables(config())
+    return Deletions(tables.tenants, tables.jobs, tables.runs, DueIndex(tables.due))
 
 
 @cache
 def scheduler() -> Scheduler:
     """This process's. A planner has no use for the fan-out, and its function is not given a planning queue."""
-    clock = SystemClock()
-    settings = config()
+    settings, clock = config(), SystemClock()
+    tables = deployed.tables(settings)
     fan_out = None
     if settings.planning_queue_url:
-        fan_out = FanOut(
-            Shares(Table(aws.dynamodb(), settings.due_table)),
-            PlanningQueue(aws.sqs(), settings.planning_queue_url),
-            settings.planner_share_entries,
-        )
-    return Scheduler(
-        index=DueIndex(Table(aws.dynamodb(), settings.due_table)),
-        runs=Runs(Table(aws.dynamodb(), settings.runs_table)),
-        queue=ExecutionsQueue(aws.sqs(), settings.executions_queue_url, clock),
-        clock=clock,
-        calendars=Calendars(Table(aws.dynamodb(), settings.jobs_table)),
-        events=event_bus(settings.event_bus),
-        fan_out=fan_out,
-        patient=True,
-    )
+        planning_queue = PlanningQueue(aws.sqs(), settings.planning_queue_url)
+        fan_out = FanOut(Shares(tables.due), planning_queue, settings.planner_share_entries)
+    queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
+    events = event_bus(settings.event_bus)
+    return wiring.scheduler(tables, queue, clock, events, fan_out=fan_out, patient=True)

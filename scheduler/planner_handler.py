@@ -8,8 +8,7 @@ from typing import Any
 
 from common.config import config
 from common.planning.shares import Shares
-from common.storage import aws
-from common.storage.tables import Table
+from common.storage import deployed
 from scheduler.handler import publish, scheduler
 from scheduler.planner import Planner
 
@@ -22,4 +21,4 @@ def handle(event: Mapping[str, Any], context: object) -> None:
 
 @cache
 def _planner() -> Planner:
-    return Planner(scheduler(), Shares(Table(aws.dynamodb(), config().due_table)))
+    return Planner(scheduler(), Shares(deployed.tables(config()).due))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -22,8 +22,7 @@ import boto3
 from moto import mock_aws
 
 from common.clock import ManualClock
-from common.jobs.backfill import Backfills
-from common.jobs.calendars import Calendars
+from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.registration.definition import Limits
@@ -31,17 +30,18 @@ from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.runs.changes import RunChanges
 from common.runs.records import Outcome, Runs
-from common.storage.tables import Table
-from common.tenants.rules import TenantRules
-from common.tenants.rules_cache import RulesOf
+from common.storage import keys
+from common.storage.deployed import Tables
+from common.storage.tables import ConditionFailed, Expression, Table
+from common.tenants.rules import Quotas, TenantRules
+from common.tenants.rules_cache import KnownTenants, RulesOf
 from executor.batch import execute_batch
-from executor.due_jobs import DueJobs
-from executor.failure_streak import FailureStreak
-from executor.locks import Locks, OverlapPolicy
 from executor.pipeline import Executor, Message
-from executor.recorder import Recorder, Report
+from executor.recorder import Report
 from executor.targets import Kind
+from executor.wiring import executor
 from scheduler.tick import Scheduler
+from scheduler.wiring import scheduler
 
 
 class Killed(BaseException):
@@ -183,14 +183,33 @@ class Told:
         self.events.append((detail_type, detail))
 
 
+_DOES_ALL = TenantRules(
+    allowed_targets=("*",), quotas=Quotas(jobs=10_000_000, executions_per_day=10_000_000_000)
+)
+
+
 @dataclass(frozen=True)
 class AnyTenant:
     """Every tenant exists, with the same rules: by default, every target is allowed."""
 
-    of_all: TenantRules = field(default_factory=lambda: TenantRules(allowed_targets=("*",)))
+    of_all: TenantRules = _DOES_ALL
 
     def rules(self, tenant: str, now: float) -> TenantRules:
         return self.of_all
+
+
+class StoredOnDemand(KnownTenants):
+    """The rules in the tenants table. A tenant that is not there is created when somebody asks for its rules."""
+
+    def rules(self, tenant: str, now: float) -> TenantRules | None:
+        return super().rules(tenant, now) or self.read(tenant, now)
+
+    def read(self, tenant: str, now: float) -> TenantRules | None:
+        with suppress(ConditionFailed):
+            self._table.put(
+                {**keys.tenant(tenant), **_DOES_ALL.to_item()}, Expression("attribute_not_exists(pk)", {})
+            )
+        return super().read(tenant, now)
 
 
 @dataclass
@@ -200,6 +219,8 @@ class World:
     clock: ManualClock
     dynamodb: Any
     sqs: SimulatedQueue
+    tables: Tables
+    queue: ExecutionsQueue
     target: Calls
     registry: Registry
     scheduler: Scheduler
@@ -211,7 +232,7 @@ class World:
     reports: list[Report] = field(default_factory=list)
 
     def table(self, name: str) -> Table:
-        return Table(self.dynamodb, f"test-{name}")
+        return self.tables.named(name)
 
     def deliver(self) -> None:
         """Deliver what is visible now, batch by batch, until nothing is."""
@@ -275,39 +296,24 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
     clock = ManualClock(at(now))
     sqs = SimulatedQueue(clock)
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
-    tables = {name: Table(dynamodb, f"test-{name}") for name in TABLES}
-    runs, index, target = Runs(tables["runs"]), DueIndex(tables["due"]), Calls(clock)
-    registry = Registry(tables["jobs"], index, queue, clock, random.Random(8), Limits())
-    told = Told()
-    overlap = OverlapPolicy(Locks(tables["runs"]), runs)
-    kind = Kind(target, lambda settings: settings["invocation"] == "RequestResponse")
+    tables = Tables(lambda name: Table(dynamodb, f"test-{name}"))
+    store = job_store(tables, queue, clock, StoredOnDemand(tables.tenants), random.Random(8))
+    registry = Registry.over(store, Limits())
+    told, target = Told(), Calls(clock)
+    kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
+    runs = Runs(tables.runs)
     return World(
         clock=clock,
         dynamodb=dynamodb,
         sqs=sqs,
+        tables=tables,
+        queue=queue,
         target=target,
         registry=registry,
-        scheduler=Scheduler(index, runs, queue, clock, Calendars(tables["jobs"]), told),
-        executor=Executor(
-            due_jobs=DueJobs(tables["jobs"], queue, clock),
-            runs=runs,
-            overlap=overlap,
-            recorder=Recorder(
-                runs=runs,
-                changes=RunChanges(tables["runs"]),
-                overlap=overlap,
-                failure_streak=FailureStreak(registry, told),
-                backfills=Backfills(tables["jobs"], tables["runs"]),
-                events=told,
-                queue=queue,
-                clock=clock,
-            ),
-            clock=clock,
-            kinds={"lambda": kind},
-            tenants=tenants or AnyTenant(),
-        ),
+        scheduler=scheduler(tables, queue, clock, told),
+        executor=executor(tables, queue, clock, store, told, tenants or AnyTenant(), kinds),
         told=told.events,
-        manual=ManualCommands(registry, runs, RunChanges(tables["runs"]), queue, clock),
+        manual=ManualCommands(registry, runs, RunChanges(tables.runs), queue, clock),
         runs=runs,
-        index=index,
+        index=DueIndex(tables.due),
     )

@@ -52,7 +52,7 @@ Change = Callable[[Job | None, float], Job]
 class JobStore:
     """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body.
 
-    With a ledger, changes are counted against the tenant's quotas and audited as made `by` somebody.
+    Changes are counted against the tenant's quotas and audited as made `by` somebody, by the `ledger`.
     """
 
     jobs: Table
@@ -60,7 +60,7 @@ class JobStore:
     queue: ExecutionsQueue
     clock: Clock
     rng: random.Random
-    ledger: TenantLedger | None = field(default=None, kw_only=True)
+    ledger: TenantLedger
     by: str = field(default=AWS, kw_only=True)
 
     def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
@@ -114,7 +114,7 @@ class JobStore:
     @property
     def audited(self) -> AuditedCommit:
         """Writes down, under the same name, what else is changed around jobs."""
-        return AuditedCommit(Audit(self.ledger.table) if self.ledger else None, self.by, self.clock)
+        return AuditedCommit(Audit(self.ledger.table), self.by, self.clock)
 
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
         """Those that there are, tombstones among them, by their ids."""
@@ -154,7 +154,7 @@ class JobStore:
                 return news | self._commit(tenant, moved, now, conflicts, idempotency_key)
             except ConditionFailed as lost:
                 # Somebody changed the job in between, or there was no room and now there may be: decide again.
-                if self.ledger and lost.key == keys.tenant(tenant):
+                if lost.key == keys.tenant(tenant):
                     self.ledger.check_room(tenant, moved, now)
             except TransactionConflict as lost:
                 if idempotency_key and idempotency_key.item_key in lost.keys:
@@ -178,8 +178,7 @@ class JobStore:
         tx = Transaction(self.jobs.client)
         entries: Counter[tuple[str, int]] = Counter()
         pending = [self._write(tx, old, new, now, entries) for old, new in placed]
-        if self.ledger:
-            self.ledger.count(tx, tenant, placed, now)
+        self.ledger.count(tx, tenant, placed, now)
         for (group, shard), change in entries.items():
             if change:
                 self.index.count(tx, group, shard, change)
@@ -194,8 +193,7 @@ class JobStore:
     ) -> Pending | None:
         """Have `tx` change one job, and count in `entries` by how many those of each shard become more or fewer."""
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
-        if self.ledger:
-            self.ledger.audit(tx, self.by, old, new, now)
+        self.ledger.audit(tx, self.by, old, new, now)
         if new.state == DELETED:
             kept_until = math.floor(now) + _FORMER_KEPT_S
             tx.put(self.jobs, {**keys.former_job(new.tenant, new.job_id), "expires_at": kept_until})

@@ -146,7 +146,7 @@ def _looked_at(
     read = [_read(checks, line, times) for line in lines]
     olds = registry.load_all(tenant, [one.job_id for one in read if isinstance(one, _Wanted)])
     now = registry.clock.now()
-    room = registry.ledger.room(tenant, now) if registry.ledger else None
+    room = registry.ledger.room(tenant, now)
     for one in read:
         if isinstance(one, Outcome):
             yield None, one
@@ -154,7 +154,7 @@ def _looked_at(
         old = olds.get(one.job_id)
         try:
             new = one.of(old, now)
-            if room and new is not old:
+            if new is not old:
                 room.take([(old, new)])
         except (InvalidInput, QuotaExceeded) as error:
             yield one, one.refused(error)

@@ -38,11 +38,11 @@ class CalendarInUse(Conflict):
 
 
 class CalendarStore(Calendars):
-    """Calendars that a tenant can change; the scribe audits each change."""
+    """Calendars that a tenant can change; `audited` writes each change down."""
 
-    def __init__(self, jobs: Table, audited: AuditedCommit | None = None) -> None:
+    def __init__(self, jobs: Table, audited: AuditedCommit) -> None:
         super().__init__(jobs)
-        self._audited = audited or AuditedCommit()
+        self._audited = audited
 
     def put(self, tenant: str, name: str, raw: object, now: float) -> Calendar:
         """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.resolved` takes.

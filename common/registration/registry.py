@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from common.errors import AlreadyExists, InvalidInput
@@ -25,10 +25,16 @@ from common.timing.schedule import EveryTiming, Schedule, Timing
 class Registry(JobStore):
     """The stored jobs, and the way in for definitions: nothing is stored that did not pass validation.
 
-    With a ledger it also keeps to what the platform allows the tenant.
+    It keeps to what the platform allows the tenant.
     """
 
-    limits: Limits
+    limits: Limits = field(kw_only=True)
+
+    @classmethod
+    def over(cls, store: JobStore, limits: Limits) -> Registry:
+        """The way in for definitions to these jobs."""
+        stored = {one.name: getattr(store, one.name) for one in fields(JobStore)}
+        return cls(**stored, limits=limits)
 
     def create(
         self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
@@ -71,9 +77,8 @@ class Registry(JobStore):
 
     def checks(self, tenant: str) -> Checks:
         """What a tenant may have as a job, as it is now. Raises NotFound (the tenant), TenantSuspended."""
-        rules = self.ledger.rules(tenant, self.clock.now()) if self.ledger else None
-        limits = _narrowed(self.limits, rules) if rules else self.limits
-        return Checks(tenant, rules, limits, Calendars(self.jobs))
+        rules = self.ledger.rules(tenant, self.clock.now())
+        return Checks(tenant, rules, _narrowed(self.limits, rules), Calendars(self.jobs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ class Checks:
     """What one tenant may have as a job; `limits` are those that its schedules have to keep too."""
 
     tenant: str
-    rules: TenantRules | None
+    rules: TenantRules
     limits: Limits
     calendars: Calendars
     _known_calendars: set[str] = field(default_factory=set)
@@ -89,8 +94,7 @@ class Checks:
     def definition(self, raw: object) -> JobDefinition:
         """What a client wrote, if the tenant may have it. Raises InvalidInput."""
         definition = parse_definition(raw, self.limits)
-        if self.rules:
-            _check_target(definition, self.rules)
+        _check_target(definition, self.rules)
         if exclude := definition.schedule.exclude:
             _, names = read_exclusions(exclude.model_dump())  # before each of them is read
             self.calendars.check_named(self.tenant, set(names) - self._known_calendars)

@@ -174,9 +174,9 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class AuditedCommit:
-    """Commits changes together with the entry that tells of each. Without an audit it only commits."""
+    """Commits changes together with an entry about each."""
 
-    audit: Audit | None = None
+    audit: Audit
     by: str = AWS
     clock: Clock = field(default_factory=SystemClock)
 
@@ -192,8 +192,7 @@ class AuditedCommit:
         after: Mapping[str, Any] | None = None,
     ) -> None:
         """Raises ConditionFailed, Busy."""
-        if self.audit:
-            self.audit.add(tx, tenant, self.by, action, subject, now, before=before, after=after)
+        self.audit.add(tx, tenant, self.by, action, subject, now, before=before, after=after)
         for tried in range(_TRIES):
             try:
                 tx.commit()

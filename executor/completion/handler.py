@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -12,14 +11,10 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.jobs.ledger import TenantLedger
-from common.jobs.store import JobStore
-from common.planning.due_index import DueIndex
+from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.records import Runs
-from common.storage import aws
-from common.storage.tables import Table
-from common.tenants.audit import ITSELF
+from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from executor.completion.outcomes import Outcomes, Result
 from executor.failure_streak import FailureStreak
@@ -54,23 +49,10 @@ def complete_batch(outcomes: Outcomes, records: list[Mapping[str, Any]]) -> tupl
 
 @cache
 def _outcomes() -> Outcomes:
-    clock, settings = SystemClock(), config()
-    jobs = Table(aws.dynamodb(), settings.jobs_table)
+    settings, clock = config(), SystemClock()
+    tables = deployed.tables(settings)
     # A job may be paused here, which enqueues nothing.
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), "", clock)
-    tenants = Table(aws.dynamodb(), settings.tenants_table)
-    store = JobStore(
-        jobs,
-        DueIndex(Table(aws.dynamodb(), settings.due_table)),
-        queue,
-        clock,
-        random.Random(),
-        ledger=TenantLedger(tenants, KnownTenants(tenants)),
-        by=ITSELF,
-    )
-    return Outcomes(
-        jobs,
-        Runs(Table(aws.dynamodb(), settings.runs_table)),
-        FailureStreak(store, event_bus(settings.event_bus)),
-        clock,
-    )
+    store = job_store(tables, queue, clock, KnownTenants(tables.tenants))
+    failure_streak = FailureStreak(store, event_bus(settings.event_bus))
+    return Outcomes(tables.jobs, Runs(tables.runs), failure_streak, clock)

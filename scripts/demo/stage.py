@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import random
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import boto3
 from common.clock import SystemClock
 from common.errors import AlreadyExists
 from common.jobs.job import Job
+from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex, Mark
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
@@ -24,8 +24,11 @@ from common.platform.tenants import Tenants
 from common.registration.definition import Limits
 from common.registration.registry import Registry
 from common.storage import keys
+from common.storage.deployed import Tables
 from common.storage.tables import Item, Table
 from common.storage.wire_format import from_wire, to_wire
+from common.tenants.audit import AWS
+from common.tenants.rules_cache import KnownTenants
 from scripts.demo.workload import Registration
 
 _TARGET = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"
@@ -54,14 +57,10 @@ class Stage:
         self._clock = SystemClock()
         self.index = DueIndex(self._table("due"))
         url = self._sqs.get_queue_url(QueueName=f"{self._name}-executions")["QueueUrl"]
-        self.registry = Registry(
-            jobs=self._table("jobs"),
-            index=self.index,
-            queue=ExecutionsQueue(self._sqs, url, self._clock),
-            clock=self._clock,
-            limits=Limits.of_executor(self._executor_timeout_s()),
-            rng=random.Random(),
-        )
+        queue = ExecutionsQueue(self._sqs, url, self._clock)
+        tables = Tables(self._table)
+        store = job_store(tables, queue, self._clock, KnownTenants(tables.tenants), by=AWS)
+        self.registry = Registry.over(store, Limits.of_executor(self._executor_timeout_s()))
 
     def _table(self, name: str) -> Table:
         return Table(self._dynamodb, f"{self._name}-{name}")

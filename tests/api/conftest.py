@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,18 +11,12 @@ import pytest
 from api import handler
 from api.auth.tokens import Tokens
 from api.services import Services
-from common.history.lists import RunLists
 from common.history.tenant_runs import Bounds, TenantRuns
-from common.jobs.ledger import TenantLedger
-from common.platform.deletion import Deletions
 from common.platform.key_format import new_key
-from common.platform.request_rate import RequestRate
 from common.platform.tenants import ROLES, Tenants
+from common.registration.definition import Limits
 from common.runs.records import Outcome
 from common.storage import keys
-from common.tenants.audit import Audit
-from common.tenants.rules_cache import KnownTenants
-from common.tenants.webhook_secrets import WebhookSecrets
 from tests.api import issuer
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
@@ -73,30 +65,14 @@ def settle(office: Office, *callers: Caller) -> None:
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before an office: two jobs are as many as a list of runs asks at once, and four runs as many as are summed up."""
     few = partial(TenantRuns, bounds=Bounds(jobs=2, more=2, summarised=4))
-    monkeypatch.setattr(sys.modules[open_office.__module__], "TenantRuns", few)
+    monkeypatch.setattr("api.services.TenantRuns", few)
 
 
 def serve(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Tenants:
     """The API as a process that has just begun: it trusts nothing yet that it would keep for some seconds."""
-    table = w.table("tenants")
-    tenants, known_tenants = Tenants(table, w.clock), KnownTenants(table)
-    services = Services(
-        registry=replace(w.registry, ledger=TenantLedger(table, known_tenants)),
-        runs=w.runs,
-        run_lists=RunLists(w.table("runs")),
-        tenant_runs=TenantRuns(w.table("jobs"), w.table("runs")),
-        manual=w.manual,
-        tenants=tenants,
-        known_tenants=known_tenants,
-        request_rate=RequestRate(table),
-        webhook_secrets=WebhookSecrets(table),
-        audit=Audit(table),
-        deletions=Deletions(table, w.table("jobs"), w.table("runs"), w.index),
-        clock=w.clock,
-        tokens=takes,
-    )
+    services = Services.wired(w.tables, w.queue, w.clock, Limits(), takes)
     monkeypatch.setattr(handler, "_services", lambda: services)
-    return tenants
+    return services.tenants
 
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:

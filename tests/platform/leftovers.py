@@ -58,7 +58,9 @@ def furnish(w: World) -> str:
 
 
 def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
-    CalendarStore(w.table("jobs")).put(tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now())
+    CalendarStore(w.table("jobs"), w.registry.audited).put(
+        tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now()
+    )
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))

@@ -15,7 +15,7 @@ NOW = at("2026-11-21T03:12:00Z")
 
 @pytest.fixture
 def calendars(w: World) -> CalendarStore:
-    return CalendarStore(w.table("jobs"))
+    return CalendarStore(w.table("jobs"), w.registry.audited)
 
 
 def minutely(*calendars: str, **fields: object) -> dict[str, object]:

@@ -71,7 +71,7 @@ def both() -> Iterator[Both]:
 
 def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
     w: World = make_world(both, "2026-11-21T03:12:00Z")
-    CalendarStore(w.table("jobs")).put(
+    CalendarStore(w.table("jobs"), w.registry.audited).put(
         "alice", "feasts", {"dates": ["2026-11-22"]}, at("2026-11-21T03:12:00Z")
     )
     w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] % 2 == 0, error="odd")

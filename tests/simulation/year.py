@@ -116,7 +116,9 @@ class Simulation:
     def _store_calendar(self, name: str) -> None:
         now = self.w.clock.now()
         self.calendars[name] = self._workload.calendar(int(now), self.calendars[name])
-        CalendarStore(self.w.table("jobs")).put(TENANT, name, {"dates": self.calendars[name]}, now)
+        CalendarStore(self.w.table("jobs"), self.w.registry.audited).put(
+            TENANT, name, {"dates": self.calendars[name]}, now
+        )
 
     def _create(self) -> None:
         job_id = f"job-{len(self._ids)}"

@@ -7,15 +7,11 @@ from dataclasses import replace
 import pytest
 
 from common.errors import Busy
-from common.jobs.ledger import TenantLedger
-from common.jobs.store import JobStore
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
 from common.tenants import audit as audit_file
-from common.tenants.audit import ITSELF, Audit, AuditedCommit, EntryFilter
-from common.tenants.rules_cache import KnownTenants
-from executor.failure_streak import FailureStreak
+from common.tenants.audit import Audit, AuditedCommit, EntryFilter
 from tests.worlds import World, job
 
 
@@ -84,20 +80,12 @@ def test_a_commit_waits_for_others_for_so_long(
 
 
 def test_a_pause_after_failures_is_minute8s(w: World) -> None:
-    """As executor/handler.py wires it."""
-    table = w.table("tenants")
-    ledger = TenantLedger(table, KnownTenants(table))
-    registry = w.registry
-    store = JobStore(
-        registry.jobs, registry.index, registry.queue, w.clock, registry.rng, ledger=ledger, by=ITSELF
-    )
-    recorder = w.executor.recorder
-    recorder = replace(recorder, failure_streak=FailureStreak(store, recorder.events))
-    w.executor = replace(w.executor, recorder=recorder)
+    registry = replace(w.registry, by="alice")
     w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom")
     registry.create("alice", "fails", job(cron="* * * * *", pause_after_failures=2))
     w.run_until("2026-11-21T03:16:30Z")
-    (entry,) = audit_of(w).page("alice", EntryFilter(), limit=9)[0]
+    entry, created = audit_of(w).page("alice", EntryFilter(), limit=9)[0]
+    assert (created.by, created.action) == ("alice", "job.created")
     assert (entry.by, entry.action, entry.subject) == ("minute8", "job.paused", "fails")
     assert entry.after["note"] == "paused after 2 failed runs in a row"
     assert (entry.before["state"], entry.after["state"]) == ("active", "paused")

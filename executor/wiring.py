@@ -1,0 +1,54 @@
+"""How the executor and the completion of its dispatched runs are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from common.clock import Clock
+from common.events import Events
+from common.jobs.backfill import Backfills
+from common.jobs.store import JobStore
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.changes import RunChanges
+from common.runs.records import Runs
+from common.storage.deployed import Tables
+from common.tenants.rules_cache import RulesOf
+from executor.due_jobs import DueJobs
+from executor.failure_streak import FailureStreak
+from executor.locks import Locks, OverlapPolicy
+from executor.pipeline import Executor
+from executor.recorder import Recorder
+from executor.targets import Kind
+
+
+def executor(
+    tables: Tables,
+    queue: ExecutionsQueue,
+    clock: Clock,
+    store: JobStore,
+    events: Events,
+    rules: RulesOf,
+    kinds: Mapping[str, Kind],
+) -> Executor:
+    """Stage two. `store` pauses jobs, `rules` say what each tenant may do."""
+    runs = Runs(tables.runs)
+    overlap = OverlapPolicy(Locks(tables.runs), runs)
+    recorder = Recorder(
+        runs=runs,
+        changes=RunChanges(tables.runs),
+        overlap=overlap,
+        failure_streak=FailureStreak(store, events),
+        backfills=Backfills(tables.jobs, tables.runs),
+        events=events,
+        queue=queue,
+        clock=clock,
+    )
+    return Executor(
+        due_jobs=DueJobs(tables.jobs, queue, clock),
+        runs=runs,
+        overlap=overlap,
+        recorder=recorder,
+        clock=clock,
+        kinds=kinds,
+        tenants=rules,
+    )

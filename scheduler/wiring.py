@@ -1,0 +1,33 @@
+"""How the scheduler is put together."""
+
+from __future__ import annotations
+
+from common.clock import Clock
+from common.events import Events
+from common.jobs.calendars import Calendars
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.runs.records import Runs
+from common.storage.deployed import Tables
+from scheduler.tick import FanOut, Scheduler
+
+
+def scheduler(
+    tables: Tables,
+    queue: ExecutionsQueue,
+    clock: Clock,
+    events: Events,
+    fan_out: FanOut | None = None,
+    patient: bool = False,
+) -> Scheduler:
+    """Stage one."""
+    return Scheduler(
+        index=DueIndex(tables.due),
+        runs=Runs(tables.runs),
+        queue=queue,
+        clock=clock,
+        calendars=Calendars(tables.jobs),
+        events=events,
+        fan_out=fan_out,
+        patient=patient,
+    )
