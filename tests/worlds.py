@@ -202,13 +202,15 @@ class StoredOnDemand(KnownTenants):
     """The rules in the tenants table. A tenant that is not there is created when somebody asks for its rules."""
 
     def rules(self, tenant: str, now: float) -> TenantRules | None:
-        return super().rules(tenant, now) or self.read(tenant, now)
+        return super().rules(tenant, now) or self._created(tenant, now)
 
     def read(self, tenant: str, now: float) -> TenantRules | None:
+        return super().read(tenant, now) or self._created(tenant, now)
+
+    def _created(self, tenant: str, now: float) -> TenantRules | None:
+        free = Expression("attribute_not_exists(pk)", {})
         with suppress(ConditionFailed):
-            self._table.put(
-                {**keys.tenant(tenant), **_DOES_ALL.to_item()}, Expression("attribute_not_exists(pk)", {})
-            )
+            self._table.put({**keys.tenant(tenant), **_DOES_ALL.to_item()}, free)
         return super().read(tenant, now)
 
 

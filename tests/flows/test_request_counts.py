@@ -120,11 +120,11 @@ def test_a_wait_of_hours_costs_a_message_each_quarter_of_an_hour_and_nothing_els
 
 
 def test_a_registration(w: World, counts: Counts) -> None:
-    far = {"GetItem": 2, "TransactWriteItems": 1, "Query": 1}
+    far = {"GetItem": 3, "TransactWriteItems": 1, "Query": 1}  # the tenant's rules, the job, the mark
     w.registry.create("alice", "first", job(cron="0 12 * * *"))  # which makes the mark
     with counts.of(far):
         w.registry.create("alice", "far", job(cron="0 13 * * *"))
-    near = far | {"GetItem": 3, "DeleteItem": 1, "sent messages": 1}
+    near = far | {"GetItem": 4, "DeleteItem": 1, "sent messages": 1}
     with counts.of(near):
         w.registry.create("alice", "near", job(at=DUE))
 

@@ -1,0 +1,16 @@
+"""A function that is deployed without a variable fails when its parts are wired, and says which."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.config import Config, MissingSetting
+from common.storage import deployed
+from scheduler import wiring
+from tests.worlds import World
+
+
+def test_a_missing_table_is_named_when_the_parts_are_wired(w: World) -> None:
+    tables = deployed.tables(Config.from_env({"DUE_TABLE": "due", "JOBS_TABLE": "jobs"}))
+    with pytest.raises(MissingSetting, match="RUNS_TABLE is not set"):
+        wiring.scheduler(tables, w.queue, w.clock, w.scheduler.events)
