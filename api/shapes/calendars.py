@@ -10,27 +10,19 @@ from api.shapes.parts import Answer, Instant, Shapes
 
 
 class NewCalendar(BaseModel):
-    """A calendar: exactly one of `dates`, `icalendar` and `country`."""
+    """A calendar's dates. The command `minute8` makes them of iCalendar files and countries."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
             "examples": [{"dates": ["2026-12-24", "2026-12-25"]}],
-            "oneOf": [
-                {"required": [name], "properties": {name: {"type": kind}}}
-                for name, kind in (("dates", "array"), ("icalendar", "string"), ("country", "string"))
-            ],
         },
     )
 
-    dates: list[str] | None = Field(default=None, examples=[["2026-12-24"]])
+    dates: list[str] = Field(examples=[["2026-12-24"]])
     source: dict[str, Any] | None = Field(
         default=None, description="A small note of where the dates are from."
     )
-    icalendar: str | None = Field(default=None, description="iCalendar text: its all-day events.")
-    country: str | None = Field(default=None, description="A country's public holidays.")
-    subdivision: str | None = None
-    years: list[int] | None = None
 
 
 class CalendarView(Answer):

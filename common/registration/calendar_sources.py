@@ -2,7 +2,7 @@
 
 `holidays` and `icalendar` would add 12 MB to the 15 MB of the Lambda package for something that a tenant does a few
 times a year, so they are not in it. The `minute8` command resolves them where it runs and sends dates; strangers' text
-is then parsed on the machine of whoever trusts it. A server that has the libraries resolves them too.
+is then parsed on the machine of whoever trusts it. The API takes dates alone, also where it has the libraries.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from importlib.metadata import version
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from common.errors import InvalidInput, shown
 from common.registration.schedule_text import is_date
@@ -26,6 +26,19 @@ _KINDS: Final = ("dates", "icalendar", "country")
 _CODE: Final = re.compile(r"[A-Za-z0-9-]{1,8}")
 
 Resolved = tuple[tuple[str, ...], dict[str, Any]]
+
+
+def dates_of(raw: object, now: int) -> Resolved:
+    """As `resolved`, of a calendar that says its dates. Raises InvalidInput, also for one that does not."""
+    for kind in _KINDS[1:]:
+        if isinstance(raw, Mapping) and raw.get(kind) is not None:
+            raise InvalidInput(
+                kind,
+                "is not resolved here",
+                accepted='{"dates": […]}; the minute8 command resolves countries and iCalendar files and sends their'
+                " dates",
+            )
+    return resolved(raw, now)
 
 
 def resolved(raw: object, now: int) -> Resolved:
@@ -81,10 +94,8 @@ def _of_dates(given: Mapping[str, Any], year: int) -> Resolved:
 
 
 def _of_icalendar(given: Mapping[str, Any], year: int) -> Resolved:
-    try:
-        from common.registration.icalendar_dates import all_day_dates
-    except ImportError:
-        _resolve_elsewhere("icalendar")
+    from common.registration.icalendar_dates import all_day_dates
+
     first, last = date(year, 1, 1), date(year + YEARS_AHEAD, 12, 31)
     found = all_day_dates(given["icalendar"], first, last)
     source = {"kind": "icalendar", "from_year": year, "to_year": year + YEARS_AHEAD, "events": found.events}
@@ -93,10 +104,8 @@ def _of_icalendar(given: Mapping[str, Any], year: int) -> Resolved:
 
 
 def _of_country(given: Mapping[str, Any], year: int) -> Resolved:
-    try:
-        import holidays
-    except ImportError:
-        _resolve_elsewhere("country")
+    import holidays
+
     country, subdivision = _code(given, "country"), _code(given, "subdivision")
     years = _years(given.get("years"), year)
     known = holidays.list_supported_countries(include_aliases=True)
@@ -140,14 +149,6 @@ def _code(given: Mapping[str, Any], key: str) -> str:
 
 def _ascending(dates: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(dates)))
-
-
-def _resolve_elsewhere(kind: str) -> NoReturn:
-    raise InvalidInput(
-        kind,
-        "is not resolved here",
-        accepted='{"dates": […]}; the minute8 command resolves countries and iCalendar files and sends their dates',
-    )
 
 
 _SOURCES: Final[dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any], int], Resolved]]]] = {

@@ -18,7 +18,7 @@ from itertools import islice
 from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendar, Calendars
 from common.jobs.job import DELETED
-from common.registration.calendar_sources import resolved
+from common.registration.calendar_sources import dates_of
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
@@ -45,12 +45,12 @@ class CalendarStore(Calendars):
         self._audited = audited
 
     def put(self, tenant: str, name: str, raw: object, now: float) -> Calendar:
-        """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.resolved` takes.
+        """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.dates_of` takes.
 
         Raises InvalidInput, Busy; nothing is stored then.
         """
         check_calendar_name(name, "name")
-        dates, source = resolved(raw, int(now))
+        dates, source = dates_of(raw, int(now))
         old = self._table.get(keys.calendar(tenant, name))
         created_at = old["created_at"] if old else int(now)
         calendar = Calendar(tenant, name, dates, source, created_at, int(now))

@@ -44,7 +44,9 @@ def test_a_bad_calendar_is_refused_by_name(office: Office) -> None:
         ({}, "calendar"),
         ({"dates": ["2026-13-01"]}, "dates.0"),
         ({"dates": "2026-12-25"}, "dates"),
-        ({"dates": [], "country": "DE"}, "calendar"),
+        ({"dates": [], "country": "DE"}, "country"),
+        ({"country": "DE"}, "country"),
+        ({"icalendar": "BEGIN:VCALENDAR"}, "icalendar"),
         ({"colour": "red", "dates": []}, "calendar"),
     ):
         refused = office.alice("PUT", "/v1/calendars/holidays", body)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import date, timedelta
 
 import pytest
 
 from common.errors import InvalidInput
-from common.registration.calendar_sources import resolved
+from common.registration.calendar_sources import dates_of, resolved
 from common.registration.icalendar_dates import all_day_dates
 from tests.worlds import at
 
@@ -146,13 +145,8 @@ def test_every_day_of_the_horizon_fits() -> None:
     assert len(found) == days == 2_191
 
 
-@pytest.mark.parametrize(
-    ("library", "raw"), [("holidays", {"country": "DE"}), ("icalendar", {"icalendar": ics()})]
-)
-def test_without_the_libraries_a_client_is_told_who_resolves(
-    library: str, raw: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, "common.registration.icalendar_dates", raising=False)
+@pytest.mark.parametrize("raw", [{"country": "DE"}, {"icalendar": ics()}, {"dates": [], "country": "DE"}])
+def test_who_takes_dates_alone_says_who_resolves(raw: object) -> None:
+    """The API, with the libraries as without: a laptop's and Lambda's are not to differ."""
     with pytest.raises(InvalidInput, match="the minute8 command resolves"):
-        resolved(raw, NOW)
+        dates_of(raw, NOW)
