@@ -18,6 +18,7 @@ from common.events import NoEvents
 from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.postponed import Postponed
 from common.runs.records import Runs
 from common.storage.tables import Table as DynamoTable
 from common.timing import groups
@@ -59,11 +60,13 @@ class Ticker:
         self._table.mark.update(planned_until=self.start, planning_until=self.start)
         self._table.items_read = 0
         clock = ManualClock(self.start - 119.5)
+        due, queue = DynamoTable(self._dynamodb, "due"), ExecutionsQueue(self._sqs, QUEUE_URL, clock)
         scheduler = Scheduler(
-            index=DueIndex(DynamoTable(self._dynamodb, "due")),
+            index=DueIndex(due),
             runs=Runs(DynamoTable(self._dynamodb, "runs")),
-            queue=ExecutionsQueue(self._sqs, QUEUE_URL, clock),
+            queue=queue,
             clock=clock,
+            postponed=Postponed(due, queue, clock),
             calendars=Calendars(DynamoTable(self._dynamodb, "jobs")),
             events=NoEvents(),
         )

@@ -19,6 +19,7 @@ from common.events import NoEvents
 from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.postponed import Postponed
 from common.planning.shares import PlanningQueue, Shares, encode
 from common.runs.records import Runs
 from common.storage.tables import Table as DynamoTable
@@ -66,12 +67,14 @@ class Stage:
         }
         dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
         clock, due = ManualClock(_START - _TICK_AHEAD_S + 0.5), DynamoTable(dynamodb, "due")
+        queue = ExecutionsQueue(sqs, QUEUE_URL, clock)
         self._shares = Shares(due)
         self._scheduler = Scheduler(
             index=DueIndex(due),
             runs=Runs(DynamoTable(dynamodb, "runs")),
-            queue=ExecutionsQueue(sqs, QUEUE_URL, clock),
+            queue=queue,
             clock=clock,
+            postponed=Postponed(due, queue, clock),
             calendars=Calendars(DynamoTable(dynamodb, "jobs")),
             events=NoEvents(),
             fan_out=FanOut(self._shares, PlanningQueue(sqs, QUEUE_URL), share_entries),

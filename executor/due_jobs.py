@@ -9,7 +9,7 @@ from typing import Final
 from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.planning.executions_queue import ExecutionsQueue
+from common.planning.postponed import Postponed
 from common.storage import keys
 from common.storage.tables import Table
 
@@ -26,13 +26,13 @@ class DueJobs:
     """Holds executions until their second, and reads their jobs."""
 
     jobs: Table
-    queue: ExecutionsQueue
+    postponed: Postponed
     clock: Clock
 
     def hold(self, execution: Execution, came_at: float) -> bool:
         """Wait for the second at which it is due; False if that was so far away that it went back to the queue."""
         if execution.visible_at - came_at > HOLD_S:
-            self.queue.send([execution])
+            self.postponed.send(execution)
             return False
         self._wait_until(execution.visible_at)
         return True

@@ -12,6 +12,7 @@ from common.jobs.backfill import MOVED_ON, Backfills
 from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.postponed import Postponed
 from common.runs.changes import RunChanges
 from common.runs.records import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage.tables import Item
@@ -74,6 +75,7 @@ class Recorder:
     backfills: Backfills
     events: Events
     queue: ExecutionsQueue
+    postponed: Postponed
     clock: Clock
 
     def record(self, claim: Claim, job: Job | None, verdict: Verdict) -> Report:
@@ -114,7 +116,7 @@ class Recorder:
         execution = claim.execution
         if execution.attempt == 1:
             self.changes.queue(execution, wait.detail, claim.started_at)
-        self.queue.send([replace(execution, not_before_at=wait.until)])
+        self.postponed.send(replace(execution, not_before_at=wait.until))
         return Report("queued", execution, detail=wait.detail)
 
     def _lost(self, claim: Claim, job: Job | None, lost: Lost) -> Report:
@@ -146,7 +148,7 @@ class Recorder:
                 throttled = record.get("throttles", 0) > claim.execution.throttles
                 if job:
                     self.overlap.keep(job, claim.execution, record["next_attempt_at"])
-                self.queue.send([claim.execution.retry(record["next_attempt_at"], throttled=throttled)])
+                self.postponed.send(claim.execution.retry(record["next_attempt_at"], throttled=throttled))
                 return Report("retrying", claim.execution, detail="next attempt enqueued again")
             if record["status"] in (RUNNING, DISPATCHED) and record["lease_until"] >= self.clock.now():
                 raise StillRunning(claim.execution.execution_id, record["lease_until"])
@@ -166,7 +168,7 @@ class Recorder:
             return Report("duplicate", execution, detail="its lease had ended and another took it over")
         if job and next_at is not None:
             self.overlap.keep(job, execution, next_at)
-            self.queue.send([execution.retry(next_at, throttled=outcome.throttled)])
+            self.postponed.send(execution.retry(next_at, throttled=outcome.throttled))
             return Report("retrying", execution, lateness_s, outcome.error_type)
         self._ended(job, execution)
         if job and outcome.ok:

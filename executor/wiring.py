@@ -9,6 +9,7 @@ from common.events import Events
 from common.jobs.backfill import Backfills
 from common.jobs.store import JobStore
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.postponed import Postponed
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.deployed import Tables
@@ -32,6 +33,7 @@ def executor(
 ) -> Executor:
     """Stage two. `store` pauses jobs, `rules` say what each tenant may do."""
     runs = Runs(tables.runs)
+    postponed = Postponed(tables.due, queue, clock)
     overlap = OverlapPolicy(Locks(tables.runs), runs)
     recorder = Recorder(
         runs=runs,
@@ -41,10 +43,11 @@ def executor(
         backfills=Backfills(tables.jobs, tables.runs),
         events=events,
         queue=queue,
+        postponed=postponed,
         clock=clock,
     )
     return Executor(
-        due_jobs=DueJobs(tables.jobs, queue, clock),
+        due_jobs=DueJobs(tables.jobs, postponed, clock),
         runs=runs,
         overlap=overlap,
         recorder=recorder,

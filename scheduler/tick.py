@@ -18,6 +18,7 @@ from common.planning.due_index import BadEntry, DueIndex, Mark, Shard
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import DueEntry, Missed, plan, plan_registered
+from common.planning.postponed import Postponed
 from common.planning.shares import PlanningQueue, Shares, divide
 from common.runs.records import Runs
 from common.runs.states import INVALID, MISSED
@@ -69,6 +70,7 @@ class Scheduler:
     runs: Runs
     queue: ExecutionsQueue
     clock: Clock
+    postponed: Postponed
     calendars: Calendars
     events: Events
     fan_out: FanOut | None = None
@@ -88,6 +90,7 @@ class Scheduler:
         while mark.is_open or mark.planned_until < end:
             mark = self.index.begin_planning(mark, end, now)
             if mark.is_open:
+                self._hand_over_postponed(mark, summary)
                 mark = self._plan_window(mark, summary)
             if mark.is_divided:  # planners have it; the next tick sends again what they have not done by then
                 break
@@ -110,6 +113,13 @@ class Scheduler:
         mark = self.index.finish_planning(window.planning_until)
         self._drop(empty)
         return mark
+
+    def _hand_over_postponed(self, window: Mark, summary: Summary) -> None:
+        for handed_over in self.postponed.hand_over(window.planning_until):
+            if isinstance(handed_over, BadEntry):
+                self._bad(handed_over, window, summary)
+            else:
+                summary.planned += handed_over
 
     def _planned_by_others(self, fan_out: FanOut, window: Mark, summary: Summary) -> Mark:
         """Send the shares that are left of a divided window to the planners."""

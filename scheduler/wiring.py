@@ -7,6 +7,7 @@ from common.events import Events
 from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.postponed import Postponed
 from common.runs.records import Runs
 from common.storage.deployed import Tables
 from scheduler.tick import FanOut, Scheduler
@@ -26,6 +27,7 @@ def scheduler(
         runs=Runs(tables.runs),
         queue=queue,
         clock=clock,
+        postponed=Postponed(tables.due, queue, clock),
         calendars=Calendars(tables.jobs),
         events=events,
         fan_out=fan_out,

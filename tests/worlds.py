@@ -98,8 +98,19 @@ def make_tables(client: Any, prefix: str = "test") -> None:
         client.create_table(**request)
 
 
+# Lambda refuses a message that went through the same function about so often, unless its RecursiveLoop is Allow.
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+LOOP_LIMIT = 16
+
+
 class SimulatedQueue:
-    """SQS in simulated time: what Minute8 uses of it, no more. Delays, visibility, at-least-once delivery."""
+    """SQS in simulated time: what Minute8 uses of it, no more. Delays, visibility, at-least-once delivery.
+
+    Each message knows its lineage: how many invocations of the executor led to it. With `refuses_loops` Lambda does
+    not take what came too far; `refused` has those bodies.
+    """
+
+    refuses_loops = False
 
     def __init__(self, clock: ManualClock, visibility_s: float = 330) -> None:
         self._clock = clock
@@ -110,6 +121,9 @@ class SimulatedQueue:
         self._hidden: dict[str, float] = {}
         self.delays: list[int] = []
         self.bodies: list[str] = []
+        self.refused: list[str] = []
+        self._lineage: dict[str, int] = {}
+        self._received_lineage = 0
 
     def send_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
         for entry in Entries:
@@ -122,6 +136,7 @@ class SimulatedQueue:
 
     def _put(self, visible_at: float, body: str, message_id: str = "") -> None:
         number = next(self._numbers)
+        self._lineage.setdefault(message_id or f"message-{number}", self._received_lineage)
         heapq.heappush(self._waiting, (visible_at, number, message_id or f"message-{number}", body))
 
     def next_at(self) -> float | None:
@@ -132,6 +147,9 @@ class SimulatedQueue:
         if not self._waiting or self._waiting[0][0] > self._clock.now():
             return None
         _, _, message_id, body = heapq.heappop(self._waiting)
+        if self.refuses_loops and self._lineage[message_id] >= LOOP_LIMIT:
+            self.refused.append(body)
+            return self.receive()
         receives = self._receives[message_id] = self._receives.get(message_id, 0) + 1
         return Message(message_id, body, f"receipt of {message_id}", receives)
 
@@ -143,6 +161,13 @@ class SimulatedQueue:
             assert 0 <= entry["VisibilityTimeout"] <= 43_200
             self._hidden[entry["ReceiptHandle"]] = self._clock.now() + entry["VisibilityTimeout"]
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+    @contextmanager
+    def invocation_for(self, message: Message) -> Iterator[None]:
+        """What is sent meanwhile is sent by the invocation that has the message."""
+        self._received_lineage = self._lineage.get(message.message_id, 0) + 1
+        yield
+        self._received_lineage = 0
 
     def give_back(self, message: Message) -> None:
         """It is not deleted, and so delivered again when it is visible."""
@@ -244,7 +269,8 @@ class World:
     def deliver_one(self, message: Message) -> None:
         """Deliver a message; whatever ends the executor's process, the queue delivers it again."""
         try:
-            reports, failed = execute_batch(self.executor, [message])
+            with self.sqs.invocation_for(message):
+                reports, failed = execute_batch(self.executor, [message])
         except Killed:
             self.sqs.give_back(message)
             return

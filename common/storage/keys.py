@@ -8,6 +8,7 @@
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
 | due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
 | due     | PENDING#0…7                  | tenant#job_id#revision          | registered, its hand-over unconfirmed  |
+| due     | POSTPONED#0…7                | second#execution id#attempt     | waits longer than SQS can delay it     |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
 | due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
@@ -155,6 +156,20 @@ def group_and_shard(directory_sk: str) -> tuple[str, int]:
 def pending(tenant: str, job_id: str, revision: int) -> Key:
     """By revision, so that no later change of the job takes the place of what an earlier one left to do."""
     return {"pk": f"PENDING#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{revision}"}
+
+
+def postponed(visible_at: int, name: str) -> Key:
+    """By time, so that what is due before an instant is one range; `name` is the execution's id and its attempt."""
+    return {"pk": f"POSTPONED#{_spread(name)}", "sk": f"{visible_at:010d}#{name}"}
+
+
+def postponed_before(until: int) -> str:
+    """The end of the sort keys of what is due before `until`."""
+    return f"{until:010d}"
+
+
+def postponed_partitions() -> list[str]:
+    return [f"POSTPONED#{n}" for n in range(SPREAD)]
 
 
 def pending_partitions() -> list[str]:

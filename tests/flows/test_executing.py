@@ -53,17 +53,6 @@ def test_when_its_attempts_are_used_up_the_run_has_failed(w: World) -> None:
     assert (run["status"], run["failed_tenant"], len(run["attempts"])) == ("failed", "alice", 2)
 
 
-def test_a_wait_of_hours_hops_through_the_queue(w: World) -> None:
-    w.target.answer = fails_until(2)
-    retry = {"max_attempts": 2, "base_s": 7_200, "cap_s": 7_200}
-    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=retry))
-    w.run_until("2026-11-21T06:00:00Z")
-    (run,) = w.run_items("alice", "once")
-    assert run["status"] == "succeeded"
-    assert w.target.calls[1][0] - w.target.calls[0][0] >= 3_600
-    assert max(w.sqs.delays) == 900
-
-
 def test_a_permanent_error_is_not_tried_again(w: World) -> None:
     w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="ResourceNotFoundException")
     w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))

@@ -1,0 +1,75 @@
+"""Executions that are due later than SQS can delay a message: the tick of their window enqueues them.
+
+A retry in six hours would otherwise go through the queue and the executor every 900 s. Lambda's recursive loop
+detection refuses such a chain at about 16 hops:
+https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from common.clock import Clock
+from common.planning.due_index import BadEntry, DueIndex
+from common.planning.execution import Execution, UnreadableMessage
+from common.planning.executions_queue import ExecutionsQueue
+from common.storage import keys
+from common.storage.tables import Item, Table
+from common.timing.instants import DAY_S
+from common.timing.windows import MAX_DELAY_S
+
+# Longer than any outage of the ticks that the alarms would let pass.
+_KEPT_S: Final = 15 * DAY_S
+_A_PAGE: Final = 500
+
+
+class Postponed:
+    """Puts executions into the queue, or into the due table where they have to wait longer than a message can."""
+
+    def __init__(self, table: Table, queue: ExecutionsQueue, clock: Clock) -> None:
+        self._table = table
+        self._index = DueIndex(table)
+        self._queue = queue
+        self._clock = clock
+
+    def send(self, execution: Execution) -> None:
+        """Enqueue it, or store it for the tick of its window. Sent twice it is stored once.
+
+        Raises:
+            HandOverFailed: SQS did not take it; nobody else will send it.
+        """
+        if execution.visible_at - self._clock.now() <= MAX_DELAY_S:
+            self._queue.send([execution])
+            return
+        key = keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")
+        expires_at = execution.visible_at + _KEPT_S
+        self._table.put({**key, "body": execution.encode(), "expires_at": expires_at})
+        # Read after the write: a tick that announced this window before may have read it without the item.
+        if execution.visible_at < self._index.ensure_mark(self._clock.now()).planning_until:
+            self._queue.send([execution])
+
+    def hand_over(self, until: int) -> Iterator[BadEntry | int]:
+        """Enqueue all that is due before `until`, and forget it. Yields how many, and what cannot be read.
+
+        Raises:
+            HandOverFailed: the next call enqueues again what is not forgotten.
+        """
+        for partition in keys.postponed_partitions():
+            items = self._table.query(partition, sk_between=("0", keys.postponed_before(until)))
+            while page := list(islice(items, _A_PAGE)):
+                found = [(keys.key_of(item), _read(item)) for item in page]
+                readable = {key["sk"]: one for key, one in found if isinstance(one, Execution)}
+                yield from (one for _, one in found if isinstance(one, BadEntry))
+                taken, _ = self._queue.send(readable.values())
+                self._table.delete_many([key for key, _ in found if key["sk"] in readable])
+                yield taken
+
+
+def _read(item: Item) -> Execution | BadEntry:
+    try:
+        return Execution.decode(item["body"])
+    except UnreadableMessage as error:
+        tenant, job_id = item["sk"].split("#")[1].split(":")[:2]
+        return BadEntry(tenant, job_id, f"unreadable postponed execution: {error}")

@@ -1,0 +1,80 @@
+"""Waits beyond what SQS can delay: the tick of their window enqueues them, so that no message goes in circles."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.runs.records import Outcome
+from common.storage import keys
+from tests.worlds import World, at, job
+
+HOURS = {"max_attempts": 2, "base_s": 7_200, "cap_s": 7_200}
+
+
+@pytest.fixture
+def strict(w: World) -> World:
+    """Lambda refuses loops, as it does where a function does not allow them."""
+    w.sqs.refuses_loops = True
+    return w
+
+
+def fail_once(w: World) -> None:
+    """The first run's first attempt fails."""
+    answers = iter([Outcome(ok=False, error_type="Boom")])
+    w.target.answer = lambda event: next(answers, Outcome(ok=True))
+
+
+def postponed(w: World) -> list[str]:
+    return [item["sk"] for pk in keys.postponed_partitions() for item in w.table("due").query(pk)]
+
+
+def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World) -> None:
+    fail_once(strict)
+    strict.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=HOURS))
+    strict.run_until("2026-11-21T03:16:00Z")
+    (run,) = strict.run_items("alice", "once")
+    assert run["status"] == "retrying"
+    assert len(strict.sqs) == 0
+    assert len(postponed(strict)) == 1
+    strict.run_until("2026-11-21T05:40:00Z", ticks=True)
+    assert strict.statuses("alice", "once") == ["succeeded"]
+    assert [called_at for called_at, _ in strict.target.calls][1] == pytest.approx(
+        run["next_attempt_at"], abs=1
+    )
+    assert postponed(strict) == []
+    assert (len(strict.sqs.bodies), strict.sqs.refused) == (2, [])
+
+
+def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_tick(w: World) -> None:
+    """A tick has announced the window already, so it may have looked before the retry was stored."""
+    fail_once(w)
+    w.index.ensure_mark(w.clock.now())
+    retry_in_20_min = {"max_attempts": 2, "base_s": 1_900, "cap_s": 1_900}
+    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=retry_in_20_min))
+    ahead = w.index.begin_planning(w.index.ensure_mark(0), at("2026-11-21T06:00:00Z"), w.clock.now())
+    assert ahead.planning_until == at("2026-11-21T06:00:00Z")
+    w.run_until("2026-11-21T04:00:00Z")
+    assert w.statuses("alice", "once") == ["succeeded"]
+
+
+def test_a_run_that_waits_for_a_retrying_one_does_not_go_in_circles(strict: World) -> None:
+    """The lock is held until the retry in hours, far beyond what a message can be delayed."""
+    fail_once(strict)
+    strict.registry.create(
+        "alice", "report", job(every=600, anchor="2026-11-21T03:20:00Z", overlap="queue_one", retry=HOURS)
+    )
+    strict.run_until("2026-11-21T05:40:00Z", ticks=True)
+    first, second, *_ = strict.run_items("alice", "report")
+    assert (first["status"], second["status"]) == ("succeeded", "succeeded")
+    assert strict.sqs.refused == []
+
+
+def test_a_postponed_execution_that_cannot_be_read_stops_nobody(w: World) -> None:
+    fail_once(w)
+    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=HOURS))
+    w.run_until("2026-11-21T03:16:00Z")
+    key = keys.postponed(at("2026-11-21T03:25:00Z"), "alice:odd:20261121T032500Z:1#2")
+    w.table("due").put({**key, "body": "from a later version"})
+    w.run_until("2026-11-21T05:40:00Z", ticks=True)
+    assert w.statuses("alice", "once") == ["succeeded"]
+    assert "skipped(invalid)" in w.statuses("alice", "odd")
