@@ -38,8 +38,21 @@ def function(deployment: Deployment, name: str) -> Iterator[Finding]:
             f"aws lambda delete-function-concurrency --function-name {deployment.named(name)}",
         )
     yield from _believed_timeout(deployment, found)
+    if name == "executor":
+        yield from _loops(deployment)
     limit = f", at most {reserved} at once" if reserved else ""
     yield ok(f"active, {found['Runtime']}, {found['MemorySize']} MB, {found['Timeout']} s{limit}")
+
+
+def _loops(deployment: Deployment) -> Iterator[Finding]:
+    """The executor sends to its own queue: without leave, Lambda stops a backfill or a retry after 16 rounds."""
+    name = deployment.named("executor")
+    answer = deployment.client("lambda").get_function_recursion_config(FunctionName=name)
+    if answer["RecursiveLoop"] != "Allow":
+        yield failed(
+            "Lambda stops it after 16 rounds through its queue: its RecursiveLoop is not Allow",
+            f"aws lambda put-function-recursion-config --recursive-loop Allow --function-name {name}",
+        )
 
 
 def _believed_timeout(deployment: Deployment, found: dict[str, object]) -> Iterator[Finding]:

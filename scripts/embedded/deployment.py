@@ -134,7 +134,16 @@ def run_osls(arguments: list[str], service: Path, embedded: Embedded) -> str:
 
 
 def apply_dropped(embedded: Embedded, template: Mapping[str, Any]) -> None:
-    """Set the tables' TTL, which the embedded CloudFormation ignores, as the template says, and read it back."""
+    """Set what the embedded CloudFormation ignores, as the template says: TTL of tables, RecursiveLoop of functions."""
+    _apply_time_to_live(embedded, template)
+    functions = client(embedded, "lambda")
+    for resource in template["Resources"].values():
+        if wanted := resource.get("Properties", {}).get("RecursiveLoop"):
+            name = resource["Properties"]["FunctionName"]
+            functions.put_function_recursion_config(FunctionName=name, RecursiveLoop=wanted)
+
+
+def _apply_time_to_live(embedded: Embedded, template: Mapping[str, Any]) -> None:
     dynamodb = client(embedded, "dynamodb")
     for resource in template["Resources"].values():
         wanted = resource.get("Properties", {}).get("TimeToLiveSpecification")

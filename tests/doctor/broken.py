@@ -247,6 +247,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         {"function outcomes": F, "permissions outcomes": F},
         "there is no function minute8-test-outcomes",
     ),
+    (
+        "loops are stopped",
+        lambda patient: patient.loops("Terminate"),
+        {"function executor": F},
+        "its RecursiveLoop is not Allow",
+    ),
     ("switched off", reserved, {"function api": F}, "reserved concurrency is 0"),
     ("old runtime", configured("planner", Runtime="python3.9"), {"function planner": W}, "runs on python3.9"),
     (

@@ -100,6 +100,7 @@ class Patient:
         self.simulator, self.stacks = Simulator(), Stacks()
         self.roles = self.clients["iam"]
         self.clients |= {"iam": self.simulator, "cloudformation": self.stacks}
+        self.loops("Allow")
         self.clock = ManualClock(at(NOW))
         self.api_answers: int | httpx.HTTPError = 200
         self.deployment = Deployment(
@@ -126,6 +127,10 @@ class Patient:
 
     def alter(self, service: str, **operations: Callable[..., Any]) -> None:
         self.clients[service] = Altered(self.clients[service], operations)
+
+    def loops(self, setting: str) -> None:
+        """What the executor's RecursiveLoop is; moto has no such thing."""
+        self.alter("lambda", get_function_recursion_config=lambda FunctionName: {"RecursiveLoop": setting})
 
     def mapping(self, function: str) -> Any:
         (only,) = self["lambda"].list_event_source_mappings(FunctionName=self.name(function))[
