@@ -92,7 +92,7 @@ def test_killed_before_the_throttled_message_went_out_the_count_is_kept(
 def test_a_target_that_says_when_is_asked_then_and_not_sooner(w: World) -> None:
     w.target.answer = answers(Outcome(ok=False, error_type="RetryLater", retry_after_s=1_800), OK)
     w.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 1}))
-    w.run_until("2026-11-21T04:00:00Z")
+    w.run_until("2026-11-21T04:00:00Z", ticks=True)
     first, second = (called_at for called_at, _ in w.target.calls)
     assert 1_800 <= second - first <= 1_802
     assert w.statuses("alice", "once") == ["succeeded"]
