@@ -19,6 +19,7 @@ from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
+from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
 from common.storage.tables import Table as DynamoTable
 from common.timing import groups
@@ -69,6 +70,7 @@ class Ticker:
             postponed=Postponed(due, queue, clock),
             calendars=Calendars(DynamoTable(self._dynamodb, "jobs")),
             events=NoEvents(),
+            quarantine=Quarantine(DynamoTable(self._dynamodb, "due")),
         )
         with self._aws.measured() as cost:
             summary = scheduler.tick()

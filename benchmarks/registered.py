@@ -20,6 +20,7 @@ from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
+from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Shares, encode
 from common.runs.records import Runs
 from common.storage.tables import Table as DynamoTable
@@ -63,7 +64,7 @@ class Stage:
             "UpdateItem": table.update_item,
             "Query": table.query,
             "DeleteItem": table.delete_item,
-            "TransactWriteItems": table.transact_write_items,
+            "PutItem": table.put_item,
         }
         dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
         clock, due = ManualClock(_START - _TICK_AHEAD_S + 0.5), DynamoTable(dynamodb, "due")
@@ -77,6 +78,7 @@ class Stage:
             postponed=Postponed(due, queue, clock),
             calendars=Calendars(DynamoTable(dynamodb, "jobs")),
             events=NoEvents(),
+            quarantine=Quarantine(due),
             fan_out=FanOut(self._shares, PlanningQueue(sqs, QUEUE_URL), share_entries),
         )
 
@@ -86,9 +88,15 @@ class Stage:
             summary = self._scheduler.tick()
         return Measured(summary, cost)
 
+    def shares(self) -> list[int]:
+        """The numbers of those that the tick recorded."""
+        return self._shares.left(self._scheduler.index.ensure_mark(_START))
+
     def plan(self, number: int) -> Measured:
         """Hand over one share."""
-        planner = Planner(replace(self._scheduler, fan_out=None), self._shares)
+        assert self._scheduler.fan_out
+        queue = self._scheduler.fan_out.queue
+        planner = Planner(replace(self._scheduler, fan_out=None), self._shares, queue)
         with self._aws.measured() as cost:
             summary = planner.plan(encode(_START + 600, number))
         return Measured(summary, cost)
@@ -105,8 +113,8 @@ def run(scale: float) -> Result:
     tracemalloc.stop()
     tick = _again(stage)
     shares = tick.summary.shares
-    sampled = range(0, shares, max(1, shares // _SAMPLED_SHARES))
-    planners = [stage.plan(number) for number in track(list(sampled), "shares")]
+    sampled = stage.shares()[:: max(1, shares // _SAMPLED_SHARES)]
+    planners = [stage.plan(number) for number in track(sampled, "shares")]
     planned = sum(planner.summary.planned for planner in planners) / len(planners) * shares
     tick_s = tick.lasts_s(TICK_MB)
     each_s = max(planner.lasts_s(PLANNER_MB) for planner in planners)

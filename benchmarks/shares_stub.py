@@ -47,22 +47,27 @@ class SharesStub(DueStub):
         return super().get_item(request)
 
     def query(self, request: dict[str, Any]) -> bytes:
-        if request["ExpressionAttributeValues"][":pk"]["S"] == keys.SHARES:
-            return self._page(
-                [json.dumps({"sk": item["sk"]}).encode() for item in self._recorded.values()], 0
-            )
+        values = request["ExpressionAttributeValues"]
+        if values[":pk"]["S"] == keys.SHARES:
+            last = values.get(":last", {"S": "~"})["S"]
+            sks = [item["sk"] for sk, item in self._recorded.items() if sk <= last]
+            return self._page([json.dumps({"sk": sk}).encode() for sk in sks], 0)
         return super().query(request)
+
+    def put_item(self, request: dict[str, Any]) -> bytes:
+        self._recorded[request["Item"]["sk"]["S"]] = request["Item"]
+        return b"{}"
+
+    def update_item(self, request: dict[str, Any]) -> bytes:
+        """The mark, which says which division counts."""
+        values = request["ExpressionAttributeValues"]
+        if ":division" not in values:
+            return super().update_item(request)
+        self.mark |= {"divided_until": int(values[":end"]["N"]), "division": int(values[":division"]["N"])}
+        return json.dumps({"Attributes": self._mark_item()}).encode()
 
     def delete_item(self, request: dict[str, Any]) -> bytes:
         del self._recorded[request["Key"]["sk"]["S"]]
-        return b"{}"
-
-    def transact_write_items(self, request: dict[str, Any]) -> bytes:
-        """The shares and the mark that says so."""
-        for write in request["TransactItems"]:
-            if "Put" in write:
-                self._recorded[write["Put"]["Item"]["sk"]["S"]] = write["Put"]["Item"]
-        self.mark["divided_until"] = self.mark["planning_until"]
         return b"{}"
 
     def _entries(self, partition: str) -> list[bytes]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from common.config import config
+
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger, Metrics
 
@@ -18,6 +20,7 @@ EXECUTIONS_PLANNED = "ExecutionsPlanned"
 EXECUTIONS_MISSED = "ExecutionsMissed"
 BAD_ENTRIES = "BadDueEntries"
 MARK_LAG_S = "MarkLagSeconds"
+SET_ASIDE = "SetAside"
 LATENESS_S = "LatenessSeconds"
 RUNS = "Runs"
 OUTCOMES = "Outcomes"
@@ -35,4 +38,6 @@ def logger() -> Logger:
 def metrics() -> Metrics:
     from aws_lambda_powertools import Metrics
 
-    return Metrics(namespace=NAMESPACE, service="minute8")
+    ours = Metrics(namespace=NAMESPACE, service="minute8")
+    ours.set_default_dimensions(stage=config().stage)  # two stages may share an account
+    return ours

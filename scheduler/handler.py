@@ -22,10 +22,21 @@ from scheduler.tick import FanOut, Scheduler, Summary
 
 def handle(event: object, context: object) -> dict[str, Any]:
     """Tick, then remove some of the tenants that are to be deleted. Returns the tick's summary."""
+    publish_lag(scheduler())
     summary = scheduler().tick()
     publish(summary, "tick")
+    telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
+    telemetry.metrics().flush_metrics()
     tell_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
     return asdict(summary)
+
+
+def publish_lag(scheduler: Scheduler) -> None:
+    """Count how far the mark is behind, before the tick that may fail."""
+    now = scheduler.clock.now()
+    lag_s = max(0.0, now - scheduler.index.ensure_mark(now).planned_until)
+    telemetry.metrics().add_metric(telemetry.MARK_LAG_S, "Seconds", lag_s)
+    telemetry.metrics().flush_metrics()
 
 
 def publish(summary: Summary, what: str) -> None:
@@ -36,8 +47,7 @@ def publish(summary: Summary, what: str) -> None:
     logger.info(what, **{name: value for name, value in asdict(summary).items() if name != "bad"})
     metrics.add_metric(telemetry.EXECUTIONS_PLANNED, "Count", summary.planned)
     metrics.add_metric(telemetry.EXECUTIONS_MISSED, "Count", summary.missed)
-    metrics.add_metric(telemetry.BAD_ENTRIES, "Count", len(summary.bad))
-    metrics.add_metric(telemetry.MARK_LAG_S, "Seconds", max(0.0, summary.now - summary.start))
+    metrics.add_metric(telemetry.BAD_ENTRIES, "Count", summary.bad_entries)
     metrics.flush_metrics()
 
 
@@ -58,7 +68,7 @@ def _deletions() -> Deletions:
 
 @cache
 def scheduler() -> Scheduler:
-    """This process's. A planner has no use for the fan-out, and its function is not given a planning queue."""
+    """This process's. A planner has no use for the fan-out."""
     settings, clock = config(), SystemClock()
     tables = deployed.tables(settings)
     fan_out = None

@@ -3,31 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
-from common.planning.shares import Shares, decode
+from common.planning.quarantine import Quarantine
+from common.planning.shares import PlanningQueue, Share, Shares, decode, encode, encode_set_aside
 from scheduler.tick import Scheduler, Summary
+
+# A planner that has worked for so long leaves the rest to another; its function has 300 s (serverless.yml).
+WORKS_FOR_S: Final = 180
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Takes shares from the planning queue, and plans them as the tick would."""
+    """Takes shares from the planning queue, and what was set aside, and plans them as the tick would."""
 
     scheduler: Scheduler
     shares: Shares
+    queue: PlanningQueue
 
     def plan(self, body: str) -> Summary:
-        """Plan the share that a message names; one that is handed over already costs a read.
+        """Plan what a message names; what is handed over already costs a read.
 
         Raises:
             HandOverFailed, UnreadableShare or an AWS error: the share's record stays, and the queue delivers it again.
         """
-        end, number = decode(body)
+        work = decode(body)
         now = self.scheduler.clock.now()
-        summary = Summary(now=now, start=end, end=end)
-        if share := self.shares.load(end, number):
+        if isinstance(work, list):
+            summary = Summary(now=now, start=int(now), end=int(now))
+            for name in work:
+                self._plan_set_aside(self.scheduler.quarantine, name, summary)
+            return summary
+        summary = Summary(now=now, start=work.end, end=work.end)
+        if share := self.shares.load(work.end, work.number):
             summary.start = share.window.planned_until
-            self.scheduler.plan_shards(iter(share.shards), share.window, summary)
+            if not self._plan(share, encode(work.end, work.number), summary):
+                return summary
             self.shares.confirm(share)
         # Also where it was handed over before: its planner may have died before it moved the mark.
-        self.shares.finish_if_last(end)
+        self.shares.finish_if_last(work.end)
         return summary
+
+    def _plan_set_aside(self, quarantine: Quarantine, name: str, summary: Summary) -> None:
+        share = quarantine.take(name, summary.now)
+        if share and self._plan(share, encode_set_aside([name]), summary):
+            quarantine.release(share)
+
+    def _plan(self, share: Share, message: str, summary: Summary) -> bool:
+        """Whether all of it is handed over. If not, how far it is is recorded, and `message` sent again."""
+        until = summary.now + WORKS_FOR_S
+        progress = self.scheduler.plan_shards(
+            share.shards, share.window, summary, after=share.after, until=until
+        )
+        if not progress.left:
+            return True
+        if self.shares.advance(share, progress.left, progress.after):
+            self.queue.send_bodies([message])
+        return False

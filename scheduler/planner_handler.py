@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from common.config import config
-from common.planning.shares import Shares
-from common.storage import deployed
+from common.planning.shares import PlanningQueue, Shares
+from common.storage import aws, deployed
 from scheduler.handler import publish, scheduler
 from scheduler.planner import Planner
 
@@ -21,4 +21,6 @@ def handle(event: Mapping[str, Any], context: object) -> None:
 
 @cache
 def _planner() -> Planner:
-    return Planner(scheduler(), Shares(deployed.tables(config()).due))
+    shares = Shares(deployed.tables(config()).due)
+    queue = PlanningQueue(aws.sqs(), config().required("planning_queue_url"))
+    return Planner(scheduler(), shares, queue)

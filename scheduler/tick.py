@@ -1,6 +1,7 @@
 """One tick: plan [mark, end of the next whole ten minutes) and hand every execution to the queue.
 
-A window that was announced and never finished is planned first, and as it was decided then.
+A window that was announced and never finished is planned first, and as it was decided then. What cannot be planned is
+set aside, and the mark moves on; last of all the tick tries what was set aside before.
 
 The order of the steps is what makes it safe to cut it off anywhere, or to run it twice at once: announce, read, hand
 over, and only then move the mark. What is sent again by the next tick has the same execution id, and is run once.
@@ -8,46 +9,39 @@ over, and only then move the mark. What is sent again by the next tick has the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from common.clock import Clock
-from common.events import RUN_SKIPPED, Events
+from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.planning.due_index import BadEntry, DueIndex, Mark, Shard
+from common.planning.due_index import BadEntry, DueIndex, Mark, Shard, place
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
-from common.planning.plan import DueEntry, Missed, plan, plan_registered
+from common.planning.plan import DueEntry, plan, plan_registered
 from common.planning.postponed import Postponed
-from common.planning.shares import PlanningQueue, Shares, divide
+from common.planning.quarantine import Quarantine
+from common.planning.shares import PlanningQueue, Shares, cut
 from common.runs.records import Runs
-from common.runs.states import INVALID, MISSED
-from common.timing.groups import group_can_fire
 from common.timing.windows import planning_end
-
-
-@dataclass(slots=True)
-class Summary:
-    """What a tick did. Instants are epoch seconds."""
-
-    now: float
-    start: int
-    end: int
-    groups_known: int = 0
-    shards_due: int = 0
-    entries_read: int = 0
-    planned: int = 0
-    missed: int = 0
-    refused: int = 0
-    pending: int = 0
-    shares: int = 0
-    bad: list[BadEntry] = field(default_factory=list)
-
+from scheduler.concurrently import for_each
+from scheduler.due import due_shards
+from scheduler.set_aside import plan_set_aside
+from scheduler.skipped import Skipped
+from scheduler.summary import Summary as Summary
 
 # A window that begins sooner than this is handed over as fast as it goes.
 HURRY_S = 30
 # Where a window is behind, the tick waits so long for planners, in order to plan the next one too.
 _PATIENCE_S = 60
+# A window that so many ticks before have not got through goes to planners, in shares that are smaller each time.
+_TRIES = 2
+_FEWEST_ENTRIES = 50
+# The shards that have become empty are dropped by so many at once, and by so many a tick.
+_DROPPED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +51,19 @@ class FanOut:
     shares: Shares
     queue: PlanningQueue
     share_entries: int
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far planning some shards is: so many are done, and the next up to the place `after`."""
+
+    shards: Sequence[Shard]
+    after: str = ""
+    done: int = 0
+
+    @property
+    def left(self) -> Sequence[Shard]:
+        return self.shards[self.done :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class Scheduler:
     postponed: Postponed
     calendars: Calendars
     events: Events
+    quarantine: Quarantine
     fan_out: FanOut | None = None
     patient: bool = False
 
@@ -86,6 +94,10 @@ class Scheduler:
         mark = self.index.ensure_mark(now)
         summary = Summary(now=now, start=mark.planned_until, end=mark.planned_until)
         mark = self._finish_registrations(mark, summary)
+        if mark.is_open and not mark.is_divided:
+            mark = self.index.take_up(mark)
+        if self.fan_out:
+            self.fan_out.shares.sweep(mark.planned_until)
         end = planning_end(now)
         while mark.is_open or mark.planned_until < end:
             mark = self.index.begin_planning(mark, end, now)
@@ -95,54 +107,88 @@ class Scheduler:
             if mark.is_divided:  # planners have it; the next tick sends again what they have not done by then
                 break
         summary.end = mark.planned_until
+        summary.set_aside = plan_set_aside(self, summary)
         return summary
 
     def _plan_window(self, window: Mark, summary: Summary) -> Mark:
         if self.fan_out and window.is_divided:
-            return self._planned_by_others(self.fan_out, window, summary)
+            return self._planned_by_others(self.fan_out, window, summary, overdue=True)
         empty: list[Shard] = []
-        due = self._due_shards(window, summary, empty)
+        due = due_shards(self.index, self.quarantine, window, summary, empty)
         if self.fan_out:
-            shares = divide(list(due), self.fan_out.share_entries)
-            if len(shares) > 1:
-                mark = self.fan_out.shares.record(window, shares)
+            shares = cut(due, window, _entries_a_share(self.fan_out, window))
+            first, second = next(shares, []), next(shares, [])
+            if second or window.tries >= _TRIES:
+                mark = self.fan_out.shares.record(window, filter(None, chain([first, second], shares)))
                 self._drop(empty)
                 return self._planned_by_others(self.fan_out, mark, summary) if mark.is_divided else mark
-            due = iter(shares[0])
-        self.plan_shards(due, window, summary)
+            due = iter(first)
+        self.plan_shards(list(due), window, summary)
         mark = self.index.finish_planning(window.planning_until)
         self._drop(empty)
         return mark
 
     def _hand_over_postponed(self, window: Mark, summary: Summary) -> None:
+        skipped = self._skipped(summary)
         for handed_over in self.postponed.hand_over(window.planning_until):
             if isinstance(handed_over, BadEntry):
-                self._bad(handed_over, window, summary)
+                skipped.bad_entry(handed_over, window.planned_until)
             else:
                 summary.planned += handed_over
+        self._hand_over(iter(()), skipped, summary)
 
-    def _planned_by_others(self, fan_out: FanOut, window: Mark, summary: Summary) -> Mark:
-        """Send the shares that are left of a divided window to the planners."""
+    def _skipped(self, summary: Summary) -> Skipped:
+        return Skipped(self.runs, self.events, self.quarantine, summary.now)
+
+    def _planned_by_others(
+        self, fan_out: FanOut, window: Mark, summary: Summary, *, overdue: bool = False
+    ) -> Mark:
+        """Send the shares that are left of a divided window to the planners.
+
+        Where that window holds up the next one, planners have had their time: an `overdue` rest is set aside.
+        """
         end = window.planning_until
-        left = fan_out.shares.left(end)
+        left = fan_out.shares.left(window)
         summary.shares += len(left)
         fan_out.queue.send(end, left)
         if not left:
             fan_out.shares.finish_if_last(end)
-        until = self.clock.now() + (_PATIENCE_S if left and end < planning_end(summary.now) else 0)
+        behind = end < planning_end(summary.now)
+        until = self.clock.now() + (_PATIENCE_S if left and behind else 0)
         while (mark := self.index.ensure_mark(summary.now)).is_divided and self.clock.now() < until:
             self.clock.sleep(1)
+        if overdue and behind and mark == window:
+            return self._set_aside_shares(fan_out, window, summary)
         return mark
 
-    def plan_shards(self, shards: Iterator[Shard], window: Mark, summary: Summary) -> None:
-        """Hand over all that the entries of these shards have to run in the window."""
+    def _set_aside_shares(self, fan_out: FanOut, window: Mark, summary: Summary) -> Mark:
+        def set_aside(number: int) -> None:
+            if share := fan_out.shares.load(window.planning_until, number):
+                self.quarantine.add_share(
+                    share, "no planner got through it before the next tick", summary.now
+                )
+
+        for_each(fan_out.shares.left(window), set_aside)
+        fan_out.shares.finish_if_last(window.planning_until)
+        return self.index.ensure_mark(summary.now)
+
+    def plan_shards(
+        self, shards: Sequence[Shard], window: Mark, summary: Summary, *, after: str = "", until: float = 0.0
+    ) -> Progress:
+        """Hand over all that the entries of these shards have to run in the window; from `until` on no more entries.
+
+        Returns what is left, which is nothing without `until`.
+        """
+        progress = Progress(shards, after)
         calendars = RememberedCalendars(self.calendars)
         spare_until = window.planned_until - HURRY_S if self.patient else 0
-        self._hand_over(self._executions(shards, window, calendars, summary), summary, spare_until)
+        skipped = self._skipped(summary)
+        executions = self._executions(progress, window, calendars, skipped, summary, until)
+        self._hand_over(executions, skipped, summary, spare_until)
+        return progress
 
     def _drop(self, empty: list[Shard]) -> None:
-        for shard in empty:
-            self.index.drop_empty(shard)
+        for_each(empty[:_DROPPED], self.index.drop_empty)
 
     def _finish_registrations(self, mark: Mark, summary: Summary) -> Mark:
         """Hand over what a registration committed and then, cut off, did not hand over itself.
@@ -156,89 +202,86 @@ class Scheduler:
         mark = self.index.ensure_mark(summary.now)
         calendars = RememberedCalendars(self.calendars)
         for pending in pendings:
+            skipped = self._skipped(summary)
             if isinstance(pending, BadEntry):
-                self._bad(pending, mark, summary)
+                skipped.bad_entry(pending, mark.planned_until)
+                self._hand_over(iter(()), skipped, summary)
                 continue
             summary.pending += 1
-            self._hand_over(iter(self._registered(pending.entry, mark, calendars, summary)), summary)
+            executions = self._registered(pending.entry, mark, calendars, skipped)
+            self._hand_over(iter(executions), skipped, summary)
             self.index.confirm(pending)
         return mark
 
-    def _hand_over(self, executions: Iterator[Execution], summary: Summary, spare_until: float = 0.0) -> None:
+    def _hand_over(
+        self, executions: Iterator[Execution], skipped: Skipped, summary: Summary, spare_until: float = 0.0
+    ) -> None:
         planned, refused = self.queue.send(executions, spare_until=spare_until)
+        for refusal in refused:
+            skipped.refused(refusal.execution, refusal.reason)
+        skipped.write()
         summary.planned += planned
         summary.refused += len(refused)
-        for refusal in refused:
-            self.runs.skip(refusal.execution, INVALID, f"refused by SQS: {refusal.reason}", summary.now)
+        summary.missed += skipped.missed_count
+        summary.bad_entries += skipped.bad_entries
+        summary.bad += skipped.bad
 
     def _executions(
-        self, shards: Iterator[Shard], window: Mark, calendars: RememberedCalendars, summary: Summary
+        self,
+        progress: Progress,
+        window: Mark,
+        calendars: RememberedCalendars,
+        skipped: Skipped,
+        summary: Summary,
+        until: float,
     ) -> Iterator[Execution]:
-        for shard in shards:
+        for shard in progress.shards:
             summary.shards_due += 1
-            for entry in self.index.entries(shard):
+            for entry in self.index.entries(shard, progress.after):
                 summary.entries_read += 1
                 if isinstance(entry, BadEntry):
-                    self._bad(entry, window, summary)
+                    skipped.bad_entry(entry, window.planned_until)
                 else:
-                    yield from self._planned(entry, window, calendars, summary)
-
-    def _due_shards(self, window: Mark, summary: Summary, empty: list[Shard]) -> Iterator[Shard]:
-        start, end = window.planned_until, window.planning_until
-        for shard in self.index.recurring_shards():
-            summary.groups_known += 1
-            if shard.jobs <= 0:
-                empty.append(shard)
-            elif group_can_fire(shard.group, start, end):
-                yield shard
-        yield from self.index.one_off_shards(start, end)
+                    yield from self._planned(entry, window, calendars, skipped)
+                progress.after = place(entry)
+                if until and self.clock.now() >= until:
+                    return
+            progress.done += 1
+            progress.after = ""
 
     def _planned(
-        self, entry: DueEntry, window: Mark, calendars: RememberedCalendars, summary: Summary
+        self, entry: DueEntry, window: Mark, calendars: RememberedCalendars, skipped: Skipped
     ) -> list[Execution]:
         """One entry's executions. Whatever is wrong with it, the others are planned all the same."""
         try:
             excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
             planned = plan(entry, window.planned_until, window.planning_until, window.decided_at, excluded)
+        except (BotoCoreError, ClientError):  # no fault of the entry's
+            raise
         except Exception as error:  # noqa: BLE001
-            self._bad(_unplannable(entry, error), window, summary)
+            skipped.bad_entry(_unplannable(entry, error), window.planned_until)
             return []
         if planned.missed:
-            summary.missed += planned.missed.count
-            if self.runs.record_missed(planned.missed, summary.now):
-                self._tell_missed(planned.missed)
+            skipped.missed(planned.missed)
         return planned.executions
 
-    def _tell_missed(self, missed: Missed) -> None:
-        self.events.publish(
-            RUN_SKIPPED,
-            {
-                "tenant": missed.tenant,
-                "job_id": missed.job_id,
-                "reason": MISSED,
-                "skipped_count": missed.count,
-                "skipped_from_at": missed.first_fire_at,
-                "skipped_to_at": missed.last_fire_at,
-            },
-        )
-
     def _registered(
-        self, entry: DueEntry, mark: Mark, calendars: RememberedCalendars, summary: Summary
+        self, entry: DueEntry, mark: Mark, calendars: RememberedCalendars, skipped: Skipped
     ) -> list[Execution]:
         try:
             excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
             return plan_registered(entry, mark.planning_until, excluded)
+        except (BotoCoreError, ClientError):
+            raise
         except Exception as error:  # noqa: BLE001
-            self._bad(_unplannable(entry, error), mark, summary)
+            skipped.bad_entry(_unplannable(entry, error), mark.planned_until)
             return []
 
-    def _bad(self, entry: BadEntry, window: Mark, summary: Summary) -> None:
-        """Recorded where its tenant looks, under the start of the window that could not be planned for it."""
-        summary.bad.append(entry)
-        start = window.planned_until
-        execution = Execution(entry.tenant, entry.job_id, start, start, schedule_revision=0)
-        self.runs.skip(execution, INVALID, entry.problem, summary.now)
+
+def _entries_a_share(fan_out: FanOut, window: Mark) -> int:
+    """Fewer with each tick that the window has cost."""
+    return max(min(_FEWEST_ENTRIES, fan_out.share_entries), fan_out.share_entries >> 2 * window.tries)
 
 
 def _unplannable(entry: DueEntry, error: Exception) -> BadEntry:
-    return BadEntry(entry.tenant, entry.job_id, f"cannot be planned: {error!r}")
+    return BadEntry(entry.tenant, entry.job_id, f"cannot be planned: {error!r}"[:500])

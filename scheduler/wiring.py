@@ -8,6 +8,7 @@ from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
+from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
 from common.storage.deployed import Tables
 from scheduler.tick import FanOut, Scheduler
@@ -30,6 +31,7 @@ def scheduler(
         postponed=Postponed(tables.due, queue, clock),
         calendars=Calendars(tables.jobs),
         events=events,
+        quarantine=Quarantine(tables.due),
         fan_out=fan_out,
         patient=patient,
     )

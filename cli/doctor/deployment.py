@@ -12,6 +12,7 @@ import httpx
 from cli.doctor.expected import FUNCTIONS
 from common.clock import Clock
 from common.planning.due_index import DueIndex
+from common.planning.quarantine import Quarantine
 from common.planning.shares import Shares
 from common.storage.aws import new_session
 from common.storage.tables import Table
@@ -87,6 +88,9 @@ class Deployment:
 
     def shares(self) -> Shares:
         return Shares(self.due_table())
+
+    def quarantine(self) -> Quarantine:
+        return Quarantine(self.due_table())
 
     def is_there(self) -> bool:
         """Whether there is anything of it at all."""

@@ -31,6 +31,7 @@ CHECKS: Final = (
     Check("rule", planning.rule),
     Check("mark", planning.mark),
     Check("unfinished planning", planning.unfinished),
+    Check("quarantine", planning.set_aside),
     *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),
     *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),
     *(Check(f"mapping {feed.queue}", partial(queues.mapping, feed=feed)) for feed in FEEDS),

@@ -9,7 +9,10 @@ RUNTIME: Final = "python3.13"
 TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 INDEXES: Final = {"runs": ("failures",)}
 TTL_ATTRIBUTE: Final = "expires_at"
-ALARMS: Final = ("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "no-tick")
+ALARMS: Final = (
+    *("dead-letters", "planning-dead-letters", "outcomes-dead-letters"),
+    *("no-tick", "tick-errors", "mark-lag", "quarantine"),
+)
 # Every other stage is taken for production.
 STAGES_TO_LOSE: Final = ("dev", "local", "test")
 
@@ -48,14 +51,14 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "PlanningQueue": {"sqs:SendMessage"},
     },
     "Planner": {
-        "DueTable": {"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"},
+        "DueTable": {"dynamodb:GetItem", "dynamodb:Query"} | _WRITE,
         "JobsTable": {"dynamodb:GetItem"},
         "RunsTable": {"dynamodb:PutItem"},
         "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
         "PlanningQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
-            "sqs:ReceiveMessage",
+            *("sqs:ReceiveMessage", "sqs:SendMessage"),
         },
     },
     "Executor": {

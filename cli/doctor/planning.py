@@ -12,6 +12,7 @@ from cli.doctor.expected import TICK_EXPRESSION
 from cli.doctor.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 from cli.output import when
 from common.planning.due_index import BadEntry, Mark
+from common.planning.quarantine import ENTRY, shown
 from common.timing.windows import WINDOW_S, planning_end
 from common.timing.zones import TZDATA_VERSION
 
@@ -100,7 +101,7 @@ def unfinished(deployment: Deployment) -> Iterator[Finding]:
     if found and found.is_open and now - found.decided_at > _UNFINISHED_S:
         began = when(int(found.decided_at), now)
         if found.is_divided:
-            left = len(deployment.shares().left(found.planning_until))
+            left = len(deployment.shares().left(found))
             yield warning(
                 f"{left} shares of the window that a tick divided at {began} are not handed over",
                 f"look at the log of {deployment.named('planner')}; the next tick sends them again",
@@ -116,6 +117,26 @@ def unfinished(deployment: Deployment) -> Iterator[Finding]:
             "the next tick does it; if they stay, its log says why",
         )
     yield ok("no window is half planned, and no registration half done")
+
+
+def set_aside(deployment: Deployment) -> Iterator[Finding]:
+    """What could not be planned: groups and shares that wait for it, and jobs' entries in the windows just planned."""
+    now = deployment.clock.now()
+    found = list(deployment.quarantine().all())
+    waiting = [one for one in found if one.kind != ENTRY]
+    if waiting:
+        since = when(min(one.start_at for one in waiting), now)
+        yield failed(
+            f"{len(waiting)} groups or shares are not planned, the first since {since}: {shown(waiting)}",
+            "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
+        )
+    bad = [one for one in found if one.kind == ENTRY and one.seen_at > now - 2 * WINDOW_S]
+    if bad:
+        yield warning(
+            f"{len(bad)} jobs cannot be planned: {shown(bad)}",
+            "each has a skipped run with the reason; the tenant can put the job again",
+        )
+    yield ok("nothing is set aside")
 
 
 def _left_pending(deployment: Deployment) -> int:

@@ -15,12 +15,13 @@ from typing import NamedTuple
 from common.planning.plan import DueEntry
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.timing.groups import entry_weight
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
 # A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
-# or write in the seconds that a tick takes.
+# or write in the seconds that a tick takes. Of jobs that fire more than once a minute it takes fewer.
 SHARD_ENTRIES = 2_000
 # Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
 _ONE_OFF_KEPT_S = 400 * DAY_S
@@ -48,6 +49,10 @@ class Mark:
     divided_until: int = 0
     # The time zones that the window was announced with: what every function of a deployment plans by.
     tzdata: str = ""
+    # Which of the divisions counts that several ticks may have recorded of the window.
+    division: int = 0
+    # How many ticks took the window up after the one that announced it.
+    tries: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -57,6 +62,14 @@ class Mark:
     def is_divided(self) -> bool:
         """Planners have the open window's shares; common/planning/shares.py."""
         return self.is_open and self.divided_until == self.planning_until
+
+
+@dataclass(frozen=True, slots=True)
+class BadShard:
+    """A directory item that cannot be read: by its sort key, and why."""
+
+    name: str
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +127,8 @@ class DueIndex:
         if mark.is_open:
             return mark
         change = Expression(
-            "SET #planning_until = :end, #decided_at = :now, #tzdata = :tzdata",
-            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION},
+            "SET #planning_until = :end, #decided_at = :now, #tzdata = :tzdata, #tries = :none",
+            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION, ":none": 0},
         )
         unmoved = Expression(
             "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
@@ -126,6 +139,18 @@ class DueIndex:
             assert moved.existing
             announced = moved.existing
         return _mark(announced)
+
+    def take_up(self, mark: Mark) -> Mark:
+        """Count that another tick begins with the open window, before it can die of it. Returns the mark as it is."""
+        unmoved = Expression(
+            "#planned_until = :start AND #planning_until = :end",
+            {":start": mark.planned_until, ":end": mark.planning_until},
+        )
+        try:
+            return _mark(self._table.update(keys.MARK, Expression("ADD #tries :one", {":one": 1}), unmoved))
+        except ConditionFailed as moved:
+            assert moved.existing
+            return _mark(moved.existing)
 
     def finish_planning(self, end: int) -> Mark:
         """Everything before `end` is durably handed over. Returns the mark as it is."""
@@ -139,25 +164,32 @@ class DueIndex:
 
     # Reading what is due
 
-    def recurring_shards(self) -> Iterator[Shard]:
+    def recurring_shards(self) -> Iterator[Shard | BadShard]:
         """The whole directory but for one-off jobs."""
         for partition in keys.directory_partitions():
             yield from self._directory(partition)
 
-    def one_off_shards(self, start: int, end: int) -> Iterator[Shard]:
+    def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
         """The shards of one-off jobs in the windows that touch [start, end)."""
         windows = keys.one_off_range(window_start(start), end - 1)
         for partition in keys.one_off_partitions():
             yield from self._directory(partition, windows)
 
-    def _directory(self, partition: str, between: tuple[str, str] | None = None) -> Iterator[Shard]:
+    def _directory(
+        self, partition: str, between: tuple[str, str] | None = None
+    ) -> Iterator[Shard | BadShard]:
         for item in self._table.query(partition, sk_between=between, attributes=("sk", "jobs")):
-            group, shard = keys.group_and_shard(item["sk"])
-            yield Shard(group, shard, item["jobs"])
+            try:
+                group, shard = keys.group_and_shard(item["sk"])
+                yield Shard(group, shard, int(item["jobs"]))
+            except (KeyError, ValueError, TypeError) as error:
+                yield BadShard(item["sk"], f"unreadable directory item: {error!r}")
 
-    def entries(self, shard: Shard) -> Iterator[DueEntry | BadEntry]:
+    def entries(self, shard: Shard, after: str = "") -> Iterator[DueEntry | BadEntry]:
+        """Those of a shard, from behind the `place` of one of them."""
         partition = keys.shard_partition(shard.group, shard.shard)
-        for item in self._table.query(partition, attributes=("sk", "entry")):
+        start: keys.Key | None = {"pk": partition, "sk": after} if after else None
+        for item in self._table.query(partition, attributes=("sk", "entry"), after=start):
             yield _readable(item)
 
     # Writing, as part of a job's transaction
@@ -171,7 +203,8 @@ class DueIndex:
             for shard in [Shard(*keys.group_and_shard(item["sk"]), item["jobs"])]
             if shard.group == group
         ]
-        open_shards = [shard.shard for shard in shards if shard.jobs < SHARD_ENTRIES]
+        weight = entry_weight(group, WINDOW_S)
+        open_shards = [shard.shard for shard in shards if shard.jobs * weight < SHARD_ENTRIES]
         new_shard = max((shard.shard for shard in shards), default=-1) + 1
         if conflicts > 1 or not open_shards:
             open_shards.append(new_shard)
@@ -238,6 +271,8 @@ def _mark(item: Item) -> Mark:
         decided_at,
         item.get("divided_until", 0),
         item.get("tzdata", ""),
+        item.get("division", 0),
+        item.get("tries", 0),
     )
 
 
@@ -245,8 +280,12 @@ def _readable(item: Item) -> DueEntry | BadEntry:
     try:
         return DueEntry.decode(item["entry"])
     except Exception as error:  # noqa: BLE001  whatever is wrong with it, the others are to be planned
-        tenant, job_id = item["sk"].split("#")[:2]
-        return BadEntry(tenant, job_id, f"unreadable due entry: {error!r}")
+        return BadEntry(*keys.tenant_and_job(item["sk"]), f"unreadable due entry: {error!r}"[:500])
+
+
+def place(entry: DueEntry | BadEntry) -> str:
+    """Where an entry lies in its shard, for `DueIndex.entries` to go on behind it."""
+    return keys.due_entry("", 0, entry.tenant, entry.job_id)["sk"]
 
 
 def _expires_at(group: str) -> int | None:

@@ -1,17 +1,16 @@
 """Shares: what is due in a window, divided among planner invocations where it is more than one should send.
 
-The tick records all shares and "this window is divided" on the mark in one transaction, then sends a message for each.
-A planner hands its share's executions over, then takes the record away; whoever finds none left moves the mark. So a
-lost message leaves a record, which the next tick sends again, and a crash anywhere means sending twice, never losing.
+The tick records the shares, and then which division of the window counts on the mark; it sends a message for each
+share. A planner hands its share's executions over, then takes the record away; whoever finds none left moves the mark.
+So a lost message leaves a record, which the next tick sends again, and a crash anywhere means sending twice, never
+losing. A planner whose time is up records how far it is, and sends the rest to another.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
-import math
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,18 +18,21 @@ from common.errors import Minute8Error
 from common.planning.due_index import DueIndex, Mark, Shard
 from common.planning.executions_queue import BATCH_SIZE, HandOverFailed
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction
+from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.timing.groups import entry_weight
+from common.timing.windows import MISSED_AFTER_S
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 MESSAGE_VERSION = 1
-# A transaction takes 100 writes and 4 MB.
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
-_MOST_SHARES = 90
-_MOST_TEXT_BYTES = 3_000_000
+# The names of the shards of one share. An item of DynamoDB takes 400 KB.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+MOST_TEXT_BYTES = 300_000
 # Asking for a shard costs a planner about as much as reading so many entries.
 _SHARD_WEIGHT = 8
+# A share's number: its division, which is random, and how many shares of it were recorded before.
+_IN_A_DIVISION = 1_000_000
 
 
 class UnreadableShare(Minute8Error):
@@ -39,24 +41,44 @@ class UnreadableShare(Minute8Error):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One planner's part of a window, to be planned as the window was decided."""
+    """One planner's part of a window, to be planned as the window was decided.
 
+    `after` is the place in the first of its shards up to which another planner has handed it over.
+    """
+
+    key: keys.Key
     window: Mark
-    number: int
     shards: tuple[Shard, ...]
+    after: str = ""
 
 
-def divide(shards: Sequence[Shard], entries_a_share: int) -> list[list[Shard]]:
-    """Balanced shares: the heaviest shard first, each to the share that has least. One share if all fits into it."""
-    wanted = math.ceil(sum(map(_weight, shards)) / entries_a_share)
-    if wanted <= 1 or sum(len(shard.group) + 8 for shard in shards) > _MOST_TEXT_BYTES:
-        return [list(shards)]
-    lightest: list[tuple[int, int, list[Shard]]] = [(0, n, []) for n in range(min(wanted, _MOST_SHARES))]
-    for shard in sorted(shards, key=_weight, reverse=True):
-        weight, number, share = lightest[0]
+@dataclass(frozen=True, slots=True)
+class ShareName:
+    """What a message names: a share of the window that ends at `end`."""
+
+    end: int
+    number: int
+
+
+def cut(shards: Iterable[Shard], window: Mark, entries_a_share: int) -> Iterator[list[Shard]]:
+    """Shares in the order of the shards. Each is full by what planning it costs, or by the bytes of its record.
+
+    At most one share is held in memory. A shard that is too much for a share alone is one.
+    """
+    span_s = window.planning_until - max(window.planned_until, int(window.decided_at) - MISSED_AFTER_S)
+    share: list[Shard] = []
+    weight = size = 0
+    for shard in shards:
+        more = shard.jobs * entry_weight(shard.group, span_s) + _SHARD_WEIGHT
+        bytes_more = len(_name(shard).encode()) + 1
+        if share and (weight + more > entries_a_share or size + bytes_more > MOST_TEXT_BYTES):
+            yield share
+            share, weight, size = [], 0, 0
         share.append(shard)
-        heapq.heapreplace(lightest, (weight + _weight(shard), number, share))
-    return [share for _, _, share in sorted(lightest) if share]
+        weight += more
+        size += bytes_more
+    if share:
+        yield share
 
 
 class Shares:
@@ -67,57 +89,94 @@ class Shares:
         self._index = DueIndex(table)
 
     def record(self, window: Mark, shares: Iterable[Sequence[Shard]]) -> Mark:
-        """Record them all, unless another tick has divided or finished the window. Returns the mark as it is."""
-        tx = Transaction(self._table.client)
-        for number, shards in enumerate(shares):
-            tx.put(
-                self._table,
-                {
-                    **keys.share(window.planning_until, number),
-                    "start": window.planned_until,
-                    "decided_at": window.decided_at,
-                    "shards": "\n".join(f"{shard.group}#{shard.shard}" for shard in shards),
-                },
-            )
-        tx.update(
-            self._table,
-            keys.MARK,
-            Expression("SET #divided_until = :end", {":end": window.planning_until}),
-            Expression(
-                "#planned_until = :start AND #planning_until = :end"
-                " AND (attribute_not_exists(#divided_until) OR #divided_until < :end)",
-                {":start": window.planned_until, ":end": window.planning_until},
-            ),
+        """Record them all, unless another tick has divided or finished the window. Returns the mark as it is.
+
+        They count from when the mark names their division. If this is cut off before, `sweep` removes them.
+        """
+        division = 1 + secrets.randbelow(_IN_A_DIVISION)
+        recorded = []
+        for nth, shards in enumerate(shares):
+            key = keys.share(window.planning_until, division * _IN_A_DIVISION + nth)
+            self._table.put({**key, **share_item(window, shards)})
+            recorded.append(key)
+        counts = Expression(
+            "SET #divided_until = :end, #division = :division",
+            {":end": window.planning_until, ":division": division},
         )
-        with suppress(ConditionFailed):  # another tick was first
-            tx.commit()
+        undivided = Expression(
+            "#planned_until = :start AND #planning_until = :end"
+            " AND (attribute_not_exists(#divided_until) OR #divided_until < :end)",
+            {":start": window.planned_until, ":end": window.planning_until},
+        )
+        try:
+            self._table.update(keys.MARK, counts, undivided)
+        except ConditionFailed:  # another tick was first
+            for key in recorded:
+                self._table.delete(key)
         mark = self._index.mark()
         assert mark is not None
         return mark
 
-    def left(self, end: int) -> list[int]:
-        """The numbers of a window's shares that are not confirmed."""
-        items = self._table.query(keys.SHARES, sk_prefix=keys.share_prefix(end), attributes=("sk",))
-        return [keys.share_number(item["sk"]) for item in items]
+    def left(self, window: Mark) -> list[int]:
+        """The numbers of a divided window's shares that are not confirmed."""
+        prefix = keys.share_prefix(window.planning_until)
+        items = self._table.query(keys.SHARES, sk_prefix=prefix, attributes=("sk",))
+        numbers = (keys.share_number(item["sk"]) for item in items)
+        return [number for number in numbers if number // _IN_A_DIVISION == window.division]
 
     def load(self, end: int, number: int) -> Share | None:
         """A share; None if it is handed over."""
         item = self._table.get(keys.share(end, number))
-        if item is None:
-            return None
-        shards = tuple(Shard(*keys.group_and_shard(text)) for text in item["shards"].split("\n"))
-        return Share(Mark(item["start"], end, item["decided_at"], end), number, shards)
+        return share_of(item, end) if item else None
+
+    def advance(self, share: Share, left: Sequence[Shard], after: str) -> bool:
+        """Record what is left of it, from behind the place `after`. False if it is somebody else's meanwhile."""
+        change = Expression(
+            "SET #shards = :shards, #after = :after, #tries = :none",
+            {":shards": _names(left), ":after": after, ":none": 0},
+        )
+        try:
+            self._table.update(share.key, change, Expression("attribute_exists(pk)", {}))
+        except ConditionFailed:
+            return False
+        return True
 
     def confirm(self, share: Share) -> None:
         """Its executions are handed over."""
-        self._table.delete(keys.share(share.window.planning_until, share.number))
+        self._table.delete(share.key)
 
     def finish_if_last(self, end: int) -> None:
         """Move the mark over a divided window of which no share is left."""
         # The mark first: once it says "divided", all shares are recorded, and none comes back.
         mark = self._index.mark()
-        if mark and mark.is_divided and mark.planning_until == end and not self.left(end):
+        if mark and mark.is_divided and mark.planning_until == end and not self.left(mark):
             self._index.finish_planning(end)
+
+    def sweep(self, planned_until: int) -> None:
+        """Remove the shares of windows that are planned: a tick recorded them that another was ahead of."""
+        between = keys.shares_until(planned_until)
+        for item in self._table.query(keys.SHARES, sk_between=between, attributes=("pk", "sk")):
+            self._table.delete(keys.key_of(item))
+
+
+def share_item(window: Mark, shards: Sequence[Shard]) -> Item:
+    """The attributes of a share's record."""
+    return {"start": window.planned_until, "decided_at": window.decided_at, "shards": _names(shards)}
+
+
+def share_of(item: Item, end: int) -> Share:
+    """The inverse, of an item with its key."""
+    shards = tuple(Shard(*keys.group_and_shard(text)) for text in item["shards"].split("\n"))
+    window = Mark(item["start"], end, item["decided_at"], end)
+    return Share(keys.key_of(item), window, shards, item.get("after", ""))
+
+
+def _names(shards: Iterable[Shard]) -> str:
+    return "\n".join(map(_name, shards))
+
+
+def _name(shard: Shard) -> str:
+    return keys.directory(shard.group, shard.shard)["sk"]
 
 
 class PlanningQueue:
@@ -129,14 +188,18 @@ class PlanningQueue:
 
     def send(self, end: int, numbers: Sequence[int]) -> None:
         """Hand over these shares of the window that ends at `end`. Raises HandOverFailed."""
-        for first in range(0, len(numbers), BATCH_SIZE):
-            batch = numbers[first : first + BATCH_SIZE]
+        self.send_bodies([encode(end, number) for number in numbers])
+
+    def send_bodies(self, bodies: Sequence[str]) -> None:
+        """Hand over messages that `encode` and `encode_set_aside` have written. Raises HandOverFailed."""
+        for first in range(0, len(bodies), BATCH_SIZE):
+            batch = bodies[first : first + BATCH_SIZE]
             answer = self._client.send_message_batch(
                 QueueUrl=self._url,
-                Entries=[{"Id": str(number), "MessageBody": encode(end, number)} for number in batch],
+                Entries=[{"Id": str(nth), "MessageBody": body} for nth, body in enumerate(batch)],
             )
             if failed := answer.get("Failed"):
-                raise HandOverFailed(f"SQS did not take {len(failed)} shares of {end}, first {failed[0]}")
+                raise HandOverFailed(f"SQS did not take {len(failed)} shares, first {failed[0]}")
 
 
 def encode(end: int, number: int) -> str:
@@ -144,16 +207,19 @@ def encode(end: int, number: int) -> str:
     return json.dumps({"v": MESSAGE_VERSION, "end": end, "share": number}, separators=(",", ":"))
 
 
-def decode(body: str) -> tuple[int, int]:
-    """The inverse. Raises UnreadableShare."""
+def encode_set_aside(names: Sequence[str]) -> str:
+    """The message that names what was set aside, by sort keys (common/planning/quarantine.py)."""
+    return json.dumps({"v": MESSAGE_VERSION, "set_aside": list(names)}, separators=(",", ":"))
+
+
+def decode(body: str) -> ShareName | list[str]:
+    """The inverse of both. Raises UnreadableShare."""
     try:
         fields = json.loads(body)
         if fields["v"] != MESSAGE_VERSION:
             raise ValueError(f"version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
-        return int(fields["end"]), int(fields["share"])
+        if "set_aside" in fields:
+            return [str(name) for name in fields["set_aside"]]
+        return ShareName(int(fields["end"]), int(fields["share"]))
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableShare(f"not a share: {body[:200]!r} ({error!r})") from error
-
-
-def _weight(shard: Shard) -> int:
-    return shard.jobs + _SHARD_WEIGHT

@@ -11,6 +11,7 @@
 | due     | POSTPONED#0…7                | second#execution id#attempt     | waits longer than SQS can delay it     |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
 | due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
+| due     | QUARANTINE                   | kind#name                       | what could not be planned, and why     |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
 | runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
@@ -112,12 +113,36 @@ def share_prefix(end: int) -> str:
     return f"{end}#"
 
 
+def shares_until(end: int) -> tuple[str, str]:
+    """The sort keys of the shares of all windows that end by `end`; epoch seconds of ten digits sort."""
+    return "0", f"{end}$"
+
+
 def share_number(sk: str) -> int:
     return int(sk.rpartition("#")[2])
 
 
+QUARANTINE = "QUARANTINE"
+
+
+def set_aside(kind: str, name: str) -> Key:
+    return {"pk": QUARANTINE, "sk": f"{kind}#{name}"}
+
+
+def kind_and_name(set_aside_sk: str) -> tuple[str, str]:
+    """The inverse of `set_aside`'s sk."""
+    kind, _, name = set_aside_sk.partition("#")
+    return kind, name
+
+
 def due_entry(group: str, shard: int, tenant: str, job_id: str) -> Key:
     return {"pk": shard_partition(group, shard), "sk": f"{tenant}#{job_id}"}
+
+
+def tenant_and_job(entry_sk: str) -> tuple[str, str]:
+    """The inverse of `due_entry`'s sk, and of the beginning of `pending`'s."""
+    tenant, _, rest = entry_sk.partition("#")
+    return tenant, rest.partition("#")[0]
 
 
 def shard_partition(group: str, shard: int) -> str:

@@ -64,6 +64,18 @@ def group_can_fire(key: str, start: int, end: int) -> bool:
     return group.due(start, end)
 
 
+def entry_weight(key: str, span_s: int) -> int:
+    """What planning an entry of the group for so long a time costs: 1, and more from a fire a minute on.
+
+    A cron group does not tell how often its entries fire; at most once a minute, but for those with seconds.
+    """
+    kind, _, rest = key.partition("|")
+    interval = rest.partition("|")[0]
+    if kind != "every" or not interval.isdecimal():
+        return 1
+    return max(1, span_s // (10 * max(1, int(interval))))
+
+
 class _CronGroup:
     __slots__ = ("cron", "zone")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from common.planning.plan import executions_queue
+from common.planning import executions_queue
 
 ROOT = Path(__file__).resolve().parents[2]
 # What AWS takes, as the document says it.

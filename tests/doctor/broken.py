@@ -132,6 +132,16 @@ def cut_off(patient: Patient) -> None:
     )
 
 
+def unreadable(patient: Patient) -> None:
+    mark = patient.index.ensure_mark(0)
+    quarantine = patient.deployment.quarantine()
+    quarantine.add_group("cron|Mars/Olympus|* * * * *#0", mark, "no such zone", patient.clock.now())
+
+
+def bad_entry(patient: Patient) -> None:
+    patient.deployment.quarantine().add_entry("alice", "report", "[9]", patient.clock.now())
+
+
 def older_zones(patient: Patient) -> None:
     patient["dynamodb"].update_item(
         TableName=patient.name("due"),
@@ -197,6 +207,8 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     ("window open", half_planned, {"unfinished planning": W}, "has not finished its window"),
     ("shares left", half_divided, {"unfinished planning": W}, "2 shares of the window"),
     ("registration cut off", cut_off, {"unfinished planning": W}, "1 registrations were cut off"),
+    ("unreadable group", unreadable, {"quarantine": F}, "group cron|Mars/Olympus|* * * * *#0: no such zone"),
+    ("bad entry", bad_entry, {"quarantine": W}, "1 jobs cannot be planned: entry alice#report: [9]"),
     ("old zones", older_zones, {"time zones": W}, "ticks plan by tzdata 2019a"),
     ("queue gone", deleted("queue", "executions"), {"queue executions": F}, "there is no queue"),
     ("hidden too shortly", small_hidden_time, {"queue executions": F}, "come back after 19 s"),
@@ -278,7 +290,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "permission gone",
         lambda p: p.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning")),
-        {"permissions scheduler": F},
+        {"permissions scheduler": F, "permissions planner": F},
         "may not sqs:SendMessage on arn:aws:sqs:us-east-1:123456789012:minute8-test-planning",
     ),
     (

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from common.storage import keys
 from tests.faults.stage import Stage, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import Fault
@@ -57,3 +60,39 @@ def test_a_tick_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
     with staged(BEGIN) as stage:
         after_an_outage(stage)
         assert stage.each_call(tick, fault, carries_on, flow="tick") > 12
+
+
+def after_a_rollback(stage: Stage) -> None:
+    """A tick could not read a group, and set it aside; the next one can."""
+    w = stage.w
+    w.registry.create(
+        "alice", "tokyo", job(cron="1-59/10 * * * *", timezone="Asia/Tokyo", invocation="Event")
+    )
+    [item] = w.table("due").query(keys.directory_partition(group_of(w)))
+    w.table("due").delete(keys.key_of(item))
+    w.run_until("2026-11-21T03:18:00Z")
+    window = w.index.ensure_mark(w.clock.now())
+    w.scheduler.tick()
+    window = replace(window, planning_until=window.planned_until + 600)
+    w.scheduler.quarantine.add_group(item["sk"], window, "unreadable", w.clock.now())
+    w.table("due").put(item)
+    w.run_until("2026-11-21T03:28:00Z")
+    stage.save()
+
+
+def group_of(w: World) -> str:
+    return w.registry.get("alice", "tokyo").group
+
+
+@pytest.mark.parametrize("fault", [Fault.FAILED, Fault.LOST, Fault.KILLED_AFTER])
+def test_a_tick_that_plans_what_was_set_aside_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
+    def carries_on(w: World, died: BaseException | None) -> None:
+        w.run_until("2026-11-21T03:38:30Z", ticks=True)
+        w.run_until(END)
+        everything_explained(w, {("alice", "tokyo"): [*TENS[6:], TENS[7] + 600]})
+        index_is_right(w)
+        assert list(w.scheduler.quarantine.all()) == []
+
+    with staged("2026-11-21T03:12:00Z") as stage:
+        after_a_rollback(stage)
+        assert stage.each_call(tick, fault, carries_on, flow="set aside") > 12

@@ -10,9 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.planning.due_index import DueIndex, Shard
+from common.planning.due_index import DueIndex, Mark, Shard
 from common.planning.executions_queue import ExecutionsQueue, HandOverFailed
-from common.planning.shares import PlanningQueue, Shares, UnreadableShare, decode, divide, encode
+from common.planning.quarantine import Quarantine
+from common.planning.shares import (
+    MOST_TEXT_BYTES,
+    PlanningQueue,
+    ShareName,
+    Shares,
+    UnreadableShare,
+    cut,
+    decode,
+    encode,
+)
+from common.storage import keys
 from common.storage.tables import Table
 from scheduler.planner import Planner
 from scheduler.tick import FanOut, Scheduler, Summary
@@ -28,6 +39,9 @@ DUE = sorted(
 )
 
 
+END = "2026-11-21T03:30:00Z"
+
+
 class Died(BaseException):
     """The process is gone."""
 
@@ -35,7 +49,7 @@ class Died(BaseException):
 class Mortal:
     """A client whose process dies after so many writes."""
 
-    WRITES = ("transact_write_items", "update_item", "delete_item", "send_message_batch")
+    WRITES = ("transact_write_items", "put_item", "update_item", "delete_item", "send_message_batch")
 
     def __init__(self, client: Any, fate: dict[str, int]) -> None:
         self._client = client
@@ -81,6 +95,7 @@ class Fleet:
         return replace(
             self.w.scheduler,
             index=DueIndex(due),
+            quarantine=Quarantine(due),
             queue=ExecutionsQueue(Mortal(self.w.sqs, fate), "queue", self.w.clock),  # type: ignore[arg-type]
             fan_out=FanOut(
                 Shares(due),
@@ -95,7 +110,7 @@ class Fleet:
     def plan(self, body: str, lives: int = 0) -> Summary:
         scheduler = self.scheduler(lives)
         assert scheduler.fan_out
-        return Planner(scheduler, scheduler.fan_out.shares).plan(body)
+        return Planner(scheduler, scheduler.fan_out.shares, scheduler.fan_out.queue).plan(body)
 
     def plan_all(self) -> None:
         while self.queue.bodies:
@@ -154,21 +169,45 @@ def test_a_share_delivered_twice_is_planned_once(fleet: Fleet) -> None:
     assert ran(fleet.w) == DUE
 
 
-def test_lost_shares_are_sent_again_by_the_next_tick_which_waits_and_plans_on(fleet: Fleet) -> None:
+def with_shares_lost(fleet: Fleet) -> list[str]:
+    """The tick of 3:18 divides, two of three messages are lost, and it is 3:28."""
     fleet.tick()
-    lost, fleet.queue.bodies = fleet.queue.bodies, fleet.queue.bodies[:1]
+    lost, fleet.queue.bodies = fleet.queue.bodies[1:], fleet.queue.bodies[:1]
     fleet.plan_all()
     fleet.w.run_until("2026-11-21T03:28:00Z")
-    began_at = fleet.w.clock.now()
-    assert fleet.tick().shares == 2
-    assert sorted(fleet.queue.bodies) == sorted(lost[1:])
-    assert fleet.w.clock.now() == began_at + 60  # nobody planned meanwhile
-    fleet.plan_all()
-    assert mark_at(fleet.w) == at("2026-11-21T03:30:00Z")
-    fleet.tick()
-    fleet.plan_all()
-    assert mark_at(fleet.w) == at("2026-11-21T03:40:00Z")
+    return lost
+
+
+def test_lost_shares_are_sent_again_by_the_next_tick_which_waits_and_plans_on(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = with_shares_lost(fleet)
+    sent: list[str] = []
+
+    def planners_work(seconds: float) -> None:
+        sent.extend(fleet.queue.bodies)
+        fleet.plan_all()
+
+    monkeypatch.setattr(fleet.w.clock, "sleep", planners_work)
+    summary = fleet.tick()
+    assert sorted(sent) == sorted(lost)
+    assert (summary.start, summary.end) == (at("2026-11-21T03:20:00Z"), at("2026-11-21T03:40:00Z"))
+    monkeypatch.undo()
     assert ran(fleet.w, "2026-11-21T03:39:30Z") == DUE
+
+
+def test_shares_that_no_planner_gets_through_hold_up_no_later_window(fleet: Fleet) -> None:
+    lost = with_shares_lost(fleet)
+    fleet.w.registry.create("bob", "later", job(cron="35 3 * * *"))
+    began_at = fleet.w.clock.now()
+    summary = fleet.tick()
+    assert fleet.w.clock.now() == began_at + 60  # it waited for planners, and in vain
+    assert (summary.end, summary.set_aside) == (at("2026-11-21T03:40:00Z"), 2)
+    assert [one.shards for one in Quarantine(fleet.w.table("due")).all()] == [1, 1]
+    assert lost == fleet.queue.bodies[:2]
+    fleet.plan_all()
+    assert list(Quarantine(fleet.w.table("due")).all()) == []
+    assert ran(fleet.w, "2026-11-21T03:39:30Z") == sorted([*DUE, ("later", "2026-11-21T03:35:00Z")])
 
 
 def test_a_registration_while_planners_are_at_it_runs_once(fleet: Fleet) -> None:
@@ -180,27 +219,44 @@ def test_a_registration_while_planners_are_at_it_runs_once(fleet: Fleet) -> None
 
 
 def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
-    first, second = fleet.scheduler(), fleet.scheduler()
-    assert first.fan_out
-    assert second.fan_out
-    mark = w_mark = fleet.w.index.ensure_mark(fleet.w.clock.now())
-    window = fleet.w.index.begin_planning(w_mark, at("2026-11-21T03:30:00Z"), fleet.w.clock.now())
-    shards = [[Shard("cron|UTC|20-29 * * * *", 0, 2)]]
-    assert first.fan_out.shares.record(window, shards * 3).is_divided
-    first.fan_out.shares.confirm(replace_number(first, 0))
-    assert second.fan_out.shares.record(window, shards * 3).is_divided
-    assert second.fan_out.shares.left(window.planning_until) == [1, 2]
-    assert mark.planned_until == window.planned_until
+    shares = Shares(fleet.w.table("due"))
+    now = fleet.w.clock.now()
+    window = fleet.w.index.begin_planning(fleet.w.index.ensure_mark(now), at(END), now)
+    shards = [[Shard("cron|UTC|20-29 * * * *", 0, 2)]] * 3
+    first = shares.record(window, shards)
+    assert first.is_divided
+    numbers = shares.left(first)
+    share = shares.load(window.planning_until, numbers[0])
+    assert share
+    shares.confirm(share)
+    assert shares.record(window, shards) == first
+    assert shares.left(first) == numbers[1:]
+    assert len(recorded(fleet.w)) == 2
 
 
-def replace_number(scheduler: Scheduler, number: int) -> Any:
-    assert scheduler.fan_out
-    return scheduler.fan_out.shares.load(at("2026-11-21T03:30:00Z"), number)
+def recorded(w: World) -> list[Any]:
+    return list(w.table("due").query(keys.SHARES))
+
+
+def test_shares_of_a_tick_that_died_before_they_counted_are_never_planned_and_swept(fleet: Fleet) -> None:
+    with pytest.raises(Died):
+        fleet.tick(lives=2)  # it announced, and recorded one share
+    assert len(recorded(fleet.w)) == 1
+    fleet.tick()
+    assert (len(recorded(fleet.w)), len(fleet.queue.bodies)) == (4, 3)
+    fleet.plan_all()
+    assert mark_at(fleet.w) == at(END)
+    fleet.w.run_until("2026-11-21T03:28:00Z")
+    fleet.tick()
+    assert all(item["sk"] > END for item in recorded(fleet.w))
+    fleet.plan_all()
+    assert recorded(fleet.w) == []
+    assert ran(fleet.w, "2026-11-21T03:29:30Z") == DUE
 
 
 def deaths() -> Iterator[tuple[str, Callable[[Fleet], Any]]]:
     """Everyone dies after each write: announce, record, send; send, confirm, move the mark."""
-    for lives in (1, 2, 3):
+    for lives in range(1, 7):
         yield f"tick-{lives}", lambda fleet, lives=lives: fleet.tick(lives)  # type: ignore[misc]
 
     def planner(fleet: Fleet, share: int, lives: int) -> None:
@@ -232,8 +288,10 @@ def test_a_death_after_any_write_loses_nothing(death: Callable[[Fleet], Any], re
         fleet.plan_all()
         assert mark_at(w) == at("2026-11-21T03:30:00Z")
         assert ran(w) == DUE
-        left = Shares(w.table("due")).left(at("2026-11-21T03:30:00Z"))
-        assert left == []
+        w.run_until("2026-11-21T03:28:00Z")
+        fleet.tick()
+        fleet.plan_all()
+        assert recorded(w) == []
 
 
 def test_what_the_queue_does_not_take_fails_the_tick(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,18 +301,45 @@ def test_what_the_queue_does_not_take_fails_the_tick(fleet: Fleet, monkeypatch: 
         fleet.tick()
 
 
-@given(st.lists(st.integers(1, 2_000), max_size=300), st.integers(500, 20_000))
-def test_shares_are_whole_and_balanced(sizes: list[int], entries: int) -> None:
-    shards = [Shard(f"group-{number}", 0, jobs) for number, jobs in enumerate(sizes)]
-    shares = divide(shards, entries)
-    assert sorted(shard for share in shares for shard in share) == sorted(shards)
-    if len(shares) > 1:
-        weights = [sum(shard.jobs + 8 for shard in share) for share in shares]
-        assert max(weights) - min(weights) <= 2_008
+WINDOW = Mark(at("2026-11-21T03:20:00Z"), at(END), at("2026-11-21T03:18:00Z"))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 2_000), st.integers(1, 60_000)), max_size=300), st.integers(500, 20_000)
+)
+def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
+    sizes: list[tuple[int, int]], entries: int
+) -> None:
+    shards = [Shard("g" * length, number, jobs) for number, (jobs, length) in enumerate(sizes)]
+    shares = list(cut(shards, WINDOW, entries))
+    assert [shard for share in shares for shard in share] == shards
+    for share in shares:
+        assert sum(shard.jobs + 8 for shard in share) <= entries or len(share) == 1
+        assert sum(len(f"{shard.group}#{shard.shard}") + 1 for shard in share) <= MOST_TEXT_BYTES
+
+
+def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None:
+    seconds, minutes = (Shard(f"every|{interval}|0", 0, 33) for interval in (1, 60))
+    assert len(list(cut([seconds] * 11, WINDOW, 20_000))) == 2
+    assert len(list(cut([minutes] * 11, WINDOW, 20_000))) == 1
+
+
+def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_stored() -> None:
+    """Each of 5,000 groups has a key of 360 characters: 1.8 MB of names. An item takes 400 KB."""
+    with world() as w:
+        mark = w.index.begin_planning(w.index.ensure_mark(w.clock.now() - 1_000), at(END), w.clock.now())
+        shares = Shares(w.table("due"))
+        shards = [Shard(f"cron|UTC|{n:0350}", 0, 1) for n in range(5_000)]
+        divided = shares.record(mark, cut(shards, mark, 1_000_000))
+        loaded = [shares.load(mark.planning_until, number) for number in shares.left(divided)]
+        assert len(loaded) == 7
+        assert [(shard.group, shard.shard) for share in loaded if share for shard in share.shards] == [
+            (shard.group, 0) for shard in shards
+        ]
 
 
 @pytest.mark.parametrize("body", ["", "{}", "[]", '{"v":2,"end":1,"share":0}', '{"v":1,"end":"x","share":0}'])
 def test_what_is_no_share_is_refused(body: str) -> None:
     with pytest.raises(UnreadableShare):
         decode(body)
-    assert decode(encode(600, 7)) == (600, 7)
+    assert decode(encode(600, 7)) == ShareName(600, 7)

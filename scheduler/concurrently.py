@@ -1,0 +1,24 @@
+"""Doing the same to many things: a few one after the other, more of them from several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+_FEW: Final = 10
+_THREADS: Final = 16
+
+
+def for_each(things: Sequence[T], do: Callable[[T], object]) -> None:
+    """Raises the first error of any, when all have been tried."""
+    if len(things) <= _FEW:
+        for thing in things:
+            do(thing)
+        return
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="write") as pool:
+        futures = [pool.submit(do, thing) for thing in things]
+    for future in futures:
+        future.result()

@@ -1,0 +1,53 @@
+"""What was set aside is tried again: by planners where there are some, else by the tick itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from common.planning.quarantine import ENTRY, GROUP, SetAside
+from common.planning.shares import encode_set_aside
+from common.storage import keys
+from common.timing.groups import group_can_fire
+
+if TYPE_CHECKING:
+    from scheduler.tick import Scheduler, Summary
+
+# So many names go into one message; what has failed before comes alone.
+_TOGETHER: Final = 20
+
+
+def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
+    """Have all that can be read by now planned. Returns how much was set aside."""
+    found = [one for one in scheduler.quarantine.all() if one.kind != ENTRY]
+    fresh: list[str] = []
+    failed: list[str] = []
+    for one in found:
+        if one.kind == GROUP and not _is_readable(one):
+            continue
+        if one.tries > 1 and one.shards > 1:
+            failed += scheduler.quarantine.split(one, summary.now)
+        else:
+            (failed if one.tries else fresh).append(one.key["sk"])
+    together = [fresh[first : first + _TOGETHER] for first in range(0, len(fresh), _TOGETHER)]
+    messages = together + [[name] for name in failed]
+    if scheduler.fan_out:
+        scheduler.fan_out.queue.send_bodies([encode_set_aside(names) for names in messages])
+    else:
+        for name in fresh + failed:
+            plan_one(scheduler, name, summary)
+    return len(found)
+
+
+def plan_one(scheduler: Scheduler, name: str, summary: Summary) -> None:
+    """Plan what was set aside under this sort key, without a limit of time."""
+    if share := scheduler.quarantine.take(name, summary.now):
+        scheduler.plan_shards(share.shards, share.window, summary, after=share.after)
+        scheduler.quarantine.release(share)
+
+
+def _is_readable(one: SetAside) -> bool:
+    try:
+        group_can_fire(keys.group_and_shard(one.name)[0], one.start_at, one.end_at)
+    except Exception:  # noqa: BLE001  it waits for a version that can
+        return False
+    return True

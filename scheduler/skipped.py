@@ -1,0 +1,77 @@
+"""What a window does not run: recorded where the tenants look, told, and made known to the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from common.events import RUN_SKIPPED, Events
+from common.planning.due_index import BadEntry
+from common.planning.execution import Execution
+from common.planning.plan import Missed
+from common.planning.quarantine import Quarantine
+from common.runs.records import Runs
+from common.runs.states import INVALID, MISSED
+from scheduler.concurrently import for_each
+
+# So many records are kept back, to be written at once.
+_AT_ONCE: Final = 500
+# So many bad entries of an invocation are made known one by one. All are counted, and recorded as runs.
+SHOWN: Final = 100
+
+
+@dataclass(slots=True)
+class Skipped:
+    """Takes what is skipped, and writes it in batches. Whoever uses it calls `write` before the mark moves."""
+
+    runs: Runs
+    events: Events
+    quarantine: Quarantine
+    now: float
+    bad: list[BadEntry] = field(default_factory=list)
+    bad_entries: int = 0
+    missed_count: int = 0
+    _kept: list[Callable[[], object]] = field(default_factory=list)
+
+    def missed(self, missed: Missed) -> None:
+        """One record of all fire times that a job has missed, and an event if it is new."""
+        self.missed_count += missed.count
+        self._keep(lambda: self._record_missed(missed))
+
+    def bad_entry(self, entry: BadEntry, window_start: int) -> None:
+        """Recorded under the start of the window that could not be planned for it."""
+        self.bad_entries += 1
+        if len(self.bad) < SHOWN:
+            self.bad.append(entry)
+            self._keep(lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now))
+        execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
+        self._keep(lambda: self.runs.skip(execution, INVALID, entry.problem, self.now))
+
+    def refused(self, execution: Execution, reason: str) -> None:
+        self._keep(lambda: self.runs.skip(execution, INVALID, f"refused by SQS: {reason}", self.now))
+
+    def write(self) -> None:
+        """Write all that is kept back."""
+        kept, self._kept = self._kept, []
+        for_each(kept, lambda write: write())
+
+    def _keep(self, write: Callable[[], object]) -> None:
+        self._kept.append(write)
+        if len(self._kept) >= _AT_ONCE:
+            self.write()
+
+    def _record_missed(self, missed: Missed) -> None:
+        if not self.runs.record_missed(missed, self.now):
+            return
+        self.events.publish(
+            RUN_SKIPPED,
+            {
+                "tenant": missed.tenant,
+                "job_id": missed.job_id,
+                "reason": MISSED,
+                "skipped_count": missed.count,
+                "skipped_from_at": missed.first_fire_at,
+                "skipped_to_at": missed.last_fire_at,
+            },
+        )

@@ -1,0 +1,29 @@
+"""What a tick, or a planner, has done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from common.planning.due_index import BadEntry
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a tick did. Instants are epoch seconds."""
+
+    now: float
+    start: int
+    end: int
+    groups_known: int = 0
+    shards_due: int = 0
+    entries_read: int = 0
+    planned: int = 0
+    missed: int = 0
+    refused: int = 0
+    pending: int = 0
+    shares: int = 0
+    # How many groups and shares are set aside, and wait to be planned.
+    set_aside: int = 0
+    bad_entries: int = 0
+    # The first of them.
+    bad: list[BadEntry] = field(default_factory=list)

@@ -1,0 +1,70 @@
+"""What a tick says of itself to CloudWatch: also one that fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from common import config, telemetry
+from common.planning.executions_queue import HandOverFailed
+from common.platform.deletion import Deletions
+from scheduler import handler
+from tests.worlds import World, job
+
+
+@pytest.fixture
+def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """The handler over this world, in the stage `prod`."""
+    monkeypatch.setenv("STAGE", "prod")
+    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
+    tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
+    monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))
+    for cached in (config.config, telemetry.metrics):
+        cached.cache_clear()
+    yield w
+    for cached in (config.config, telemetry.metrics):
+        cached.cache_clear()
+
+
+def told(printed: str) -> dict[str, float]:
+    """The metrics that were printed, each of stage prod."""
+    found: dict[str, float] = {}
+    for line in printed.splitlines():
+        metrics = json.loads(line)
+        if "_aws" not in metrics:
+            continue
+        assert (metrics["stage"], metrics["service"]) == ("prod", "minute8")
+        for name in (one["Name"] for one in metrics["_aws"]["CloudWatchMetrics"][0]["Metrics"]):
+            found[name] = metrics[name][0] if isinstance(metrics[name], list) else metrics[name]
+    return found
+
+
+def test_a_tick_that_succeeds_says_what_it_did(deployed: World, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.registry.create("alice", "minutely", job(cron="* * * * *"))
+    deployed.table("due").put({"pk": "DIRECTORY#0", "sk": "lunar|full#0", "jobs": 1})
+    deployed.run_until("2026-11-21T03:28:00Z")
+    handler.handle({}, None)
+    found = told(capsys.readouterr().out)
+    assert found == {
+        "MarkLagSeconds": 480.0,
+        "ExecutionsPlanned": 20.0,
+        "ExecutionsMissed": 0.0,
+        "BadDueEntries": 0.0,
+        "SetAside": 1.0,
+    }
+
+
+def test_a_tick_that_fails_says_how_late_planning_is(
+    deployed: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object, **__: object) -> object:
+        raise HandOverFailed("SQS takes nothing")
+
+    deployed.registry.create("alice", "minutely", job(cron="* * * * *"))
+    deployed.run_until("2026-11-21T03:38:00Z")
+    deployed.sqs.send_message_batch = fails  # type: ignore[method-assign, assignment]
+    with pytest.raises(HandOverFailed):
+        handler.handle({}, None)
+    assert told(capsys.readouterr().out) == {"MarkLagSeconds": 1080.0}

@@ -1,0 +1,210 @@
+"""What cannot be planned is set aside; everybody else's goes on, and it is planned when it can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.jobs.calendars import Calendars
+from common.planning.due_index import Shard
+from common.planning.quarantine import ENTRY, GROUP, PARTS, SHARE, Quarantine, SetAside
+from common.planning.shares import Shares
+from common.storage import keys
+from common.timing import groups
+from scheduler import due, planner, set_aside, tick
+from tests.flows.test_ticks import minutes
+from tests.planning.test_shares import END, Died, Fleet, mark_at
+from tests.worlds import World, at, job
+
+
+def found(w: World) -> list[SetAside]:
+    return list(Quarantine(w.table("due")).all())
+
+
+def without_tokyo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version whose tzdata does not know a zone."""
+
+    def can_fire(key: str, start: int, end: int) -> bool:
+        if "Asia/Tokyo" in key:
+            raise KeyError("No time zone found with key Asia/Tokyo")
+        return groups.group_can_fire(key, start, end)
+
+    for module in (due, set_aside):
+        monkeypatch.setattr(module, "group_can_fire", can_fire)
+
+
+def test_a_group_that_cannot_be_read_stops_nobody_and_is_planned_when_it_can_be(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w.registry.create("alice", "quiet", job(cron="* * * * *"))
+    w.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
+    with monkeypatch.context() as rolled_back:
+        without_tokyo(rolled_back)
+        w.run_until("2026-11-21T03:39:30Z", ticks=True)
+        assert mark_at(w) == at("2026-11-21T03:50:00Z")
+        [one] = found(w)
+        assert (one.kind, one.shards, one.start_at, one.end_at) == (
+            GROUP,
+            1,
+            at("2026-11-21T03:20:00Z"),
+            mark_at(w),
+        )
+        assert "No time zone found with key Asia/Tokyo" in one.reason
+        assert w.scheduler.tick().set_aside == 1
+    assert w.target.fire_times("quiet") == minutes(13, 39)
+    assert w.target.fire_times("tokyo") == minutes(13, 19)
+    w.run_until("2026-11-21T03:49:30Z", ticks=True)
+    assert sorted(w.target.fire_times("tokyo")) == minutes(13, 49)
+    assert found(w) == []
+
+
+@pytest.mark.parametrize(
+    "sk", ["lunar|full#0", "no-number", "cron|Mars/Olympus|0-9 3 * * *#0", "every|x|0#0"]
+)
+def test_a_directory_item_of_a_later_version_stops_nobody(w: World, sk: str) -> None:
+    w.registry.create("alice", "quiet", job(cron="* * * * *"))
+    w.table("due").put({"pk": "DIRECTORY#0", "sk": sk, "jobs": 1})
+    w.run_until("2026-11-21T03:39:30Z", ticks=True)
+    assert w.target.fire_times("quiet") == minutes(13, 39)
+    assert [(one.kind, one.name) for one in found(w)] == [(GROUP, sk)]
+
+
+def test_a_bad_entry_is_made_known_for_a_day(w: World) -> None:
+    w.registry.create("alice", "job", job(cron="* * * * *"))
+    bad = w.registry.get("alice", "job")
+    w.table("due").put({**keys.due_entry(bad.group, bad.shard, "alice", "job"), "entry": "[9]"})
+    w.run_until("2026-11-21T03:18:00Z")
+    summary = w.scheduler.tick()
+    assert (summary.bad_entries, summary.set_aside) == (1, 0)
+    [one] = found(w)
+    assert (one.kind, one.name, one.seen_at) == (ENTRY, "alice#job", at("2026-11-21T03:18:00Z"))
+    assert one.reason.startswith("unreadable due entry")
+
+
+def test_many_bad_entries_are_all_recorded_and_the_first_of_them_made_known(w: World) -> None:
+    w.registry.create("alice", "quiet", job(cron="25 * * * *"))
+    group = w.registry.get("alice", "quiet").group
+    for n in range(130):
+        w.table("due").put({**keys.due_entry(group, 0, "zoe", f"j{n:03}"), "entry": "[9]"})
+    w.run_until("2026-11-21T03:18:00Z")
+    summary = w.scheduler.tick()
+    assert (summary.bad_entries, len(summary.bad), len(found(w))) == (130, 100, 100)
+    assert {w.statuses("zoe", f"j{n:03}")[0] for n in range(130)} == {"skipped(invalid)"}
+
+
+def test_an_aws_error_at_a_calendar_is_no_fault_of_its_job(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    w.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-01-01"})
+    w.registry.create("alice", "job", job(cron="25 3 * * *", exclude={"calendars": ["c"]}))
+    w.run_until("2026-11-21T03:18:00Z")
+
+    def throttled(*_: object) -> Any:
+        raise w.dynamodb.exceptions.ProvisionedThroughputExceededException({"Error": {}}, "GetItem")
+
+    with monkeypatch.context() as throttling:
+        throttling.setattr(Calendars, "dates", throttled)
+        with pytest.raises(w.dynamodb.exceptions.ProvisionedThroughputExceededException):
+            w.scheduler.tick()
+    w.scheduler.tick()
+    w.run_until("2026-11-21T03:30:00Z")
+    assert w.statuses("alice", "job") == ["succeeded"]
+
+
+# A share that ends its planner
+
+
+def shards_of(fleet: Fleet, count: int) -> None:
+    """As many shards due at 3:25 as are asked for, each of one job; and a job of bob's at 3:35."""
+    for n in range(count):
+        fleet.w.registry.create("alice", f"j{n:02}", job(cron=f"25 3 * * {n % 6},6", timezone=ZONES[n // 6]))
+    fleet.w.registry.create("bob", "later", job(cron="35 3 * * *"))
+    fleet.w.run_until("2026-11-21T03:18:00Z")
+
+
+ZONES = ("UTC", "Africa/Abidjan", "Africa/Accra", "Iceland", "Etc/GMT")
+
+
+def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(w, share_entries=1_000)
+    shards_of(fleet, 18)
+    deadly = Shard(w.registry.get("alice", "j07").group, 0)
+    plan_shards = tick.Scheduler.plan_shards
+
+    def dies(scheduler: Any, shards: Any, *rest: Any, **named: Any) -> Any:
+        if any(shard.group == deadly.group for shard in shards):
+            raise Died
+        return plan_shards(scheduler, shards, *rest, **named)
+
+    def planners_work() -> None:
+        bodies, fleet.queue.bodies = fleet.queue.bodies, []
+        for body in bodies:
+            try:
+                fleet.plan(body)
+            except Died:
+                continue
+
+    with monkeypatch.context() as deadly_one:
+        deadly_one.setattr(tick.Scheduler, "plan_shards", dies)
+        for _ in range(2):  # Lambda's own tries of the tick
+            with pytest.raises(Died):
+                fleet.tick()
+        fleet.tick()  # which gives up to plan it itself
+        assert fleet.queue.bodies
+        planners_work()
+        for minute in (28, 38, 48, 58):
+            w.run_until(f"2026-11-21T03:{minute}:00Z")
+            fleet.tick()
+            planners_work()
+            assert mark_at(w) >= at(f"2026-11-21T03:{minute}:00Z")
+        [one] = found(w)
+        assert (one.kind, one.shards, one.start_at, one.end_at) == (
+            SHARE,
+            1,
+            *map(at, ("2026-11-21T03:20:00Z", END)),
+        )
+    ran = {context["job_id"]: called_at for called_at, context in w.target.calls}
+    assert ran["later"] == at("2026-11-21T03:35:00Z")
+    assert sorted(ran) == sorted({"later", *(f"j{n:02}" for n in range(18))} - {"j07"})
+    w.run_until("2026-11-21T04:08:00Z")
+    fleet.tick()
+    planners_work()
+    assert found(w) == []
+    w.deliver()
+    assert len(w.target.fire_times("j07")) == 1
+    assert PARTS < 18
+
+
+def test_a_planner_whose_time_is_up_leaves_the_rest_to_another(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "WORKS_FOR_S", -1)  # each does one entry
+    fleet = Fleet(w, share_entries=20)
+    for n in range(3):
+        w.registry.create("alice", f"same{n}", job(cron="25 3 * * *"))
+    w.registry.create("alice", "other", job(cron="26 12 * * *", timezone="Asia/Tokyo"))
+    w.registry.create("alice", "third", job(cron="26 * * * *"))
+    w.run_until("2026-11-21T03:18:00Z")
+    fleet.tick()
+    planned = []
+    while fleet.queue.bodies:
+        planned.append(fleet.plan(fleet.queue.bodies.pop()).planned)
+    assert sum(planned) == 5
+    assert max(planned) == 1
+    assert mark_at(w) == at(END)
+    w.run_until("2026-11-21T03:29:30Z")
+    assert len(w.target.calls) == 5
+
+
+def test_a_planner_that_is_overtaken_does_not_bring_its_share_back(w: World) -> None:
+    shares, quarantine = Shares(w.table("due")), Quarantine(w.table("due"))
+    now = w.clock.now()
+    window = w.index.begin_planning(w.index.ensure_mark(now), at(END), now)
+    mark = shares.record(window, [[Shard("every|60|0", 0, 1), Shard("every|61|0", 0, 1)]])
+    share = shares.load(mark.planning_until, shares.left(mark)[0])
+    assert share
+    quarantine.add_share(share, "too long", 5)
+    assert not shares.advance(share, share.shards[1:], "")
+    assert shares.left(mark) == []
+    assert [one.shards for one in found(w)] == [2]
