@@ -174,9 +174,22 @@ def _answer(
         connection.settimeout(5)
         if tls:
             connection = tls.wrap_socket(connection, server_side=True)
-        connection.recv(65_536)
+        _read_request(connection)
         for pause, part in script:
             time.sleep(pause)
             connection.sendall(part)
+        script.clear()  # a connection that hangs is to hold no memory
         ends(connection)
     connection.close()
+
+
+def _read_request(connection: socket.socket) -> None:
+    """All of it: what is left unread would end the connection before the answer has come."""
+    request = connection.recv(65_536)
+    while request.startswith((b"POST ", b"GET ")) and b"\r\n\r\n" not in request:
+        request += connection.recv(65_536)
+    head, _, body = request.partition(b"\r\n\r\n")
+    lengths = [line[15:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    left = int(lengths[0]) - len(body) if lengths else 0
+    while left > 0 and (more := connection.recv(65_536)):
+        left -= len(more)

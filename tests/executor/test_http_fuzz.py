@@ -27,7 +27,7 @@ SEED = int(os.environ.get("MINUTE8_FUZZ_SEED", "1"))
 TIMEOUT_S = 0.4
 # This machine may have other work.
 MARGIN_S = 3.0
-MEMORY_MB = 48
+MEMORY_MB = 96
 
 
 def _resets(connection: socket.socket) -> None:

@@ -1,0 +1,139 @@
+"""A batch of ten jobs of a hostile tenant, every quantity at its bound at once, in the memory of the executor's Lambda.
+
+The process is measured: what it takes at most must be less than `executorMemoryMb`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from common.planning.execution import Execution
+from common.registration.calendar_sources import MAX_DATES
+from common.registration.calendar_store import CalendarStore
+from common.registration.schedule_text import MAX_CALENDARS
+from common.storage.keys import tenant
+from tests.executor.hostile_answers import RawServer, sending
+from tests.executor.servers import NAME, _certificate, _server_side
+from tests.worlds import TABLES, World, job
+
+ROOT = Path(__file__).resolve().parents[2]
+TIMEOUT_S = 4
+# What a batch takes beyond what is imported; AWS's own clients take some 40 MB more.
+BATCH_MB = 60
+# Beyond the time limit of its slowest call, on a machine that has other work.
+MARGIN_S = 15
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:hostile"
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+ENDLESS = b"y" * 50_000_000
+ANSWERS: dict[str, list[bytes]] = {
+    "negative-chunk": [CHUNKED + b"-1\r\n" + ENDLESS],
+    "silent": [],
+    "tiny-chunks": [CHUNKED + b"1\r\ny\r\n" * 1_000_000],
+    "no-length": [OK + b"\r\n" + ENDLESS],
+    "endless-head": [OK + b"a: b\r\n" * 5_000_000],
+    "interim": [b"HTTP/1.1 100 Continue\r\n\r\n" * 2_000_000],
+    "bomb": [OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"0" * 50_000_000)],
+    "later": [b"HTTP/1.1 503 x\r\nRetry-After: " + b"9" * 5_000 + b"\r\n\r\n" + b'{"minute8":' * 50_000],
+}
+
+
+def _lambda_answer() -> list[bytes]:
+    result = b'{"minute8": {"permanent": true, "error": "' + b"\\ud800" * 1_000_000 + b'"}}'
+    return [
+        OK
+        + b"x-amz-log-result: "
+        + b"eHh4" * 1_365
+        + b"\r\nContent-Length: %d\r\n\r\n" % len(result)
+        + result
+    ]
+
+
+def _register(w: World, servers: dict[str, RawServer]) -> list[str]:
+    """The jobs, with all that a definition may hold; the names."""
+    calendars = CalendarStore(w.table("jobs"), w.registry.audited)
+    dates = [
+        f"{year}-{month:02}-{day:02}"
+        for year in range(2027, 2036)
+        for month in range(1, 13)
+        for day in range(1, 29)
+    ]
+    names = [f"calendar-{n}" for n in range(MAX_CALENDARS)]
+    for name in names:
+        calendars.put("alice", name, {"dates": dates[:MAX_DATES]}, int(w.clock.now()))
+    fields: dict[str, Any] = {
+        "payload": {"text": "{{execution_id}}" * 280 + "x" * 110_000},
+        "timeout_s": TIMEOUT_S,
+        "retry": {"max_attempts": 1},
+        "exclude": {"calendars": names},
+    }
+    headers = {f"x-header-{n}": "h" * 500 for n in range(20)}
+    for name, server in servers.items():
+        url = f"https://{NAME}:{server.port}/"
+        target: dict[str, Any] = {"kind": "http", "url": url, "headers": headers}
+        if name.startswith("lambda"):
+            target = {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
+        w.registry.create("alice", name, job(cron="0 3 * * *", **fields) | {"target": target})
+    return list(servers)
+
+
+def _tables(w: World) -> dict[str, list[Any]]:
+    w.table("tenants").put({**tenant("alice"), "state": "active", "allowed_targets": ["*"]})
+    names = [f"test-{name}" for name in TABLES]
+    return {
+        name: [i for page in w.dynamodb.get_paginator("scan").paginate(TableName=name) for i in page["Items"]]
+        for name in names
+    }
+
+
+def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(w: World, tmp_path: Path) -> None:
+    memory_mb = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]["executorMemoryMb"]
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(sending(_server_side() if name in ANSWERS else None))
+            for name in [*ANSWERS, "lambda-1", "lambda-2"]
+        }
+        for name, server in servers.items():
+            server.script = [(0.0, part) for part in ANSWERS.get(name, _lambda_answer())]
+        servers["silent"].ends = lambda connection: connection.recv(1) and None
+        w.clock.move_to(time.time() - 120)  # the process has the machine's clock
+        jobs = _register(w, servers)
+        now = int(time.time())
+        given = {
+            "tables": _tables(w),
+            "jobs": jobs,
+            "messages": [Execution("alice", name, now, now, 1).encode() for name in jobs],
+            "certificate": _certificate()[0].decode(),
+        }
+        (tmp_path / "given.json").write_text(json.dumps(given))
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.executor.hostile_batch", str(tmp_path / "given.json")],
+            cwd=ROOT,
+            env=os.environ | {"AWS_ENDPOINT_URL_LAMBDA": f"http://127.0.0.1:{servers['lambda-1'].port}"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    measured = json.loads(done.stdout.splitlines()[-1])
+    print(measured)
+    assert measured["failed"] == []
+    assert len(measured["statuses"]) == 10
+    assert set(measured["statuses"]) <= {"succeeded", "failed"}
+    assert measured["outcomes"]["silent"] == "TimedOut"
+    assert measured["outcomes"]["negative-chunk"] in ("BadAnswer", "TimedOut")
+    assert measured["outcomes"]["interim"] in ("BadAnswer", "TimedOut")
+    assert measured["seconds"] < TIMEOUT_S + MARGIN_S
+    assert measured["peak_mb"] < memory_mb
+    assert measured["peak_mb"] - measured["ready_mb"] < BATCH_MB
