@@ -167,8 +167,8 @@ def problem_of(error: Exception, request_id: str) -> Problem:
 def line_view(outcome: Outcome) -> dict[str, Any]:
     """What became of a line. Of many lines, and so a refused one's problem is cut to what an answer can hold."""
     view: dict[str, Any] = {"line": outcome.number, "job_id": outcome.job_id, "result": outcome.result}
-    if outcome.job:
-        view["revision"] = outcome.job.revision
+    if outcome.revision is not None:
+        view["revision"] = outcome.revision
     if outcome.changed:
         view["changed"] = list(outcome.changed)
     if outcome.error:

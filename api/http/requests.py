@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
@@ -76,7 +77,7 @@ class Request:
         return check_note(self.fields("note", optional=True).get("note", ""))
 
     def lines(self, most: int, longest: int) -> list[Line]:
-        """The body's lines, each JSON or the error that it is not; empty ones are left out, and counted.
+        """The body's lines, to be read one by one as JSON; empty ones are left out, and counted.
 
         Raises TooLarge, UnsupportedMediaType.
         """
@@ -89,7 +90,7 @@ class Request:
                 numbered.append((number, line))
             if len(numbered) > most:
                 raise TooLarge(f"the body has over {most} lines; send them in parts")
-        return [Line(number, _holds(line, longest)) for number, line in numbered]
+        return [Line(number, partial(_holds, line, longest)) for number, line in numbered]
 
     def flag(self, name: str) -> bool:
         """Whether the query has it as true. Raises InvalidInput."""
@@ -145,12 +146,10 @@ def bearer(headers: Mapping[str, str]) -> str:
 
 
 def _holds(line: bytes, longest: int) -> Any:
+    """What a line holds. Raises TooLarge, Malformed."""
     if len(line) > longest:
-        return TooLarge(f"the line has {len(line)} bytes; accepted: at most {longest}")
-    try:
-        return read_json(line)
-    except Malformed as error:
-        return error
+        raise TooLarge(f"the line has {len(line)} bytes; accepted: at most {longest}")
+    return read_json(line)
 
 
 def raw_body(body: str | None, is_base64: bool, longest: int) -> bytes:

@@ -12,16 +12,15 @@ the others are not. Sent again it finishes: what is done is unchanged, and costs
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal
 
-from common.errors import Busy, InvalidInput, Minute8Error, QuotaExceeded
+from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import ACTIVE, PAUSED, Job
 from common.jobs.store import MOST_AT_ONCE, exists
-from common.registration.definition import JobDefinition, Limits
 from common.registration.patching import changed, definition_of, same_json
 from common.registration.registry import Checks, Registry, defined
 from common.texts import check_note
@@ -29,25 +28,31 @@ from common.texts import check_note
 Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
 
+# As many jobs are in memory at a time; with the largest payloads they take some 70 MB.
+_LOOKED_AT_ONCE: Final = 25
 _OUT_OF_TIME: Final = "the time of the request is used up; nothing of this line was stored, send it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the request, from 1: what it holds, or why that cannot be read."""
+    """A line of the request, from 1. `read` gives what it holds, or raises why that cannot be read.
+
+    It is read each time that it is needed: a payload can take twenty times its text in memory.
+    """
 
     number: int
-    holds: Any
+    read: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a line, or would. `job` is what is stored, `changed` names the fields in which it was replaced."""
+    """What became of a line, or would. `revision` is the stored one, `changed` names the fields that were replaced."""
 
     number: int
     job_id: str | None
     result: Result
-    job: Job | None = None
+    revision: int | None = None
+    group: str = ""
     changed: tuple[str, ...] = ()
     error: Minute8Error | None = None
 
@@ -72,31 +77,37 @@ class Unfinished(Minute8Error):
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A line that is valid by itself."""
+    """A line that names its job."""
 
-    number: int
-    tenant: str
+    line: Line
+    checks: Checks
     job_id: str
-    definition: JobDefinition
-    limits: Limits
-    state: str
-    note: str
+
+    @property
+    def number(self) -> int:
+        return self.line.number
 
     def of(self, old: Job | None, now: float) -> Job:
         """What it makes of the stored job: the same object where that is already so. Raises InvalidInput."""
-        new = defined(self.tenant, self.job_id, self.definition, old, now, self.limits)
+        fields = dict(self.line.read())
+        del fields["job_id"]
+        state, note = _state_in(fields)
+        checks = self.checks
+        new = defined(checks.tenant, self.job_id, checks.definition(fields), old, now, checks.limits)
         if old is None or not exists(old):
-            return replace(new, state=PAUSED, note=self.note, group="") if self.state == PAUSED else new
+            return replace(new, state=PAUSED, note=note, group="") if state == PAUSED else new
         return changed(old, new)
 
     def outcome(self, old: Job | None, new: Job) -> Outcome:
+        result: Result = "unchanged"
+        names: tuple[str, ...] = ()
         if old is None or not exists(old):
-            return Outcome(self.number, self.job_id, "created", new)
-        if new is old:
-            return Outcome(self.number, self.job_id, "unchanged", new)
-        before, after = definition_of(old), definition_of(new)
-        names = tuple(name for name in after if not same_json(after[name], before[name]))
-        return Outcome(self.number, self.job_id, "replaced", new, names)
+            result = "created"
+        elif new is not old:
+            before, after = definition_of(old), definition_of(new)
+            result = "replaced"
+            names = tuple(name for name in after if not same_json(after[name], before[name]))
+        return Outcome(self.number, self.job_id, result, new.revision, new.group, names)
 
     def refused(self, error: Minute8Error) -> Outcome:
         return Outcome(self.number, self.job_id, "refused", error=error)
@@ -126,9 +137,9 @@ def put_all(
         raise BulkRefused(refused, len(lines))
     # Those of one group together: each group in a transaction costs a look for a shard with room.
     changing = sorted(
-        (outcome.job.group, one.number, one)
+        (outcome.group, outcome.number, one)
         for one, outcome in looked_at
-        if one and outcome.job and outcome.result != "unchanged"
+        if one and outcome.result in ("created", "replaced")
     )
     for done, outcome in enumerate(_written(registry, tenant, [one for *_, one in changing], until)):
         if atomic and outcome.error:
@@ -143,47 +154,48 @@ def _looked_at(
     """What each line would do to the jobs as they are now, the lines before it done."""
     checks = registry.checks(tenant)
     times = Counter(_id_in(line) for line in lines)
-    read = [_read(checks, line, times) for line in lines]
-    olds = registry.load_all(tenant, [one.job_id for one in read if isinstance(one, _Wanted)])
     now = registry.clock.now()
     room = registry.ledger.room(tenant, now)
-    for one in read:
-        if isinstance(one, Outcome):
-            yield None, one
-            continue
-        old = olds.get(one.job_id)
-        try:
-            new = one.of(old, now)
-            if new is not old:
-                room.take([(old, new)])
-        except (InvalidInput, QuotaExceeded) as error:
-            yield one, one.refused(error)
-        else:
-            yield one, one.outcome(old, new)
+    for start in range(0, len(lines), _LOOKED_AT_ONCE):
+        named = [_named(checks, line, times) for line in lines[start : start + _LOOKED_AT_ONCE]]
+        olds = registry.load_all(tenant, [one.job_id for one in named if isinstance(one, _Wanted)])
+        for one in named:
+            if isinstance(one, Outcome):
+                yield None, one
+                continue
+            old = olds.get(one.job_id)
+            try:
+                new = one.of(old, now)
+                if new is not old:
+                    room.take([(old, new)])
+            except Minute8Error as error:
+                yield one, one.refused(error)
+            else:
+                yield one, one.outcome(old, new)
 
 
-def _read(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wanted | Outcome:
-    """What a line holds, checked by itself."""
+def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wanted | Outcome:
+    """The line with its job's id, or why it is refused."""
     job_id = None
     try:
-        if isinstance(line.holds, Minute8Error):
-            raise line.holds
-        if not isinstance(line.holds, Mapping):
-            raise InvalidInput("job", "must be an object", value=line.holds, accepted="a JSON object")
-        fields = dict(line.holds)
-        job_id = check_id("job_id", fields.pop("job_id", None), JOB_ID_CHARS)
+        holds = line.read()
+        if not isinstance(holds, Mapping):
+            raise InvalidInput("job", "must be an object", value=holds, accepted="a JSON object")
+        job_id = check_id("job_id", holds.get("job_id"), JOB_ID_CHARS)
         if times[job_id] > 1:
             message = f"is that of {times[job_id]} lines, and none says which of them is meant"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
-        state, note = _state_in(fields)
-        definition = checks.definition(fields)
-        return _Wanted(line.number, checks.tenant, job_id, definition, checks.limits, state, note)
+        return _Wanted(line, checks, job_id)
     except Minute8Error as error:
         return Outcome(line.number, job_id, "refused", error=error)
 
 
 def _id_in(line: Line) -> str | None:
-    job_id = line.holds.get("job_id") if isinstance(line.holds, Mapping) else None
+    try:
+        holds = line.read()
+    except Minute8Error:
+        return None
+    job_id = holds.get("job_id") if isinstance(holds, Mapping) else None
     return job_id if isinstance(job_id, str) else None
 
 

@@ -28,7 +28,9 @@ DEFINITIONS = {
     "same": job(cron="*/8 * * * *", invocation="Event"),
     "far": job(cron="0 12 * * *", invocation="Event"),
 }
-LINES = [Line(n, {"job_id": job_id, **text}) for n, (job_id, text) in enumerate(DEFINITIONS.items(), 1)]
+LINES = [
+    Line(n, partial(dict, text, job_id=job_id)) for n, (job_id, text) in enumerate(DEFINITIONS.items(), 1)
+]
 
 
 @pytest.fixture

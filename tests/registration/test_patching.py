@@ -25,7 +25,7 @@ def shared() -> Iterator[World]:
 
 
 def put_line(w: World, job_id: str, definition: dict[str, Any]) -> bulk.Outcome:
-    line = bulk.Line(1, {"job_id": job_id, **definition})
+    line = bulk.Line(1, lambda: {"job_id": job_id, **definition})
     (outcome,) = bulk.put_all(w.registry, T, [line], until=w.clock.now() + 60)
     return outcome
 

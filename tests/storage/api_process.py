@@ -1,0 +1,100 @@
+"""The API's function in a process of its own: one request, its status, its seconds and the process's largest size.
+
+Not a test: `test_hostile_tenant.py` runs it, with the tables and the key in its environment.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+LAMBDA = {"kind": "lambda", "arn": "arn:aws:lambda:us-east-1:123456789012:function:target"}
+BULK = ("POST", "/v1/jobs/_bulk", "application/x-ndjson")
+LONGEST_BULK = 4 * 1024 * 1024
+# As many values as JSON can have in a payload's bytes: each takes twenty times its text in memory.
+WORST_PAYLOAD = "[" + ",".join(["[]"] * 43_600) + "]"
+
+
+def definition(payload: str, job_id: str = "") -> str:
+    fields = {"schedule": {"cron": "0 3 * * *"}, "target": LAMBDA, "payload": "PAYLOAD"}
+    named = {"job_id": job_id} | fields if job_id else fields
+    return json.dumps(named).replace('"PAYLOAD"', payload)
+
+
+def many_lines() -> bytes:
+    lines = (definition('"' + "x" * 3_900 + '"', f"job-{n}") for n in range(1_000))
+    return "\n".join(lines).encode()[:LONGEST_BULK]
+
+
+def worst_payloads() -> bytes:
+    return "\n".join(definition(WORST_PAYLOAD, f"job-{n}") for n in range(31)).encode()
+
+
+def over_worst_payloads() -> bytes:
+    return "\n".join(definition("1", f"job-{n}") for n in range(31)).encode()
+
+
+def worst_lines() -> bytes:
+    return b"\n".join(b"[" + b",".join([b"{}"] * 174_000) + b"]" for _ in range(8))
+
+
+BODIES: dict[str, tuple[tuple[str, str, str], Callable[[], bytes]]] = {
+    "nothing": (("GET", "/v1/tenant", "application/json"), bytes),
+    "two million lines": (BULK, lambda: b"1\n" * (LONGEST_BULK // 2)),
+    "lines of nothing but values": (BULK, worst_lines),
+    "a thousand jobs": (BULK, many_lines),
+    "payloads of nothing but values": (BULK, worst_payloads),
+    "changes of such payloads": (BULK, over_worst_payloads),
+    "one line of 4 MiB": (BULK, lambda: b'{"a":"' + b"x" * (LONGEST_BULK - 10) + b'"}'),
+    "a job": (("PUT", "/v1/jobs/a", "application/json"), lambda: definition(WORST_PAYLOAD).encode()),
+    "a body of nothing but values": (
+        ("PUT", "/v1/jobs/a", "application/json"),
+        lambda: b"[" + b",".join([b"{}"] * 174_000) + b"]",
+    ),
+    "a calendar": (
+        ("PUT", "/v1/calendars/c", "application/json"),
+        lambda: json.dumps(
+            {"dates": [f"{2000 + n // 336}-{1 + n // 28 % 12:02}-{1 + n % 28:02}" for n in range(2_500)]}
+        ).encode(),
+    ),
+    "an iCalendar": (
+        ("PUT", "/v1/calendars/c", "application/json"),
+        lambda: json.dumps({"icalendar": "BEGIN:VEVENT\n" * 35_000}).encode(),
+    ),
+}
+
+
+def main() -> None:
+    # The layer of the deployed function does not have them.
+    sys.modules.update(dict.fromkeys(("holidays", "icalendar")))  # type: ignore[arg-type]
+    from api import handler
+
+    (method, path, kind), body = BODIES[sys.argv[1]]
+    request = {
+        "version": "2.0",
+        "rawPath": path,
+        "headers": {"content-type": kind, "authorization": f"Bearer {os.environ['API_KEY']}"},
+        "requestContext": {"http": {"method": method, "path": path}, "requestId": "1", "stage": "$default"},
+        "body": base64.b64encode(body()).decode(),
+        "isBase64Encoded": True,
+    }
+    began, cpu = time.monotonic(), time.process_time()
+    answer = handler.handle(request, None)
+    told = {
+        "status": answer["statusCode"],
+        "body": answer["body"][:300],
+        "bytes": len(answer["body"]),
+        "s": round(time.monotonic() - began, 2),
+        "cpu_s": round(time.process_time() - cpu, 2),
+        "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""A tenant that sends the worst that it may: the API's function stays within its memory and its time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.platform.tenants import Tenants
+from common.storage.tables import Table
+from tests.storage.api_process import BODIES
+from tests.worlds import TABLES, make_tables
+
+ROOT = Path(__file__).parents[2]
+# serverless.yml: apiMemoryMb; the interpreter and what Lambda runs beside it are in what is measured here.
+MEMORY_MB = 256
+# Of a whole processor. The deployed function has a seventh of one for 29 s; a bulk request stops writing at 18 s.
+CPU_S = 6
+STATUS = {"nothing": 200, "two million lines": 413, "a job": 201, "a calendar": 201, "one line of 4 MiB": 200}
+
+
+@pytest.fixture(scope="module")
+def environment(dynamodb_local: Any) -> Iterator[dict[str, str]]:
+    make_tables(dynamodb_local, "hostile")
+    tenants = Tenants(Table(dynamodb_local, "hostile-tenants"))
+    tenants.create("alice", "", 0, {"allowed_targets": ["*"], "quotas": {"requests_per_minute": 10_000}})
+    key, _ = tenants.create_key("alice", "write", 0)
+    given = {f"{name.upper()}_TABLE": f"hostile-{name}" for name in TABLES} | {
+        "API_KEY": key,
+        "AWS_ENDPOINT_URL": dynamodb_local.meta.endpoint_url,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "EXECUTIONS_QUEUE_URL": f"{dynamodb_local.meta.endpoint_url}/queue",
+        "EXECUTOR_TIMEOUT_S": "60",
+        "PATH": os.environ["PATH"],
+    }
+    yield given
+    for name in TABLES:
+        dynamodb_local.delete_table(TableName=f"hostile-{name}")
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_api_stays_within_its_memory_and_time(environment: dict[str, str], name: str) -> None:
+    command = [sys.executable, "-m", "tests.storage.api_process", name]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["status"] == STATUS.get(name, told["status"]) < 500, told
+    assert told["mb"] < MEMORY_MB, told
+    assert told["cpu_s"] < CPU_S, told
