@@ -24,6 +24,8 @@ from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
 from common.tenants.audit import AuditedCommit
 
+# Each has up to 27 KB, and a page of the list has 200.
+MOST_CALENDARS = 100
 # How many of the jobs that prevent a deletion an error names.
 _NAMED_JOBS = 3
 
@@ -47,11 +49,13 @@ class CalendarStore(Calendars):
     def put(self, tenant: str, name: str, raw: object, now: float) -> Calendar:
         """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.dates_of` takes.
 
-        Raises InvalidInput, Busy; nothing is stored then.
+        Raises InvalidInput, Conflict, Busy; nothing is stored then.
         """
         check_calendar_name(name, "name")
         dates, source = dates_of(raw, int(now))
         old = self._table.get(keys.calendar(tenant, name))
+        if old is None:
+            self._check_room(tenant)
         created_at = old["created_at"] if old else int(now)
         calendar = Calendar(tenant, name, dates, source, created_at, int(now))
         tx = Transaction(self._table.client)
@@ -61,6 +65,14 @@ class CalendarStore(Calendars):
             tx, tenant, "calendar.stored", name, now, before=before, after=_audit_view(calendar)
         )
         return calendar
+
+    def _check_room(self, tenant: str) -> None:
+        """Raises Conflict. Calendars that are stored at one instant can be some more."""
+        names = self._table.query(
+            tenant, sk_prefix=keys.CALENDAR_PREFIX, limit=MOST_CALENDARS, attributes=("name",)
+        )
+        if sum(1 for _ in names) >= MOST_CALENDARS:
+            raise Conflict(f"there are {MOST_CALENDARS} calendars, which are the most; delete one before")
 
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a calendar that no job names. Reads the tenant's jobs. Raises NotFound, CalendarInUse, Busy."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.errors import InvalidInput, NotFound
+from common.errors import Conflict, InvalidInput, NotFound
 from common.registration.calendar_store import CalendarInUse, CalendarStore
 from common.storage import keys
 from common.storage.tables import Expression, Table
@@ -47,6 +47,18 @@ def test_calendars_are_listed_by_name_page_by_page(calendars: CalendarStore) -> 
     put(calendars, "foreign", tenant="bob")
     assert [c.name for c in calendars.list_calendars("alice")] == ["a", "b", "c"]
     assert [c.name for c in calendars.list_calendars("alice", after_name="a", limit=1)] == ["b"]
+
+
+def test_a_tenant_has_so_many_calendars(calendars: CalendarStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("common.registration.calendar_store.MOST_CALENDARS", 3)
+    for name in ("a", "b", "c"):
+        put(calendars, name)
+    put(calendars, "d", tenant="bob")
+    with pytest.raises(Conflict, match="there are 3 calendars"):
+        put(calendars, "d")
+    put(calendars, "a", "2026-12-24")
+    calendars.delete("alice", "b", NOW)
+    put(calendars, "d")
 
 
 @pytest.mark.parametrize("name", ["", "-x", "x" * 65, "a#b", "a/b", None])
