@@ -89,7 +89,7 @@ class Services:
         """Whose API key or token it is. Raises Unauthenticated, IssuerUnreachable."""
         if self.tokens is not None and is_token(credential):
             return self.tokens.authenticate(credential, now)
-        return self.tenants.authenticate(credential, now)
+        return self.tenants.api_keys.authenticate(credential, now)
 
     def acting_for(self, credential: Credential) -> Services:
         """The same, with every change written down as made by `credential`."""

@@ -84,7 +84,7 @@ def served() -> Iterator[Served]:
 def _key(embedded: Embedded, tenant: str) -> str:
     tenants, now = Tenants(Table(client(embedded, "dynamodb"), "minute8-local-tenants")), time.time()
     tenants.edit(tenant, {"quotas": {"requests_per_minute": 1_000_000}}, now)
-    return tenants.create_key(tenant, "write", now)[0]
+    return tenants.api_keys.create_key(tenant, "write", now)[0]
 
 
 def _deploy_bare(embedded: Embedded) -> None:

@@ -101,7 +101,7 @@ def in_process(calls: int) -> Iterator[dict[str, Callable[[], float]]]:
 def _api_key(client: Any, tenant: str) -> str:
     tenants, now = Tenants(Table(client, "tenants")), SystemClock().now()
     tenants.create(tenant, "", now, {"allowed_targets": ["*"]})
-    return tenants.create_key(tenant, "write", now)[0]
+    return tenants.api_keys.create_key(tenant, "write", now)[0]
 
 
 def _candidates(stub: StubAws, calls: int, api_keys: Mapping[str, str]) -> dict[str, Callable[[], float]]:

@@ -79,22 +79,24 @@ class TablesPlatform:
     def create_key_of(self, tenant_id: str, role: str, *, name: str, expires_at: str | None) -> MadeKey:
         expiry = parse_instant(expires_at, "expires_at") if expires_at else None
         return self._made(
-            *self.store.create_key(tenant_id, role, self.clock.now(), name=name, expires_at=expiry)
+            *self.store.api_keys.create_key(tenant_id, role, self.clock.now(), name=name, expires_at=expiry)
         )
 
     def revoke_key_of(self, tenant_id: str, key_id: str) -> Key:
         self.store.get(tenant_id)
-        return self._key(self.store.revoke_key(tenant_id, key_id, self.clock.now()))
+        return self._key(self.store.api_keys.revoke_key(tenant_id, key_id, self.clock.now()))
 
     def operator_keys(self) -> Iterator[Key]:
-        return map(self._key, self.store.keys_of(keys.OPERATORS))
+        return map(self._key, self.store.api_keys.keys_of(keys.OPERATORS))
 
     def create_operator_key(self, *, name: str, expires_at: str | None) -> MadeKey:
         expiry = parse_instant(expires_at, "expires_at") if expires_at else None
-        return self._made(*self.store.create_operator_key(self.clock.now(), name=name, expires_at=expiry))
+        return self._made(
+            *self.store.api_keys.create_operator_key(self.clock.now(), name=name, expires_at=expiry)
+        )
 
     def revoke_operator_key(self, key_id: str) -> Key:
-        return self._key(self.store.revoke_key(keys.OPERATORS, key_id, self.clock.now()))
+        return self._key(self.store.api_keys.revoke_key(keys.OPERATORS, key_id, self.clock.now()))
 
     def audit_of(self, tenant_id: str, **wanted: str | None) -> Iterator[AuditEntry]:
         return self._audit(self.store.get(tenant_id).tenant_id, wanted)

@@ -53,7 +53,7 @@ def list_of_platform(services: Services, request: Request) -> Reply:
 
 def create_of_platform(services: Services, request: Request) -> Reply:
     """POST /v1/operator-keys"""
-    made = services.tenants.create_operator_key(
+    made = services.tenants.api_keys.create_operator_key(
         request.now, **_name_and_expiry(request.fields("name", "expires_at")), by=request.credential.by
     )
     return _made(*made, request.now)
@@ -71,7 +71,7 @@ def _tenant(services: Services, request: Request) -> str:
 def _page(services: Services, request: Request, owner: str) -> Reply:
     limit = request.number("limit", PAGE, LONGEST_PAGE)
     after = read_cursor(owner, "keys", request.query.get("cursor"))
-    found = [key for key in services.tenants.keys_of(owner) if _place(key) > after]
+    found = [key for key in services.tenants.api_keys.keys_of(owner) if _place(key) > after]
     page = found[:limit]
     cursor = write_cursor(owner, "keys", _place(page[-1])) if len(found) > limit else None
     return Reply({"keys": [key_view(key, request.now) for key in page], "next_cursor": cursor})
@@ -86,7 +86,7 @@ def _create(services: Services, request: Request, tenant: str) -> Reply:
     fields = request.fields("role", "name", "expires_at")
     # No role is above admin, which is what it takes to be here: nobody makes a key that may more than their own.
     role = fields.pop("role", None)
-    made = services.tenants.create_key(
+    made = services.tenants.api_keys.create_key(
         tenant, role, request.now, **_name_and_expiry(fields), by=request.credential.by
     )
     return _made(*made, request.now)
@@ -107,7 +107,7 @@ def _made(raw_key: str, key: ApiKey, now: float) -> Reply:
 def _revoke(services: Services, request: Request, owner: str) -> Reply:
     """Also the key that asks: whoever holds a leaked key can end it, and a rotation ends with the old one."""
     key_id = request.path["key_id"]
-    key = services.tenants.revoke_key(owner, key_id, request.now, by=request.credential.by)
+    key = services.tenants.api_keys.revoke_key(owner, key_id, request.now, by=request.credential.by)
     return Reply(key_view(key, request.now))
 
 

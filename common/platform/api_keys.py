@@ -102,11 +102,6 @@ class ApiKeys:
         self._clock = clock or SystemClock()
         self._trusted: Cache[str, ApiKey] = Cache(TRUSTED_FOR_S, _TRUSTED_KEYS)
 
-    @property
-    def audit(self) -> Audit:
-        """Who changed what of them."""
-        return Audit(self._table)
-
     def create_key(
         self,
         tenant_id: str,
@@ -166,12 +161,8 @@ class ApiKeys:
             try:
                 return tx.commit()
             except TransactionConflict:
-                self._let_others_pass(tried)
+                let_others_pass(self._clock, tried)
         raise Busy("too many changes of this tenant at once")
-
-    def _let_others_pass(self, tried: int) -> None:
-        """Registrations count on the tenant's item, and one after another: a flood must not keep the platform out."""
-        self._clock.sleep(random.uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)))
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
         unused = Expression("attribute_not_exists(pk)", {})
@@ -241,6 +232,11 @@ class ApiKeys:
         key = ApiKey.from_item(item)
         self._trusted.put(key_hash, key, now)
         return key
+
+
+def let_others_pass(clock: Clock, tried: int) -> None:
+    """Registrations count on the tenant's item, and one after another: a flood must not keep the platform out."""
+    clock.sleep(random.uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)))
 
 
 def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | None) -> tuple[str, ApiKey]:

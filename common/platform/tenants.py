@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from common.clock import Clock, SystemClock
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.api_keys import (
@@ -16,9 +17,10 @@ from common.platform.api_keys import (
     ApiKeys,
     Credential,
     Role,
+    let_others_pass,
 )
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import ACTIVE, DELETED, DELETING, SETTABLE, SUSPENDED, TenantRules, changed
@@ -74,8 +76,18 @@ class Tenant:
         )
 
 
-class Tenants(ApiKeys):
-    """The tenants and their keys. One instance lives as long as its process, for it trusts a key for some seconds."""
+class Tenants:
+    """The tenants and their keys. One instance lives as long as its process, since its `api_keys` do."""
+
+    def __init__(self, table: Table, clock: Clock | None = None) -> None:
+        self._table = table
+        self._clock = clock or SystemClock()
+        self.api_keys = ApiKeys(table, self._clock)
+
+    @property
+    def audit(self) -> Audit:
+        """Who changed what of the tenants and their keys."""
+        return Audit(self._table)
 
     def create(
         self,
@@ -117,7 +129,7 @@ class Tenants(ApiKeys):
     def list_keys(self, tenant_id: str) -> list[ApiKey]:
         """Oldest first; revoked ones too, expired ones for some days. Raises NotFound (the tenant)."""
         self.get(tenant_id)
-        return self.keys_of(tenant_id)
+        return self.api_keys.keys_of(tenant_id)
 
     def edit(
         self,
@@ -177,7 +189,7 @@ class Tenants(ApiKeys):
             try:
                 self._store(before, after, now, action, by)
             except (ConditionFailed, TransactionConflict):
-                self._let_others_pass(tried)  # and decide again
+                let_others_pass(self._clock, tried)  # and decide again
                 continue
             return after
         raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")

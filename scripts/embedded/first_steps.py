@@ -55,7 +55,7 @@ def _working_key(path: Path, tenants: Tenants) -> str | None:
     written = path.read_text().splitlines() if path.exists() else []
     for key in (line.removeprefix("export MINUTE8_KEY=") for line in written if "MINUTE8_KEY=" in line):
         try:
-            if tenants.authenticate(key, SystemClock().now()).tenant == TENANT:
+            if tenants.api_keys.authenticate(key, SystemClock().now()).tenant == TENANT:
                 return key
         except Unauthenticated:
             return None  # of a state that was wiped
@@ -66,4 +66,4 @@ def _new_key(tenants: Tenants) -> str:
     now = SystemClock().now()
     with contextlib.suppress(AlreadyExists):
         tenants.create(TENANT, "The tenant that `make up` creates", now)
-    return tenants.create_key(TENANT, "admin", now, name="make up")[0]
+    return tenants.api_keys.create_key(TENANT, "admin", now, name="make up")[0]

@@ -82,19 +82,19 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
         tenants.create(tenant, tenant.title(), now, {"allowed_targets": ["*"]})
 
     def key(tenant: str, role: str = "write", **more: Any) -> str:
-        return tenants.create_key(tenant, role, w.clock.now(), **more)[0]
+        return tenants.api_keys.create_key(tenant, role, w.clock.now(), **more)[0]
 
     def operator_key(**more: Any) -> str:
-        return tenants.create_operator_key(w.clock.now(), **more)[0]
+        return tenants.api_keys.create_operator_key(w.clock.now(), **more)[0]
 
     w.clock.move_to(now - 60)
     expired = key("alice", "admin", expires_at=int(now))
     operator_expired = operator_key(expires_at=int(now))
     w.clock.move_to(now)
-    raw_revoked, revoked = tenants.create_key("alice", "admin", now)
-    tenants.revoke_key("alice", revoked.key_id, now)
-    operator_raw_revoked, operator_revoked = tenants.create_operator_key(now)
-    tenants.revoke_key(keys.OPERATORS, operator_revoked.key_id, now)
+    raw_revoked, revoked = tenants.api_keys.create_key("alice", "admin", now)
+    tenants.api_keys.revoke_key("alice", revoked.key_id, now)
+    operator_raw_revoked, operator_revoked = tenants.api_keys.create_operator_key(now)
+    tenants.api_keys.revoke_key(keys.OPERATORS, operator_revoked.key_id, now)
     with pytest.MonkeyPatch.context() as known:
         known.setattr("common.platform.api_keys.new_key", lambda: SPARE_KEY)
         key("alice", "read", name="spare")

@@ -35,10 +35,10 @@ def test_the_same_id_is_two_jobs_of_two_tenants(report: Office) -> None:
 
 def test_a_revoked_key_is_refused_within_a_minute(office: Office) -> None:
     tenants = Tenants(office.world.table("tenants"))  # another process
-    raw_key, key = tenants.create_key("alice", "write", office.world.clock.now())
+    raw_key, key = tenants.api_keys.create_key("alice", "write", office.world.clock.now())
     caller = Caller(raw_key)
     assert caller("GET", "/v1/jobs").status == 200
-    tenants.revoke_key("alice", key.key_id, office.world.clock.now())
+    tenants.api_keys.revoke_key("alice", key.key_id, office.world.clock.now())
     office.world.clock.sleep(31)
     assert caller("GET", "/v1/jobs").status == 401
 

@@ -35,7 +35,7 @@ def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 def test_it_works_from_its_environment_alone(deployed: World) -> None:
     tenants = Tenants(Table(deployed.dynamodb, "test-tenants"))
     tenants.create("alice", "", 0, {"allowed_targets": ["*"]})
-    alice = Caller(tenants.create_key("alice", "write", 0)[0])
+    alice = Caller(tenants.api_keys.create_key("alice", "write", 0)[0])
     made = alice("PUT", "/v1/jobs/report", job(every=10))
     assert made.status == 201, made
     assert alice("GET", "/v1/jobs/report").json["revision"] == 1

@@ -109,7 +109,7 @@ def test_a_key_may_end_itself(office: Office) -> None:
 
 def test_a_revocation_in_another_process_is_known_within_a_minute(office: Office) -> None:
     assert office.alice("GET", "/v1/tenant").status == 200
-    Tenants(office.world.table("tenants")).revoke_key(
+    Tenants(office.world.table("tenants")).api_keys.revoke_key(
         "alice", key_id_of(office.alice), office.world.clock.now()
     )
     office.world.clock.sleep(TRUSTED_FOR_S)
@@ -211,7 +211,11 @@ def test_each_change_is_written_down_with_the_operators_key(office: Office) -> N
     assert [entry.action for entry in entries] == [
         "tenant.created", "tenant.changed", "key.created", "key.revoked", "tenant.suspended",
     ]  # fmt: skip
-    me = [key for key in Tenants(table).keys_of(keys.OPERATORS) if not key.name and key.state(0) == "active"]
+    me = [
+        key
+        for key in Tenants(table).api_keys.keys_of(keys.OPERATORS)
+        if not key.name and key.state(0) == "active"
+    ]
     assert {entry.by for entry in entries} <= {f"operator:{key.key_id}" for key in me}
     assert entries[3].after == {"revoked_at": 1795230723}
     assert key["key"] not in str(entries)

@@ -76,7 +76,7 @@ def test_what_the_platform_does_not_allow(
 def test_nothing_is_allowed_before_the_platform_allows_it(office: Office, tenants: Tenants) -> None:
     now = office.world.clock.now()
     tenants.create("carol", "", now)
-    carol = Caller(tenants.create_key("carol", "write", now)[0])
+    carol = Caller(tenants.api_keys.create_key("carol", "write", now)[0])
     refused = carol("PUT", "/v1/jobs/report", job(every=60))
     assert refused.status == 400
     assert refused.json["errors"][0]["accepted"] == "what these patterns cover: none"

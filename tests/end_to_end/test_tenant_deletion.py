@@ -33,7 +33,10 @@ def test_a_job_is_paused_and_its_tenant_removed(embedded: Embedded, aws: Any) ->
     tenants = Tenants(Table(aws("dynamodb"), "minute8-test-tenants"))
     now = SystemClock().now()
     tenants.create(TENANT, "", now, {"allowed_targets": [environment["TARGET"]]})
-    key, operator_key = tenants.create_key(TENANT, "admin", now)[0], tenants.create_operator_key(now)[0]
+    key, operator_key = (
+        tenants.api_keys.create_key(TENANT, "admin", now)[0],
+        tenants.api_keys.create_operator_key(now)[0],
+    )
     failing = {
         "schedule": {"every": 10},
         "target": {"kind": "lambda", "arn": environment["TARGET"]},

@@ -49,7 +49,7 @@ def furnish(w: World) -> str:
     alices = ""
     for tenant in ("bob", "alice"):
         tenants_of(w).create(tenant, "", w.clock.now(), {"allowed_targets": ["*"]})
-        alices, _ = tenants_of(w).create_key(tenant, "admin", w.clock.now())
+        alices, _ = tenants_of(w).api_keys.create_key(tenant, "admin", w.clock.now())
         WebhookSecrets(table).ensure(tenant, w.clock.now())
         RequestRate(table).take(tenant, 100, w.clock.now())
         _furnish_jobs(w, registry, tenant)

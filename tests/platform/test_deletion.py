@@ -81,14 +81,14 @@ def test_it_stops_at_once(w: World) -> None:
     registry = registry_of(w)
     deletions_of(w).begin("alice", w.clock.now())
     with pytest.raises(NotFound):
-        tenants_of(w).create_key("alice", "read", w.clock.now())
+        tenants_of(w).api_keys.create_key("alice", "read", w.clock.now())
     with pytest.raises(NotFound):
         registry.create("alice", "more", job(cron="* * * * *"))
     with pytest.raises(Conflict):
         tenants_of(w).resume("alice", w.clock.now())
     deletions_of(w).move_on("alice", w.clock.now())
     with pytest.raises(Unauthenticated):
-        tenants_of(w).authenticate(key, w.clock.now())
+        tenants_of(w).api_keys.authenticate(key, w.clock.now())
     w.clock.sleep(TRUSTED_FOR_S)
     w.run_until("2026-11-21T03:15:30Z")
     assert w.statuses("alice", "minutely")[-1] == "skipped(deleted)"
