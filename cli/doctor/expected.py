@@ -40,9 +40,9 @@ _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 # Function -> what its role may do to what, beside its own log. Whoever adds a permission says so here too.
 PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Scheduler": {
-        "DueTable": _READ | _WRITE,
+        "DueTable": _WRITE | {"dynamodb:GetItem", "dynamodb:Query"},
         # A tenant that is deleted goes from all of them.
-        "JobsTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
+        "JobsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
         "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:Query"},
@@ -95,7 +95,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "TenantsTable": _TRANSACT,
         "AuditTable": {"dynamodb:PutItem", "dynamodb:Query"},
         "RunsTable": _RECORD | {"dynamodb:Query"},
-        "${RunsTable.Arn}/index/failures": _RECORD | {"dynamodb:Query"},
+        "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
         "ExecutionsQueue": {"sqs:SendMessage"},
     },
 }
