@@ -8,6 +8,7 @@ import argparse
 import sys
 import tempfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from scripts import build_layer
@@ -32,12 +33,13 @@ def main() -> int:
     return 0
 
 
-def package(stage: str, service: Path) -> Path:
+def package(stage: str, service: Path, params: Mapping[str, str] | None = None) -> Path:
     """Package `stage` in the directory `service`; return the directory of the archives and templates."""
+    given = [f"--param={name}={value}" for name, value in (params or {}).items()]
     stage_service(service, build_layer.build_all("arm64"))
     with tempfile.TemporaryDirectory(prefix="minute8-package-") as directory:
         try:
-            run_osls(["package", "--stage", stage], service, start(Path(directory), 0, tied=True))
+            run_osls(["package", "--stage", stage, *given], service, start(Path(directory), 0, tied=True))
         finally:
             stop(Path(directory))
     return service / ".serverless"

@@ -40,7 +40,7 @@ _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 # Function -> what its role may do to what, beside its own log. Whoever adds a permission says so here too.
 PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Scheduler": {
-        "DueTable": _WRITE | {"dynamodb:GetItem", "dynamodb:Query"},
+        "DueTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         # A tenant that is deleted goes from all of them.
         "JobsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
