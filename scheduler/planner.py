@@ -50,7 +50,7 @@ class Planner:
             quarantine.release(share)
 
     def _plan(self, share: Share, message: str, summary: Summary) -> bool:
-        """Whether all of it is handed over. If not, how far it is is recorded, and `message` sent again."""
+        """Whether all of it is handed over. If not, its progress is recorded, and `message` goes to another planner."""
         until = summary.now + WORKS_FOR_S
         progress = self.scheduler.plan_shards(
             share.shards, share.window, summary, after=share.after, until=until
