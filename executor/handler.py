@@ -18,10 +18,10 @@ from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from executor import wiring
 from executor.batch import execute_batch
-from executor.pipeline import Executor, Message
+from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery
-from executor.targets import kinds
+from executor.targets import clients, kinds
 from executor.targets.http_endpoint import HttpEndpoints
 
 
@@ -77,3 +77,22 @@ def _executor() -> Executor:
 @cache
 def _redelivery() -> Redelivery:
     return Redelivery(aws.on_first_use(aws.sqs), config().required("executions_queue_url"), SystemClock())
+
+
+def _warm_up() -> None:
+    """Build the objects and clients of every batch, and open their first connections.
+
+    The init phase has a whole processor, an invocation at 512 MB less than a third of one.
+    https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+    """
+    _executor()
+    _redelivery()
+    telemetry.logger()
+    telemetry.metrics()
+    own_region = aws.dynamodb().meta.region_name
+    aws.connect(aws.dynamodb())
+    aws.connect(clients.before_any_call("lambda", own_region, EVENT_TIMEOUT_S))
+
+
+if aws.in_lambda():
+    _warm_up()

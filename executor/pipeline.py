@@ -26,7 +26,7 @@ from executor.targets import Kind
 # Between claiming and the call's end there is little but the call itself.
 _LEASE_MARGIN_S: Final = 5
 # Handing over an event takes milliseconds.
-_EVENT_TIMEOUT_S: Final = 10
+EVENT_TIMEOUT_S: Final = 10
 _NO_JOBS: Final[Jobs] = {}
 
 
@@ -120,7 +120,7 @@ class Executor:
             return skip
         kind = self.kinds[job.target["kind"]]
         is_awaited = kind.is_awaited(job.target)
-        timeout_s = job.timeout_s if is_awaited else _EVENT_TIMEOUT_S
+        timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S
         leased = replace(claim, lease_until=now + timeout_s + _LEASE_MARGIN_S)
         return Attempt(leased, job, kind, timeout_s, is_awaited)
 

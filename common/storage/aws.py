@@ -7,9 +7,11 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
@@ -20,15 +22,20 @@ if TYPE_CHECKING:
 
 Client = TypeVar("Client")
 
+# The roots of Amazon Trust Services, which all of AWS's endpoints chain to: https://www.amazontrust.com/repository/
+# botocore reads its roots for each new connection; of all 127 that takes 30 ms of a whole processor, of these 5 two.
+_AMAZON_ROOTS: Final = Path(__file__).with_name("amazon_roots.pem")
+
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
 _building = threading.Lock()
+_read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", default=None)
 
 
 @cache
 def dynamodb() -> DynamoDBClient:
     with _uncollected():  # every function builds this client first
-        client: DynamoDBClient = tuned(_session().create_client("dynamodb", config=_own_config()))
+        client: DynamoDBClient = tuned(_create_client("dynamodb", config=_own_config()))
     return client
 
 
@@ -67,13 +74,13 @@ def _read_json(response_dict: Any, customized_response_dict: dict[str, Any], **_
 
 @cache
 def sqs() -> SQSClient:
-    client: SQSClient = _session().create_client("sqs", config=_own_config())
+    client: SQSClient = _create_client("sqs", config=_own_config())
     return client
 
 
 @cache
 def events() -> EventBridgeClient:
-    client: EventBridgeClient = _session().create_client("events", config=_own_config())
+    client: EventBridgeClient = _create_client("events", config=_own_config())
     return client
 
 
@@ -81,7 +88,7 @@ def events() -> EventBridgeClient:
 def sts() -> STSClient:
     """Asked inside a run's lease, whose margin it must fit into: it asks once and waits for little."""
     config = _client_config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1})
-    client: STSClient = _session().create_client("sts", config=config)
+    client: STSClient = _create_client("sts", config=config)
     return client
 
 
@@ -106,11 +113,12 @@ def target_client(
 ) -> Any:
     """A new client that waits `read_timeout_s` for an answer and never tries twice: that would be a second call.
 
+    Where `takes_timeouts_per_call()`, it waits for what `set_read_timeout` said last in the calling thread.
     `credentials` are access key, secret key and token of an assumed role; without them they are the function's own.
     """
     keys: tuple[str | None, str | None, str | None] = credentials or (None, None, None)
     with _building:  # targets are called from several threads, and a session builds one client at a time
-        return _session().create_client(
+        made = _create_client(
             service,
             region_name=region,
             config=_client_config(read_timeout=read_timeout_s, retries={"total_max_attempts": 1}),
@@ -118,6 +126,60 @@ def target_client(
             aws_secret_access_key=keys[1],
             aws_session_token=keys[2],
         )
+    made.meta.events.register("before-call", _with_read_timeout)
+    return made
+
+
+def takes_timeouts_per_call() -> bool:
+    """Whether this botocore can wait for another time in each call, so that one client's connections serve all."""
+    from botocore.httpsession import URLLib3Session
+
+    return hasattr(URLLib3Session, "_get_request_timeout")
+
+
+def set_read_timeout(read_timeout_s: float) -> None:
+    """How long the calling thread's next calls of target clients wait for an answer."""
+    _read_timeout_s.set(read_timeout_s)
+
+
+def _with_read_timeout(context: dict[str, Any], **_: object) -> None:
+    if (read_timeout_s := _read_timeout_s.get()) is not None:
+        context["read_timeout"] = read_timeout_s
+
+
+def connect(client: Any) -> None:
+    """Open the client's first connection, by an unsigned request that AWS refuses. What fails, fails again in a call.
+
+    For the init phase of a Lambda, which has a whole processor: an invocation at 192 MB has a ninth of one.
+    """
+    from botocore.awsrequest import AWSPreparedRequest
+    from botocore.exceptions import BotoCoreError
+
+    headers: Any = {}
+    request = AWSPreparedRequest("GET", f"{client.meta.endpoint_url}/", headers, b"", stream_output=False)
+    with suppress(BotoCoreError, AttributeError):
+        client._endpoint.http_session.send(request)
+
+
+def in_lambda() -> bool:
+    """Whether this process is a Lambda function's."""
+    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
+def _create_client(service: str, **options: Any) -> Any:
+    return _session().create_client(service, verify=_roots(), **options)
+
+
+def _roots() -> str | None:
+    """The file of the roots to trust; None: botocore's own, or those of AWS_CA_BUNDLE.
+
+    Amazon's alone in the functions, and in the partition where all endpoints are known to chain to them.
+    """
+    region = os.environ.get("AWS_REGION", "")
+    other_partition = region.startswith(("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-"))
+    if not in_lambda() or other_partition or "AWS_CA_BUNDLE" in os.environ:
+        return None
+    return str(_AMAZON_ROOTS)
 
 
 def new_session() -> Any:

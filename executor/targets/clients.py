@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,22 +30,35 @@ class Credentials:
 
 
 def client(service: str, target: Mapping[str, Any], event: Event, timeout_s: float) -> Any:
-    """A client that waits `timeout_s` for an answer and asks once.
+    """A client that waits `timeout_s` for an answer to the calling thread's next call, and asks once.
 
     Raises ClientError and BotoCoreError where the role cannot be assumed.
     """
     region = target["arn"].split(":")[3]
     assumed = _assumed_roles.get(target, event) if target.get("role_arn") else None
     credentials = (assumed.access_key, assumed.secret_key, assumed.token) if assumed else None
-    return _clients.get(
-        (service, region, timeout_s, credentials),
-        context(event, "tenant"),
-        lambda: aws.target_client(service, region, timeout_s, credentials),
-    )
+    return _kept(service, region, timeout_s, credentials, context(event, "tenant"))
+
+
+def before_any_call(service: str, region: str, timeout_s: float) -> Any:
+    """The client, for no tenant yet, that calls in this region with the executor's own rights will use."""
+    return _kept(service, region, timeout_s, None, "")
+
+
+def _kept(
+    service: str, region: str, timeout_s: float, credentials: tuple[str, str, str] | None, tenant: str
+) -> Any:
+    aws.set_read_timeout(timeout_s)
+    # One client for all time limits has one pool of connections for all of them.
+    key = (service, region, None if aws.takes_timeouts_per_call() else timeout_s, credentials)
+    with _looking:
+        return _clients.get(key, tenant, lambda: aws.target_client(service, region, timeout_s, credentials))
 
 
 # A client holds some 0.25 MB, and its connections.
 _clients: FairCache[Any] = FairCache(128)
+# The threads of a cold batch build one client, not one each. Building asks nobody, so nobody waits for long.
+_looking = threading.Lock()
 
 
 class AssumedRoles:

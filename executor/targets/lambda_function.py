@@ -36,7 +36,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
             Payload=encoded(event).encode(),
             LogType="Tail" if awaited else "None",
         )
-        body = _beginning(answer["Payload"]) if awaited else b""
+        body = _beginning(answer["Payload"]) if awaited else _drained(answer["Payload"])
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
     return _outcome(answer, body)
@@ -46,6 +46,16 @@ def _beginning(payload: Any) -> bytes:
     """A payload that is read to its end gives its connection back; of a longer one the connection is closed."""
     with contextlib.closing(payload):
         return bytes(payload.read(_READ_BYTES))
+
+
+def _drained(payload: Any) -> bytes:
+    """Read the empty payload of an `Event` call, which gives its connection back: https://github.com/boto/boto3/issues/3843
+
+    Lambda has taken the event by then, so what goes wrong here is no failure of the call.
+    """
+    with contextlib.suppress(BotoCoreError):
+        _beginning(payload)
+    return b""
 
 
 def _outcome(answer: Mapping[str, Any], body: bytes) -> Outcome:

@@ -13,6 +13,7 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -37,6 +38,7 @@ class Server:
     """`reply` writes the answer: status, headers, body; or it writes to the handler itself and returns None."""
 
     port: int = 0
+    connections: int = 0
     asked: list[Asked] = field(default_factory=list)
     reply: Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes] | None] = lambda handler: (
         200,
@@ -50,11 +52,14 @@ class Server:
 
 
 @contextmanager
-def serving(*, tls: bool = True) -> Iterator[Server]:
-    """A server for the length of the block."""
+def serving(*, tls: bool = True, protocol: str = "HTTP/1.0") -> Iterator[Server]:
+    """A server for the length of the block. By HTTP/1.1 it keeps connections."""
     server = Server()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = protocol
+        disable_nagle_algorithm = True
+
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -75,6 +80,10 @@ def serving(*, tls: bool = True) -> Iterator[Server]:
 
     class Quiet(ThreadingHTTPServer):
         daemon_threads = True
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            server.connections += 1
+            super().process_request(request, client_address)
 
         def handle_error(self, *args: object) -> None: ...
 
@@ -97,6 +106,13 @@ def serving(*, tls: bool = True) -> Iterator[Server]:
 def trusting() -> ssl.SSLContext:
     """What a client needs to believe the server: this authority in place of the world's."""
     return ssl.create_default_context(cadata=_certificate()[0].decode())
+
+
+def certificate_file(directory: Path) -> Path:
+    """The authority, as a file for AWS_CA_BUNDLE."""
+    path = directory / "authority.pem"
+    path.write_bytes(_certificate()[0])
+    return path
 
 
 @cache

@@ -1,0 +1,83 @@
+"""How many TLS connections the calls of targets make: each costs a handshake and a reading of roots."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.targets import clients, lambda_function
+from executor.targets.fair_cache import FairCache
+from tests.executor.contexts import US, event
+from tests.executor.servers import Server, certificate_file, serving
+
+TARGET = {"kind": "lambda", "arn": f"arn:aws:lambda:{US}:function:report", "invocation": "Event"}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+    with serving(protocol="HTTP/1.1") as server:
+        server.reply = lambda handler: (202, {"x-amzn-RequestId": "r"}, b"")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"https://localhost:{server.port}")
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate_file(tmp_path)))
+        monkeypatch.setattr(clients, "_clients", FairCache[Any](8))
+        yield server
+        for _, client in clients._clients._kept.values():
+            client.close()
+
+
+@pytest.mark.parametrize("invocation", ["Event", "RequestResponse"])
+def test_calls_one_after_the_other_share_a_connection(service: Server, invocation: str) -> None:
+    for timeout_s in (5, 5, 60, 61, 5):
+        assert lambda_function.call(TARGET | {"invocation": invocation}, event(), timeout_s).ok
+    assert (len(service.asked), service.connections) == (5, 1)
+
+
+def test_batches_share_as_many_connections_as_they_have_calls(service: Server) -> None:
+    def call(number: int) -> bool:
+        return lambda_function.call(TARGET, event(), 5).ok
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(call, range(40)))
+    assert len(service.asked) == 40
+    assert service.connections <= 4
+
+
+def test_each_call_waits_as_long_as_its_own_time_limit(service: Server) -> None:
+    def late(handler: Any) -> tuple[int, dict[str, str], bytes]:
+        threading.Event().wait(1)
+        return 200, {}, b"null"
+
+    awaited = TARGET | {"invocation": "RequestResponse"}
+    assert lambda_function.call(awaited, event(), 60).ok
+    service.reply = late
+    assert lambda_function.call(awaited, event(), 0.2).error_type == "TimedOut"
+    assert lambda_function.call(awaited, event(), 60).ok
+
+
+def test_an_event_that_was_taken_is_no_failure_if_its_answer_breaks_off(service: Server) -> None:
+    service.reply = lambda handler: (202, {"Content-Length": "5", "Connection": "close"}, b"")
+    assert lambda_function.call(TARGET, event(), 5).ok
+
+
+def test_the_init_phase_opens_the_first_connections(service: Server) -> None:
+    environment = os.environ | {
+        "AWS_LAMBDA_FUNCTION_NAME": "minute8-test-executor",
+        **{name: name.lower() for name in ("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE")},
+        "EXECUTIONS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/executions",
+    }
+    subprocess.run([sys.executable, "-c", "import executor.handler"], cwd=ROOT, env=environment, check=True)
+    assert service.connections == 2  # of DynamoDB, and of Lambda
+
+
+def test_importing_the_handler_elsewhere_opens_none(service: Server) -> None:
+    subprocess.run([sys.executable, "-c", "import executor.handler"], cwd=ROOT, env=os.environ, check=True)
+    assert service.connections == 0
