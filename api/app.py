@@ -1,4 +1,4 @@
-"""The API put together: each route behind the same guard, every error an answer."""
+"""The API: every route passes the same checks, and every error becomes an answer."""
 
 from __future__ import annotations
 
@@ -62,27 +62,27 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )
 
-# Who asks for what everybody may see. It can be no tenant's id.
+# The credential of a request to a public route. Its empty tenant cannot be an id.
 _NOBODY = Credential(tenant="", role="read", key_id="")
-# A path with other characters leads nowhere: no id holds them.
+# No id contains other characters, so a path with them cannot match a route.
 _PARAMETER = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
 
 
 @cache
 def _document() -> dict[str, Any]:
-    from api.http.openapi import document  # of use to this route alone
+    from api.http.openapi import document  # only this route needs it
 
     return document(ROUTES)
 
 
 def resolve(services: Services, event: Event) -> Event:
-    """The answer to a request; whatever happens, it is one."""
+    """The answer to a request. Never raises."""
     request_id = str((event.get("requestContext") or {}).get("requestId") or "")
     try:
         route, path = _route(event)
         request = _request(services, event, route, path)
         return _response(route.answer(services.acting_for(request.credential), request), request_id)
-    except Exception as error:  # noqa: BLE001  whatever it is, the client gets a problem document
+    except Exception as error:  # noqa: BLE001  the client gets a problem document for any error
         return _problem(error, request_id)
 
 
@@ -104,7 +104,7 @@ def _route(event: Event) -> tuple[Route, dict[str, str]]:
 
 
 def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
-    """What a path has in the places of the route's parameters; None if it is no path of this route."""
+    """The values of the route's parameters in a path; None if the path does not match the route."""
     wanted = route.path.split("/")
     if len(wanted) != len(segments):
         return None
@@ -118,7 +118,7 @@ def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
 
 
 def _request(services: Services, event: Event, route: Route, path: dict[str, str]) -> Request:
-    """The guard: who it is, whether they may, and whether it is a request to this route at all."""
+    """Authenticate and authorize the request, and check that the route accepts it."""
     headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
     now = services.clock.now()
     credential = _NOBODY
@@ -137,7 +137,7 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
     return Request(
         credential=credential,
         now=now,
-        # Some gateways decode the path and some do not. No id holds a %, so that decoding twice harms nothing.
+        # Some gateways decode the path and others do not. No id contains %, so decoding twice is harmless.
         path={name: unquote(value) for name, value in path.items()},
         query=query,
         headers=headers,
@@ -150,7 +150,7 @@ def _check_tenant(services: Services, credential: Credential, route: Route, need
     if credential.role != OPERATOR:
         rules = services.known_tenants.rules(credential.tenant, now)
         if rules is None or rules.state not in (ACTIVE, SUSPENDED):
-            raise Unauthenticated  # its tenant is gone, or never was one
+            raise Unauthenticated  # the tenant was deleted, or never existed
         services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now, route.weight)
         if credential.may(needed) and not (needed == "read" or route.while_suspended):
             require_active(rules, credential.tenant)
@@ -161,7 +161,7 @@ def _check_tenant(services: Services, credential: Credential, route: Route, need
 def _response(reply: Reply, request_id: str) -> Event:
     headers = {**_headers(request_id), **reply.headers}
     if reply.status == HTTPStatus.NO_CONTENT:
-        return _answer(reply.status, headers, "")  # a gateway may refuse an answer whose body is None
+        return _answer(reply.status, headers, "")  # some gateways refuse an answer whose body is None
     body = _json(reply.body) if reply.content_type == JSON else str(reply.body)
     return _answer(reply.status, {"Content-Type": reply.content_type, **headers}, body)
 

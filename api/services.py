@@ -1,4 +1,4 @@
-"""What the routes work with."""
+"""The stores and services that the routes use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from common.tenants.webhook_secrets import WebhookSecrets
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The stores behind the API."""
+    """The API's stores."""
 
     registry: Registry
     runs: Runs
@@ -43,12 +43,12 @@ class Services:
     audit: Audit
     deletions: Deletions
     clock: Clock
-    # None where the deployment takes no tokens.
+    # None if the deployment accepts no tokens.
     tokens: Tokens | None = None
 
     @classmethod
     def of(cls, settings: Config) -> Services:
-        """Those of a deployment."""
+        """The services of a deployment."""
         clock = SystemClock()
         queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
         limits = Limits.of_executor(settings.executor_timeout_s, plain_http=settings.plain_http_targets)
@@ -64,7 +64,7 @@ class Services:
         limits: Limits,
         tokens: Tokens | None = None,
     ) -> Services:
-        """Put together over these tables."""
+        """The services for these tables."""
         known_tenants = KnownTenants(tables.tenants)
         store = job_store(tables, queue, clock, known_tenants, by=AWS)
         registry = Registry.over(store, limits)
@@ -86,12 +86,12 @@ class Services:
         )
 
     def authenticate(self, credential: str, now: float) -> Credential:
-        """Whose API key or token it is. Raises Unauthenticated, IssuerUnreachable."""
+        """The credential of an API key or token. Raises Unauthenticated, IssuerUnreachable."""
         if self.tokens is not None and is_token(credential):
             return self.tokens.authenticate(credential, now)
         return self.tenants.api_keys.authenticate(credential, now)
 
     def acting_for(self, credential: Credential) -> Services:
-        """The same, with every change written down as made by `credential`."""
+        """The same services; the audit names `credential` as the author of each change."""
         registry = replace(self.registry, by=credential.by)
         return replace(self, registry=registry, manual=replace(self.manual, store=registry))

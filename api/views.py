@@ -50,13 +50,13 @@ def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
 
 
 def job_line(job: Job) -> dict[str, Any]:
-    """A job as a line of a bulk request, which makes the same job of it."""
+    """A job as a line of a bulk request. Sending the line creates the same job."""
     line = {"job_id": job.job_id, **definition_of(job)}
     return line if job.state == ACTIVE else {**line, "state": job.state, "note": job.note}
 
 
 def coming_fires(job: Job, now: float, count: int, excluded: Container[str]) -> list[int]:
-    """The next fire times; none while it is paused. `excluded` are the dates of the calendars that it names."""
+    """The next fire times; none while the job is paused. `excluded` are the dates of the job's calendars."""
     if job.state != ACTIVE:
         return []
     return next_fires(job.schedule, max(math.ceil(now), job.effective_at), count, excluded=excluded)

@@ -1,6 +1,6 @@
-"""The public keys of the tokens' issuer: fetched from where the configuration says, kept, and fetched again with care.
+"""The public keys of the token issuer: fetched from the configured address and cached.
 
-Imported on use: PyJWT and cryptography are in the API's package only where tokens are taken.
+Imported on use: only packages of deployments that accept tokens contain PyJWT and cryptography.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from common import telemetry
 from common.errors import InvalidInput, Minute8Error, shown
 from common.timing.instants import DAY_S
 
-# A key that the issuer has withdrawn is refused after this.
+# A key that the issuer has withdrawn is refused after this time.
 FRESH_S: Final = 600
-# Tokens with invented keys make us ask the issuer no more often than this, and so do issuers that do not answer.
+# The least time between two requests to the issuer, also after unknown key ids and failed requests.
 AGAIN_S: Final = 30
-# How long the keys serve while the issuer does not answer.
+# How long cached keys are used while the issuer does not answer.
 STALE_S: Final = DAY_S
 _TIMEOUT_S: Final = 3
 _LONGEST_ANSWER: Final = 256 * 1024
@@ -36,7 +36,7 @@ Fetch = Callable[[str], bytes]
 
 
 class IssuerKeys:
-    """One instance lives as long as its process. `fetch` gets what is at an https address; it raises OSError."""
+    """Use one instance per process. `fetch` returns the document at an https address; it raises OSError."""
 
     def __init__(self, settings: TokenSettings, fetch: Fetch | None = None) -> None:
         self._settings = settings
@@ -79,24 +79,24 @@ class IssuerKeys:
                 try:
                     keys.setdefault((raw["kid"], algorithm), jwt.PyJWK(raw, algorithm))
                 except (jwt.PyJWTError, ValueError, TypeError):
-                    continue  # one that this library cannot use; the others are good
+                    continue  # this library cannot use the key; the others are valid
         if not keys:
             raise InvalidInput("keys", "hold none for", value=list(self._settings.algorithms))
         return keys
 
     def _discovered(self) -> str:
         """https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfigurationValidation"""
-        told = self._document(self._settings.issuer.rstrip("/") + _DISCOVERY)
-        if told.get("issuer") != self._settings.issuer:
+        metadata = self._document(self._settings.issuer.rstrip("/") + _DISCOVERY)
+        if metadata.get("issuer") != self._settings.issuer:
             raise InvalidInput(
-                "issuer", "is another", value=told.get("issuer"), accepted=self._settings.issuer
+                "issuer", "must be the configured issuer", value=metadata.get("issuer"), accepted=self._settings.issuer
             )
-        return check_https("jwks_uri", told.get("jwks_uri"))
+        return check_https("jwks_uri", metadata.get("jwks_uri"))
 
     def _document(self, url: str) -> Mapping[str, Any]:
         document = read_json(self._fetch(url))
         if not isinstance(document, dict):
-            raise InvalidInput(url, "is no JSON object", value=document)
+            raise InvalidInput(url, "must be a JSON object", value=document)
         return document
 
     def _algorithms_of(self, raw: Any) -> Iterator[str]:
@@ -114,11 +114,11 @@ class IssuerKeys:
 
 class _Redirected(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        return None  # an address that nobody configured, and perhaps not https
+        return None  # not the configured address, and perhaps not https
 
 
 def fetching(context: ssl.SSLContext) -> Fetch:
-    """GET over https, believing the servers that `context` does. No proxies, no redirects, bounded."""
+    """GET over https with the trusted certificates of `context`. No proxies, no redirects, bounded."""
     opener = build_opener(HTTPSHandler(context=context), _Redirected)
 
     def fetch(url: str) -> bytes:

@@ -1,7 +1,7 @@
-"""Whose signed tokens (JWT) the API believes, and where in them it finds the tenant and the role. Pure.
+"""Which signed tokens (JWT) the API accepts, and which claims hold the tenant and the role. Pure.
 
-All of it comes from the deployment's configuration and nothing from a token: who may choose the algorithm, the keys'
-address or the claim's name can choose the tenant. https://www.rfc-editor.org/rfc/rfc8725
+All settings come from the deployment's configuration, and none from a token. A client that could choose the algorithm,
+the address of the keys or the claim's name could choose the tenant. https://www.rfc-editor.org/rfc/rfc8725
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from common.config import Config
 from common.errors import InvalidInput
 from common.platform.tenants import ROLES, Role
 
-# Asymmetric ones alone, each with the keys that it goes with: (kty, crv).
+# Only asymmetric algorithms, each with its kind of key: (kty, crv).
 # https://www.rfc-editor.org/rfc/rfc7518#section-3.1 and https://www.rfc-editor.org/rfc/rfc8037#section-3.1
 ALGORITHMS: Final[Mapping[str, tuple[str, str | None]]] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), ("RSA", None)),
@@ -24,14 +24,14 @@ ALGORITHMS: Final[Mapping[str, tuple[str, str | None]]] = {
     "ES512": ("EC", "P-521"),
     "EdDSA": ("OKP", "Ed25519"),
 }
-# Claims whose text is a list of words. https://www.rfc-editor.org/rfc/rfc8693#section-4.2
+# Claims whose value is a list of words in one text. https://www.rfc-editor.org/rfc/rfc8693#section-4.2
 _WORDS: Final = ("scope", "scp")
 _NO_ROLE: Final = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """One issuer. `default_role` is that of a token whose `role_claim` names none; None refuses such a token."""
+    """One issuer. `default_role` applies to a token whose `role_claim` contains no role; None refuses such a token."""
 
     issuer: str
     audiences: tuple[str, ...]
@@ -44,7 +44,7 @@ class TokenSettings:
 
     @classmethod
     def of(cls, config: Config) -> TokenSettings | None:
-        """Those of a deployment; None if it takes no tokens. Raises InvalidInput."""
+        """The settings of a deployment; None if it accepts no tokens. Raises InvalidInput."""
         if not config.jwt_issuer:
             return None
         audiences = _words(config.jwt_audience)
@@ -75,7 +75,7 @@ class TokenSettings:
         )
 
     def role_of(self, claims: Mapping[str, Any]) -> Role | None:
-        """The highest role that the token's claim names; without one the default."""
+        """The highest role in the token's claim; the default role if it has none."""
         value = claims.get(self.role_claim) if self.role_claim else None
         if isinstance(value, str):
             value = value.split() if self.role_claim in _WORDS else [value]
@@ -85,10 +85,10 @@ class TokenSettings:
 
 
 def check_https(name: str, url: object) -> str:
-    """The address, if whoever sits between cannot change what it answers. Raises InvalidInput."""
+    """The address, if it is https. Raises InvalidInput."""
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
-    except ValueError:  # half an IPv6 address
+    except ValueError:  # an incomplete IPv6 address
         parts = None
     if parts is None or parts.scheme != "https" or not parts.hostname or parts.username or parts.fragment:
         raise InvalidInput(name, "must be an address to trust", value=url, accepted="https://…")
@@ -96,7 +96,7 @@ def check_https(name: str, url: object) -> str:
 
 
 def _roles(text: str) -> Mapping[str, Role]:
-    """`editors=write,platform-team=admin`. The operator's role is the platform's own keys' alone."""
+    """`editors=write,platform-team=admin`. Only the platform's own keys can have the role `operator`."""
     if not text:
         return {role: role for role in ROLES}
     roles: dict[str, Role] = {}

@@ -1,8 +1,8 @@
-"""Signed tokens (JWT) in place of an API key: whose request it is, if the trusted issuer has signed that.
+"""Authentication with signed tokens (JWT) of a trusted issuer, as an alternative to API keys.
 
-A token is worth what its issuer says until it expires: there is no taking it back, save by suspending the tenant.
-What is checked and why: https://www.rfc-editor.org/rfc/rfc8725. The signature is PyJWT's affair; the time is not, for
-it comes from our clock.
+A token is valid until it expires. It cannot be revoked; only suspending the tenant stops it.
+https://www.rfc-editor.org/rfc/rfc8725 explains the checks. PyJWT checks the signature. The times are checked here,
+against our own clock.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _LONGEST: Final = 8_192
 _LONGEST_KEY_ID: Final = 255
 # https://openid.net/specs/openid-connect-core-1_0.html#IDToken
 _LONGEST_SUBJECT: Final = 255
-# Between the issuer's clock and ours.
+# The allowed difference between the issuer's clock and ours.
 LEEWAY_S: Final = 30
-# Of the same issuer come tokens for other ends (logout, DPoP, security events), which must not pass for these.
+# The same issuer also signs tokens for other purposes (logout, DPoP, security events). Those must be refused.
 # https://www.rfc-editor.org/rfc/rfc8725#section-3.11
 _TYPES: Final = (None, "jwt", "at+jwt", "application/at+jwt")
-_PRINTABLE: Final = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"  # all of ASCII but the % that quotes the others
+_PRINTABLE: Final = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"  # printable ASCII except %, which quotes the others
 
 
 class _Refused(Exception):
-    """Why a token is not taken: for the log alone."""
+    """Why a token is refused. Only the log contains it."""
 
 
 class Tokens:
-    """One instance lives as long as its process, for it keeps the issuer's keys."""
+    """Use one instance per process: it caches the issuer's keys."""
 
     def __init__(
         self, settings: TokenSettings, keys_of: Callable[[TokenSettings], IssuerKeys] | None = None
@@ -51,7 +51,7 @@ class Tokens:
         self._keys: IssuerKeys | None = None
 
     def authenticate(self, token: str, now: float) -> Credential:
-        """Whose token it is. Raises Unauthenticated, which never tells why, and IssuerUnreachable."""
+        """The credential of a token. Raises Unauthenticated, which never says why, and IssuerUnreachable."""
         try:
             return self._credential(self._claims(token, now))
         except (_Refused, Malformed, InvalidInput) as error:
@@ -64,11 +64,11 @@ class Tokens:
         role = self._settings.role_of(claims)
         if role is None:
             raise _Refused(f"{self._settings.role_claim!r} names no role")
-        # Unlike for unlike subjects, and no text that could be taken for another's in the audit.
+        # Different subjects get different ids, and no id in the audit can look like another kind of id.
         return Credential(tenant, role, f"jwt:{quote(claims['sub'], safe=_PRINTABLE)}")
 
     def _claims(self, token: str, now: float) -> Mapping[str, Any]:
-        """What the issuer says, if it is the issuer who says it, to us, and now."""
+        """The token's claims, if the issuer signed them for us and they are valid now."""
         import jwt
 
         if len(token) > _LONGEST:
@@ -101,7 +101,7 @@ class Tokens:
         return payload
 
     def _checked_header(self, header: Mapping[str, Any]) -> tuple[str, str]:
-        """The key's id and the algorithm. Where else to find a key (jku, x5u, jwk, x5c) is not even looked at."""
+        """The key's id and the algorithm. Header fields that point to other keys (jku, x5u, jwk, x5c) are ignored."""
         key_id, algorithm, kind = (header.get(name) for name in ("kid", "alg", "typ"))
         if not isinstance(algorithm, str) or algorithm not in self._settings.algorithms:
             raise _Refused(f"alg is {shown(algorithm)}")
@@ -115,25 +115,25 @@ class Tokens:
 
 
 def is_token(text: str) -> bool:
-    """Whether it can be a signed token, and so no API key."""
+    """Whether the text can be a signed token, and therefore is not an API key."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def _part(token: str, number: int) -> Mapping[str, Any]:
-    """A part's JSON object, in which no name occurs twice: two readers must not see two tenants."""
+    """A part's JSON object. Doubled names are refused: two readers could see two different tenants."""
     from jwt.utils import base64url_decode
 
     try:
         value = read_json(base64url_decode(token.split(".")[number]))
-    except ValueError as error:  # of the base64
+    except ValueError as error:  # invalid base64
         raise _Refused(str(error)) from None
     if not isinstance(value, dict):
-        raise _Refused(f"{shown(value)} is no JSON object")
+        raise _Refused(f"{shown(value)} is not a JSON object")
     return value
 
 
 def _check_claims(claims: Mapping[str, Any], now: float) -> None:
-    """What is not the library's: the time, the subject, and that who carries it need not prove more."""
+    """Check what the library does not check: times, subject, and that the token needs no proof of possession."""
     # https://www.rfc-editor.org/rfc/rfc7519#section-4.1.4
     if not _instant(claims, "exp") > now - LEEWAY_S:
         raise _Refused(f"exp is {claims['exp']}, and it is {now:.0f}")
@@ -142,7 +142,7 @@ def _check_claims(claims: Mapping[str, Any], now: float) -> None:
             raise _Refused(f"{name} is {claims[name]}, and it is {now:.0f}")
     if not 1 <= len(claims["sub"]) <= _LONGEST_SUBJECT:
         raise _Refused(f"sub has {len(claims['sub'])} characters")
-    # Bound to a key that we do not ask for. https://www.rfc-editor.org/rfc/rfc7800#section-3.1
+    # The token is bound to a key, and we cannot ask for proof of it. https://www.rfc-editor.org/rfc/rfc7800#section-3.1
     if "cnf" in claims:
         raise _Refused("cnf wants a proof that is not asked for here")
 

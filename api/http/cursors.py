@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on. Opaque to clients, and worth something only to the tenant and list that it is of."""
+"""Cursors: the position in a list. Clients cannot read them, and each is valid for one tenant and one list."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _ACCEPTED: Final = "the next_cursor of an earlier answer to the same request"
 
 
 def write_cursor(tenant: str, of: str, last: str) -> str:
-    """A cursor behind `last` in the list `of`."""
+    """A cursor for the entries after `last` in the list `of`."""
     text = json.dumps([_scope(tenant, of), last], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def read_cursor(tenant: str, of: str, cursor: str | None) -> str:
-    """The inverse; empty if there is none.
+    """The inverse of `write_cursor`; empty if the request has no cursor.
 
-    The scope is no secret. It only tells a client's mistake; keys are made of the credential's tenant, always.
+    The scope is not a secret: it only detects mistakes of a client. Keys are always made of the credential's tenant.
     Raises InvalidInput.
     """
     if cursor is None:
@@ -42,7 +42,7 @@ def read_cursor(tenant: str, of: str, cursor: str | None) -> str:
 
 
 def _is_key(last: str) -> bool:
-    """What DynamoDB takes as part of a key, for a cursor can be made by hand."""
+    """Whether DynamoDB accepts the text as part of a key. A client can write a cursor itself."""
     return last.isascii() and 0 < len(last) <= _LONGEST_KEY
 
 

@@ -1,4 +1,4 @@
-"""Which jobs of a list are wanted."""
+"""The filter of a list of jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from api.http.routing import Query
 from common.errors import InvalidInput
 from common.jobs.job import ACTIVE, PAUSED, Job
 
-# How many jobs one request looks at.
+# The most jobs that one request reads.
 MOST_SEEN: Final = 2_000
 _LONGEST: Final = 200
 
@@ -24,7 +24,7 @@ FILTERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What a listed job must be; empty: anything."""
+    """The conditions that a listed job must meet; an empty field sets none."""
 
     state: str = ""
     tag: str = ""
@@ -49,7 +49,7 @@ class JobFilter:
 
     @property
     def list_name(self) -> str:
-        """What a cursor is bound to."""
+        """The name of the filtered list, to which a cursor is bound."""
         return f"jobs:{astuple(self)!r}"
 
     def takes(self, job: Job) -> bool:

@@ -14,7 +14,7 @@ from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID
 from common.platform.api_keys import OPERATOR
 
 _REF = "#/components/schemas/{model}"
-# What they are, and what they can look like: anything else is not found, or refused.
+# What each parameter is, and its pattern. Any other text is not found, or refused.
 _PATH_PARAMETERS = {
     "job_id": ("The job's id.", id_pattern(JOB_ID_CHARS)),
     "execution_id": ("The run's execution id, `tenant:job:fire time:revision`.", "^[^:/]+:[^:/]+:[^/]+$"),
@@ -50,7 +50,7 @@ _SECURITY = {
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """OpenAPI 3.1."""
-    # Here, for pydantic's JSON schema costs a cold start that no other route has to pay.
+    # Imported here: pydantic's JSON schema would slow the cold start of all other routes.
     from pydantic.json_schema import models_json_schema
 
     from api.shapes import GIVEN, TAKEN
@@ -160,7 +160,7 @@ def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refusals(route: Route) -> set[HTTPStatus]:
-    """The statuses with which a route can refuse."""
+    """The statuses of all refusals of a route."""
     found = {HTTPStatus.BAD_REQUEST}
     if route.role is not None:
         found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}

@@ -1,4 +1,4 @@
-"""What the API answers when it refuses: RFC 9457 problem documents, from one table of errors."""
+"""Refusals as RFC 9457 problem documents, from one table of errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from common.errors import (
 from common.registration.bulk import BulkRefused, Outcome, Unfinished
 
 CONTENT_TYPE = "application/problem+json"
-# A body can hold tens of thousands of mistakes, and Lambda's answer 6 MB.
+# A body can contain tens of thousands of mistakes, and Lambda's answer is limited to 6 MB.
 _MOST_ERRORS = 50
 _MOST_OF_A_LINE = 3
 _LONGEST_OF_A_LINE = 500
@@ -34,7 +34,7 @@ _TYPE = "urn:minute8:problem:"
 
 
 class Malformed(Minute8Error):
-    """The body is no JSON that can be read."""
+    """The body is not valid JSON."""
 
     def __init__(self, message: str, position: int | None = None) -> None:
         self.position = position
@@ -42,27 +42,27 @@ class Malformed(Minute8Error):
 
 
 class TooLarge(Minute8Error):
-    """The body has more bytes than this route takes."""
+    """The body has more bytes than the route accepts."""
 
 
 class UnsupportedMediaType(Minute8Error):
-    """The body is of a kind that this route does not take."""
+    """The route does not accept the content type of the body."""
 
 
 class IssuerUnreachable(Minute8Error):
-    """The issuer of tokens does not answer, so that nobody's token can be checked; keys go on working."""
+    """The token issuer does not answer, so no token can be checked. API keys still work."""
 
     def __init__(self, retry_after_s: int) -> None:
         self.retry_after_s = retry_after_s
-        super().__init__("the issuer of tokens does not tell its keys; try again later, or with an API key")
+        super().__init__("the token issuer does not return its keys; try again later, or use an API key")
 
 
 class NoSuchRoute(Minute8Error):
-    """There is nothing at this path."""
+    """No route has this path."""
 
 
 class MethodNotAllowed(Minute8Error):
-    """The path exists, and not for this method."""
+    """The path exists, but not with this method."""
 
     def __init__(self, method: str, allowed: list[str]) -> None:
         self.allowed = allowed
@@ -82,7 +82,7 @@ class Kind:
         return _TYPE + self.name
 
 
-# The one table of errors and statuses.
+# The only table of errors and statuses.
 KINDS: dict[type[Exception], Kind] = {
     InvalidInput: Kind(HTTPStatus.BAD_REQUEST, "invalid-input", "The input is not valid"),
     Malformed: Kind(HTTPStatus.BAD_REQUEST, "malformed-json", "The body is not readable JSON"),
@@ -123,7 +123,7 @@ _INTERNAL = Kind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "Minute8 failed; 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A refusal, ready to be sent."""
+    """A refusal, ready to send."""
 
     kind: Kind
     body: dict[str, Any]
@@ -131,7 +131,7 @@ class Problem:
 
 
 def problem_of(error: Exception, request_id: str) -> Problem:
-    """The document for any error; what is not in the table tells nothing of what happened inside."""
+    """The problem document for any error. For an error that is not in the table it reveals no details."""
     kind = next((kind for known, kind in KINDS.items() if isinstance(error, known)), _INTERNAL)
     body: dict[str, Any] = {"type": kind.type, "title": kind.title, "status": kind.status.value}
     body["detail"] = str(error) if kind is not _INTERNAL else "Tell us the request_id."
@@ -165,7 +165,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
 
 
 def line_view(outcome: Outcome) -> dict[str, Any]:
-    """What became of a line. Of many lines, and so a refused one's problem is cut to what an answer can hold."""
+    """The result of one line. The problem is shortened, because an answer holds many lines."""
     view: dict[str, Any] = {"line": outcome.number, "job_id": outcome.job_id, "result": outcome.result}
     if outcome.revision is not None:
         view["revision"] = outcome.revision

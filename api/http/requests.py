@@ -1,4 +1,4 @@
-"""One request, read and bounded: its body, its query, its preconditions."""
+"""One request, parsed and bounded: its body, query and preconditions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from common.platform.tenants import Credential
 from common.registration.bulk import Line
 from common.texts import check_note
 
-# More than a payload may nest, with what is around it.
+# The deepest nesting of a payload, and of the object around it.
 DEEPEST: Final = 80
 _TOO_DEEP = f"the body is nested more than {DEEPEST} levels deep"
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
@@ -29,7 +29,7 @@ _ETAG = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a route's handler gets. `tenant` is the credential's, and there is no other."""
+    """What a route's handler gets. `tenant` always comes from the credential."""
 
     credential: Credential
     now: float
@@ -43,7 +43,7 @@ class Request:
         return self.credential.tenant
 
     def object(self, also: str = "application/json") -> dict[str, Any]:
-        """The body, of type application/json or `also`: a JSON object of whatever fields.
+        """The body, of type application/json or `also`: a JSON object with any fields.
 
         Raises Malformed, UnsupportedMediaType, InvalidInput.
         """
@@ -57,9 +57,9 @@ class Request:
         return body
 
     def fields(self, *names: str, also: str = "application/json", optional: bool = False) -> dict[str, Any]:
-        """The body, a JSON object with no fields but these; `optional`: no body is one without fields.
+        """The body: a JSON object with only these fields. With `optional`, a missing body counts as an empty object.
 
-        Names, and not a model: building pydantic's models would cost each cold start 40 ms.
+        Takes names, and not a model: building pydantic's models would add 40 ms to each cold start.
         Raises what `object` raises.
         """
         body = self.object(also) if self.body or not optional else {}
@@ -73,11 +73,11 @@ class Request:
         return body
 
     def note(self) -> str:
-        """The note of a body that holds nothing else, if there is one. Raises what `fields` raises."""
+        """The note of a body that contains no other field; the body is optional. Raises what `fields` raises."""
         return check_note(self.fields("note", optional=True).get("note", ""))
 
     def lines(self, most: int, longest: int) -> list[Line]:
-        """The body's lines, to be read one by one as JSON; empty ones are left out, and counted.
+        """The body's lines, each parsed when it is read. Empty lines are left out, but they count in line numbers.
 
         Raises TooLarge, UnsupportedMediaType.
         """
@@ -93,14 +93,14 @@ class Request:
         return [Line(number, partial(_holds, line, longest)) for number, line in numbered]
 
     def flag(self, name: str) -> bool:
-        """Whether the query has it as true. Raises InvalidInput."""
+        """Whether the query sets it to true. Raises InvalidInput."""
         text = self.query.get(name, "false")
         if text not in ("true", "false"):
             raise InvalidInput(name, "must be a boolean", value=text, accepted="true or false")
         return text == "true"
 
     def if_match(self) -> int | None:
-        """The revision that the client wants to change. Raises InvalidInput."""
+        """The revision in If-Match. Raises InvalidInput."""
         text = self.headers.get("if-match")
         if text is None:
             return None
@@ -110,7 +110,7 @@ class Request:
         return int(match[1] or match[2])
 
     def idempotency_key(self) -> str | None:
-        """The client's key of this request: a string as RFC 8941 has it, or the same without quotes.
+        """The Idempotency-Key header: an RFC 8941 string, or the same text without quotes.
 
         Raises InvalidInput.
         """
@@ -184,13 +184,13 @@ def read_json(data: bytes) -> Any:
         raise Malformed("the body is not valid Unicode") from None
     except RecursionError:
         raise Malformed(_TOO_DEEP) from None
-    except ValueError as error:  # a number of thousands of digits
+    except ValueError as error:  # a number with thousands of digits
         raise Malformed(str(error)) from None
     return value
 
 
 def _check_depth(value: Any) -> None:
-    """Level by level: what reads the value after this may recurse. Raises Malformed."""
+    """Check the nesting level by level: later readers may recurse. Raises Malformed."""
     level = [value]
     for _ in range(DEEPEST):
         level = [

@@ -1,4 +1,4 @@
-"""What a route is. A route is declared once; authentication, bounds, dispatch and OpenAPI all follow from that."""
+"""What a route is. It is declared once; authentication, bounds, dispatch and OpenAPI use the declaration."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from api.http.requests import Request
 from api.services import Services
 from common.platform.tenants import Role
 
-# A payload is 128 KiB at most; its JSON may be written with escapes and spaces.
+# A payload has at most 128 KiB; its JSON may contain escapes and spaces.
 LONGEST_BODY: Final = 512 * 1024
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 PAGE: Final = 50
 LONGEST_PAGE: Final = 200
-# Of text: in Lambda's answer of 6 MB a character can take three times what it takes in UTF-8, and an entry follows.
+# Bytes of UTF-8. In Lambda's answer, which is limited to 6 MB, a character can take three times as many bytes.
 LONGEST_PAGE_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a route's handler gives back; `body` is the text itself where the route gives no JSON."""
+    """What a route's handler returns; `body` is the text itself if the route does not return JSON."""
 
     body: Any = None
     status: HTTPStatus = HTTPStatus.OK
@@ -33,7 +33,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One parameter of the query; what is not declared is refused."""
+    """One declared parameter of the query. Undeclared parameters are refused."""
 
     name: str
     description: str
@@ -42,11 +42,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path, for those whose role is at least `role` (None: for everybody).
+    """One method of one path, for credentials with at least the role `role` (None: public).
 
-    `takes` and `gives` name shapes of `api/shapes`; `also` is another status of a success. A suspended tenant may look,
-    which is what the role `read` does, and do what is marked so. `weight` is as how many of the tenant's requests it
-    counts. `takes_key` is whether an Idempotency-Key makes it take effect once.
+    `takes` and `gives` are names of shapes in `api/shapes`; `also` is a second success status. A suspended tenant may
+    call routes of the role `read`, and routes that are marked for it. `weight` is how many requests a call counts as.
+    `takes_key`: an Idempotency-Key makes the request take effect once.
     """
 
     method: str
@@ -70,7 +70,7 @@ class Route:
     longest_body: int = LONGEST_BODY
 
 
-# The weight of a request that may ask or change a thousand jobs.
+# The weight of a request that may read or change a thousand jobs.
 A_THOUSAND_JOBS: Final = 20
 
 LIMIT: Final = Query(

@@ -1,4 +1,4 @@
-"""The routes of the audit: who changed what of the tenant's, from what, to what, and when."""
+"""The routes of the audit: who changed what of a tenant, the values before and after, and when."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_of_platform(services: Services, request: Request) -> Reply:
 
 
 def page_of(services: Services, request: Request, owner: str) -> Reply:
-    """A page of the entries of `owner`, a tenant or the platform itself, as the query of the request wants it."""
+    """A page of the entries of `owner` (a tenant or the platform), filtered by the query."""
     wanted = EntryFilter.of(request.query)
     limit = request.number("limit", PAGE, LONGEST_PAGE)
     list_name = f"audit:{wanted}"

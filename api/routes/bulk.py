@@ -1,4 +1,4 @@
-"""The routes of many jobs at once: put all that a body holds, and read all that there are."""
+"""The routes for many jobs at once: create or replace them, and export all."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from api.services import Services
 from api.views import job_line
 from common.registration import bulk
 
-# What the time of a request allows on the slowest Lambda that is deployed: docs/cli.md has the figures.
+# What fits into a request's time on the slowest deployed Lambda; docs/cli.md has the figures.
 MOST_LINES: Final = 1_000
-# Lambda takes 6 MB, in which API Gateway has encoded the body as base64.
+# Lambda accepts 6 MB, and API Gateway encodes the body as base64.
 LONGEST_BULK: Final = 4 * 1024 * 1024
 _EXPORT: Final = "export"
-# Of the 29 s that the function has. A transaction that meets others can take some seconds.
+# Of the function's 29 s. A transaction with conflicts can take some seconds.
 _WRITING_S: Final = 18
 
 _BULK_FLAGS = (
@@ -65,7 +65,7 @@ def export(services: Services, request: Request) -> Reply:
     size, last, headers = 0, after, {}
     for job in services.registry.list_jobs(request.tenant, after, MOST_LINES + 1):
         if len(lines) == MOST_LINES or size >= LONGEST_PAGE_BYTES:
-            # Relative to the request, for nobody behind a gateway knows its own address.
+            # A relative link: the function does not know its own address if it runs after a gateway.
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
             break
         line = json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -49,7 +49,7 @@ def _calendars(services: Services) -> CalendarStore:
 
 
 def _existing(request: Request) -> str:
-    """The path's name; what cannot be a name names no calendar. Raises NotFound."""
+    """The calendar's name in the path. Raises NotFound if the text cannot be a name."""
     name = request.path["name"]
     try:
         check_calendar_name(name, "name")

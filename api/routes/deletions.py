@@ -1,4 +1,4 @@
-"""The platform's routes that remove a tenant: these begin it and tell how far it is, the ticks do it."""
+"""The platform's routes that remove a tenant: they start the removal and show its progress. The ticks remove."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def create(services: Services, request: Request) -> Reply:
     key = request.idempotency_key()
     idempotency_key = IdempotencyKey.of(request.tenant, key, body) if key else None
     job = services.registry.create(request.tenant, job_id, definition, idempotency_key)
-    # As it was when it was created, also when this is the second time that it is asked for.
+    # The job as it was when it was created, also if the client repeats the request.
     return _job_reply(services, job, job.effective_at, HTTPStatus.CREATED)
 
 
@@ -81,7 +81,7 @@ def list_page(services: Services, request: Request) -> Reply:
     calendars = _calendars(services)
     page: list[dict[str, Any]] = []
     size, last, cursor = 0, after, None
-    # A rare tag in a long list: so many are looked at, and the cursor leads on, also from an empty page.
+    # Few jobs may match. A page reads at most MOST_SEEN jobs, so it can be empty and still have a next page.
     for seen, job in enumerate(services.registry.list_jobs(request.tenant, after, MOST_SEEN + 1)):
         full = len(page) == limit or size >= LONGEST_PAGE_BYTES
         if seen == MOST_SEEN or (full and wanted.takes(job)):
@@ -126,7 +126,7 @@ def next_fires(services: Services, request: Request) -> Reply:
 
 
 def _calendars(services: Services) -> RememberedCalendars:
-    """Each calendar is read once for an answer, however many of its jobs name it."""
+    """Calendars that are read once per answer, even if many of its jobs name them."""
     return RememberedCalendars(Calendars(services.registry.jobs))
 
 
@@ -138,7 +138,7 @@ def _excluded(calendars: RememberedCalendars, job: Job) -> Container[str]:
 
 
 def existing_id(request: Request) -> str:
-    """The path's job id; what cannot be an id names no job. Raises NotFound."""
+    """The job id in the path. Raises NotFound if the text cannot be an id."""
     try:
         return check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
     except InvalidInput:

@@ -1,4 +1,4 @@
-"""The routes of API keys: a tenant's own, a tenant's as the platform sees them, and the platform's."""
+"""The routes of API keys: a tenant's own, a tenant's as the platform manages them, and the platform's own."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def _page(services: Services, request: Request, owner: str) -> Reply:
 
 
 def _place(key: ApiKey) -> str:
-    """Where it stands in the list, as `keys_of` sorts."""
+    """The key's position in the list, as `keys_of` sorts it."""
     return f"{key.created_at:012}-{key.key_id}"
 
 
 def _create(services: Services, request: Request, tenant: str) -> Reply:
     fields = request.fields("role", "name", "expires_at")
-    # No role is above admin, which is what it takes to be here: nobody makes a key that may more than their own.
+    # This route needs the highest role (admin), so the new key cannot have more rights than its creator.
     role = fields.pop("role", None)
     made = services.tenants.api_keys.create_key(
         tenant, role, request.now, **_name_and_expiry(fields), by=request.credential.by
@@ -105,7 +105,7 @@ def _made(raw_key: str, key: ApiKey, now: float) -> Reply:
 
 
 def _revoke(services: Services, request: Request, owner: str) -> Reply:
-    """Also the key that asks: whoever holds a leaked key can end it, and a rotation ends with the old one."""
+    """Revoke a key. A key may revoke itself: this ends a leaked key, and completes a rotation."""
     key_id = request.path["key_id"]
     key = services.tenants.api_keys.revoke_key(owner, key_id, request.now, by=request.credential.by)
     return Reply(key_view(key, request.now))

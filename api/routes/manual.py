@@ -1,4 +1,4 @@
-"""The routes of what people do by hand: run now, retry, cancel, backfill."""
+"""The routes of manual commands: run now, retry, cancel, backfill."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def backfill_progress(services: Services, request: Request) -> Reply:
 
 
 def _named(fields: Mapping[str, Any], name: str) -> str:
-    """What the client calls it; else a name of ours."""
+    """The name that the client chose; else a new name."""
     given = fields.get(name)
     return check_id(name, secrets.token_hex(6) if given is None else given, NONCE_CHARS)
 

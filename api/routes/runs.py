@@ -23,7 +23,7 @@ from common.timing.instants import DAY_S, rfc3339
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
 TRIGGERS = ("schedule", "manual", "retry", "backfill")
 _LATEST = 1e11
-# How far back the list of all jobs' runs goes unless `from_at` says otherwise.
+# How far back the list of all runs goes without `from_at`.
 RECENT_S = DAY_S
 
 
@@ -36,7 +36,7 @@ def of_job(services: Services, request: Request) -> Reply:
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
     page, next_place = services.run_lists.of_job(request.tenant, job_id, wanted, limit=limit, before=before)
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
-        services.registry.get(request.tenant, job_id)  # tells a job without runs from no job
+        services.registry.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, next_place) if next_place else None
     return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
 
@@ -62,7 +62,7 @@ def _newest(now: float, wanted: RunFilter) -> Place:
 
 
 def read_place(request: Request, list_name: str) -> Place | None:
-    """Where the request's cursor leads on a walk over many jobs. Raises InvalidInput."""
+    """The position of the request's cursor in a walk over many jobs. Raises InvalidInput."""
     cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
     try:
         return Place.of_text(cursor) if cursor else None
@@ -73,7 +73,7 @@ def read_place(request: Request, list_name: str) -> Place | None:
 def next_place(
     request: Request, list_name: str, place: Place, following: Place | None
 ) -> dict[str, str | None]:
-    """What an answer says of what is behind it: `following` the walk's place, None at its end."""
+    """The fields of an answer that describe the rest of the list: `following` is the next place, None at the end."""
     complete_from_at = following.complete_from_at if following else place.from_at
     return {
         "next_cursor": write_cursor(request.tenant, list_name, following.to_text()) if following else None,
@@ -105,13 +105,13 @@ def get(services: Services, request: Request) -> Reply:
 def _filter(query: Mapping[str, str]) -> RunFilter:
     for name, accepted in (("status", STATUSES), ("trigger", TRIGGERS)):
         if name in query and query[name] not in accepted:
-            raise InvalidInput(name, f"is no {name}", value=query[name], accepted=", ".join(accepted))
+            raise InvalidInput(name, f"must be a valid {name}", value=query[name], accepted=", ".join(accepted))
     bounds = {name: parse_instant(query[name], name) for name in ("from_at", "until_at") if name in query}
     return RunFilter(**bounds, status=query.get("status", ""), trigger=query.get("trigger", ""))
 
 
 def _read_failure(cursor: str) -> tuple[float, str, str] | None:
-    """Of a cursor that is of this list but may still be made by hand."""
+    """The position in a cursor. The cursor belongs to this list, but a client may have written it."""
     if not cursor:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The route that looks at a schedule before it is a job's."""
+"""The route that previews a schedule before a job uses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRES = 10
 
 def preview(services: Services, request: Request) -> Reply:
     """POST /v1/schedules/preview"""
-    # Here, for no other route needs the words.
+    # Imported here: no other route describes schedules in words.
     from common.preview.preview import preview as look_ahead
 
     fields = _checked(request.fields("schedule", "count", "from_at", "until_at", "job_id"))

@@ -1,4 +1,4 @@
-"""The routes of summaries: what became of a job's runs, or of all, by day."""
+"""The routes of summaries: the results of one job's runs, or of all runs, by day."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def of_job(services: Services, request: Request) -> Reply:
     job_id = existing_id(request)
     summary, reply = _summary(services, request, job_id)
     if not summary.records and not services.runs.of_job(request.tenant, job_id, limit=1):
-        services.registry.get(request.tenant, job_id)  # tells a job without runs from no job
+        services.registry.get(
+            request.tenant, job_id
+        )  # raises NotFound: a job without runs has an empty summary
     return reply
 
 
@@ -55,7 +57,7 @@ def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Su
 
 
 def _start(request: Request) -> Place:
-    """The range that is asked for: whole days unless it is given. Raises InvalidInput."""
+    """The start of the requested range; without one, whole days. Raises InvalidInput."""
     given = {
         name: parse_instant(request.query[name], name)
         for name in ("from_at", "until_at")

@@ -1,4 +1,4 @@
-"""The platform's routes: its tenants, and what each of them may."""
+"""The platform's routes for tenants and what each tenant may do."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def resume(services: Services, request: Request) -> Reply:
 
 
 def existing_tenant(request: Request) -> str:
-    """The path's tenant, of which the operator asks; what cannot be an id names none. Raises NotFound."""
+    """The tenant id in the path. Raises NotFound if the text cannot be an id."""
     tenant_id = request.path["tenant_id"]
     try:
         return check_id("tenant_id", tenant_id, TENANT_ID_CHARS)

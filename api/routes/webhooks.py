@@ -1,4 +1,4 @@
-"""The routes of the secret that signs calls of HTTP targets. Only an admin key may see it."""
+"""The routes of the secret that signs calls of HTTP targets. Only admin keys may read it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The shapes that requests and answers have, for OpenAPI and the tests. Imported when the document is asked for.
+"""The shapes of requests and answers, for OpenAPI and the tests. Imported when a client requests the document.
 
-`common/registration/definition.py` decides what a request's body must be. `api/views.py` writes the answers.
+`common/registration/definition.py` validates a request's body. `api/views.py` writes the answers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ from pydantic import BaseModel
 from api.shapes import audit, bulk, calendars, deletions, jobs, keys, problems, runs, schedules, tenants
 
 _ALL = (audit, bulk, calendars, deletions, jobs, keys, problems, runs, schedules, tenants)
-# By the names that routes use.
+# By the names that the routes use.
 TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.TAKEN}
 GIVEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.GIVEN}

@@ -15,7 +15,7 @@ class AuditEntry(Answer):
     entry_id: str
     at: Instant
     by: str = Field(
-        description="The key's id; `operator:` and a key's id; `aws`: with AWS credentials; `minute8`: by itself."
+        description="The key's id; `operator:` and a key's id; `aws`: with AWS credentials; `minute8`: Minute8 itself."
     )
     action: str = Field(examples=["job.paused"])
     subject: str = Field(description="The id of what was changed; of a run, its job's.")

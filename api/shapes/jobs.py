@@ -13,7 +13,7 @@ from common.timing.instants import DAY_S
 
 
 class NewJob(JobDefinition):
-    """A job as a client writes it, with an id of its own choice."""
+    """A job as a client writes it, with an id that the client chooses."""
 
     model_config = ConfigDict(
         title="NewJob",

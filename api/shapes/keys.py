@@ -14,7 +14,7 @@ _Name = Annotated[
     StringConstraints(max_length=NAME_CHARS),
     Field(description="What it is for.", examples=["dashboard"]),
 ]
-_Expiry = Annotated[Instant | None, Field(description="When it ends by itself; never if left out.")]
+_Expiry = Annotated[Instant | None, Field(description="When it expires; never if left out.")]
 
 
 class NewOperatorKey(BaseModel):

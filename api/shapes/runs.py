@@ -46,7 +46,7 @@ class Run(Answer):
     error_type: str | None = None
     error: str | None = None
     skipped_count: int | None = Field(
-        default=None, description="How many fire times this one record stands for."
+        default=None, description="How many fire times this record counts."
     )
     skipped_from_at: Instant | None = None
 
@@ -82,7 +82,7 @@ class Spread(Answer):
 class Totals(Answer):
     """What became of some runs."""
 
-    runs: int = Field(description="Each skipped fire time counts, also where one record tells of several.")
+    runs: int = Field(description="Each skipped fire time counts, also if one record holds several.")
     statuses: dict[str, int]
     reasons: dict[str, int] = Field(description="Why those that were skipped were.")
     success_rate: float | None = Field(
@@ -102,13 +102,13 @@ class DayTotals(Totals):
 
 
 class RunSummary(Answer):
-    """Runs by day, of up to 10,000 records; where there are more, the cursor leads on to the others."""
+    """Runs by day, of up to 10,000 records; if there are more, the cursor leads to the others."""
 
     from_at: Instant
     until_at: Instant
     days: list[DayTotals] = Field(description="Those with runs, the latest first.")
     total: Totals
-    complete: bool = Field(description="Whether there is no further answer.")
+    complete: bool = Field(description="Whether this is the last answer.")
     complete_from_at: Instant | None = Field(
         description="With the answers so far all runs from this instant on are counted; null: not known yet."
     )
