@@ -200,7 +200,7 @@ class Totals(TypedDict):
 
 
 class RunSummary(TypedDict):
-    """Runs by day, of up to 10,000 records; where there are more, the cursor leads on to the others."""
+    """Runs by day, of up to 10,000 records; if there are more, the cursor leads to the others."""
 
     from_at: str
     until_at: str

@@ -89,7 +89,10 @@ class IssuerKeys:
         metadata = self._document(self._settings.issuer.rstrip("/") + _DISCOVERY)
         if metadata.get("issuer") != self._settings.issuer:
             raise InvalidInput(
-                "issuer", "must be the configured issuer", value=metadata.get("issuer"), accepted=self._settings.issuer
+                "issuer",
+                "must be the configured issuer",
+                value=metadata.get("issuer"),
+                accepted=self._settings.issuer,
             )
         return check_https("jwks_uri", metadata.get("jwks_uri"))
 

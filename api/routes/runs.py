@@ -105,7 +105,9 @@ def get(services: Services, request: Request) -> Reply:
 def _filter(query: Mapping[str, str]) -> RunFilter:
     for name, accepted in (("status", STATUSES), ("trigger", TRIGGERS)):
         if name in query and query[name] not in accepted:
-            raise InvalidInput(name, f"must be a valid {name}", value=query[name], accepted=", ".join(accepted))
+            raise InvalidInput(
+                name, f"must be a valid {name}", value=query[name], accepted=", ".join(accepted)
+            )
     bounds = {name: parse_instant(query[name], name) for name in ("from_at", "until_at") if name in query}
     return RunFilter(**bounds, status=query.get("status", ""), trigger=query.get("trigger", ""))
 

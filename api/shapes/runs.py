@@ -45,9 +45,7 @@ class Run(Answer):
     duration_s: Seconds | None = None
     error_type: str | None = None
     error: str | None = None
-    skipped_count: int | None = Field(
-        default=None, description="How many fire times this record counts."
-    )
+    skipped_count: int | None = Field(default=None, description="How many fire times this record counts.")
     skipped_from_at: Instant | None = None
 
 
