@@ -15,16 +15,16 @@ Value = TypeVar("Value")
 
 
 class Kept(NamedTuple, Generic[Value]):
-    """A value, and the instant at which it was true."""
+    """A value, and the time at which it was read."""
 
     at: float
     value: Value
 
 
 class Cache(Generic[Key, Value]):
-    """At most `most` values, each good for `lifetime_s` seconds; the one used longest ago goes first.
+    """At most `most` values, each valid for `lifetime_s` seconds; the least recently used one is removed first.
 
-    Threads may share it. Reading happens outside its lock, so that one slow answer does not hold up others.
+    Threads may share it. Values are read outside its lock, so one slow read does not delay the others.
     """
 
     def __init__(self, lifetime_s: float, most: int) -> None:
@@ -34,12 +34,12 @@ class Cache(Generic[Key, Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Key, now: float) -> Kept[Value] | None:
-        """What is kept and still good. A value of the future is not: the clock was set back."""
+        """The value, if it is still valid. A value from the future is not valid: the clock was set back."""
         kept = self.whatever_age(key)
         return kept if kept and 0 <= now - kept.at < self._lifetime_s else None
 
     def whatever_age(self, key: Key) -> Kept[Value] | None:
-        """What is kept, for those who decide for themselves whether it is still good."""
+        """The value at any age; the caller decides whether to use it."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -54,6 +54,6 @@ class Cache(Generic[Key, Value]):
                 self._kept.popitem(last=False)
 
     def forget(self, key: Key) -> None:
-        """Keep nothing under the key."""
+        """Remove the value of the key."""
         with self._lock:
             self._kept.pop(key, None)

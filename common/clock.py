@@ -1,4 +1,4 @@
-"""The clock. Pure code takes `now`; a clock is given to the edges alone, and read once per step."""
+"""The clock. Pure code takes `now`; only the edges hold a clock, and each step reads it once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, or slept on: the product's own, for tests and simulations."""
+    """A clock that moves only when a test or simulation moves it, or sleeps on it."""
 
     def __init__(self, now: float) -> None:
         self._now = float(now)
@@ -37,5 +37,5 @@ class ManualClock:
         self._now += max(0.0, seconds)
 
     def move_to(self, now: float) -> None:
-        """Set the time; backwards too, as real clocks do."""
+        """Set the time; it may go backwards, as with real clocks."""
         self._now = float(now)

@@ -1,4 +1,4 @@
-"""The configuration: read from the environment in this one place, into one frozen object."""
+"""The configuration: read from the environment only here, into one frozen object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class MissingSetting(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a function needs to know of its deployment. Empty where that function does not use it."""
+    """What a function needs to know about its deployment. A value is empty if the function does not use it."""
 
     stage: str
     jobs_table: str
@@ -27,7 +27,7 @@ class Config:
     plain_http_targets: bool = False
     planning_queue_url: str = ""
     planner_share_entries: int = 20_000
-    # Signed tokens in place of API keys; api/auth/token_settings.py says what is possible. Without an issuer: none.
+    # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
     jwt_issuer: str = ""
     jwt_audience: str = ""
     jwt_tenant_claim: str = "tenant"
@@ -62,7 +62,7 @@ class Config:
         )
 
     def required(self, name: str) -> str:
-        """A setting that this function cannot do without. Raises MissingSetting."""
+        """A setting that the function needs. Raises MissingSetting."""
         value = getattr(self, name)
         if not value:
             raise MissingSetting(

@@ -1,4 +1,4 @@
-"""Everything that Minute8 refuses or fails at on purpose. Errors are part of the interface: each names the value."""
+"""All errors that Minute8 raises on purpose. Errors are part of the interface: each contains the value."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class InvalidInput(Minute8Error):
 
 
 class NotFound(Minute8Error):
-    """What was asked for does not exist for this tenant (a foreign one does not exist either)."""
+    """The requested thing does not exist for this tenant. What belongs to another tenant does not exist for it."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
@@ -51,7 +51,7 @@ class NotFound(Minute8Error):
 
 
 class AlreadyExists(Minute8Error):
-    """A create met something of the same name."""
+    """The name of a new thing is taken."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
@@ -60,7 +60,7 @@ class AlreadyExists(Minute8Error):
 
 
 class RevisionMismatch(Minute8Error):
-    """A change was made against a revision that is no longer the current one."""
+    """The expected revision is not the current one."""
 
     def __init__(self, name: str, expected: int | None, current: int, *, kind: str = "job") -> None:
         self.name = name
@@ -70,15 +70,15 @@ class RevisionMismatch(Minute8Error):
 
 
 class Conflict(Minute8Error):
-    """What was asked for does not fit the state in which the thing is."""
+    """The request does not fit the current state."""
 
 
 class Busy(Minute8Error):
-    """Too many writers changed the same thing at once, or DynamoDB throttles; the call can be repeated."""
+    """Too many writers changed the same item at once, or DynamoDB throttles. The call can be repeated."""
 
 
 class KeyReused(Minute8Error):
-    """An idempotency key came again with another request; nothing was stored."""
+    """An idempotency key was used again for another request; nothing was stored."""
 
     def __init__(self, key: str) -> None:
         super().__init__(
@@ -88,21 +88,21 @@ class KeyReused(Minute8Error):
 
 
 class RequestUnderWay(Minute8Error):
-    """A request with the same idempotency key is being done at this moment; ask again for its answer."""
+    """A request with the same idempotency key is still being processed. Ask again later for its answer."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"a request with the key {shown(key)} is under way; repeat this one for its answer")
 
 
 class Unauthenticated(Minute8Error):
-    """No credential, or one that is not valid (unknown, malformed, expired, revoked: never told apart)."""
+    """No credential, or an invalid one. The error never says whether it is unknown, malformed, expired or revoked."""
 
     def __init__(self, message: str = "the API key or token is not valid") -> None:
         super().__init__(message)
 
 
 class Forbidden(Minute8Error):
-    """The credential is valid, and its role does not allow this."""
+    """The credential is valid, but its role does not allow this."""
 
     def __init__(self, role: str, needed: str) -> None:
         self.role = role
@@ -111,11 +111,11 @@ class Forbidden(Minute8Error):
 
 
 class TenantSuspended(Minute8Error):
-    """The platform has suspended the tenant: it can look at everything, and change nothing."""
+    """The platform has suspended the tenant. It can read everything and change nothing."""
 
 
 class QuotaExceeded(Minute8Error):
-    """The change needs more than the platform has given the tenant. Waiting does not help, and so it is no 429."""
+    """The change exceeds a quota of the tenant. Waiting does not help, so the status is not 429."""
 
     def __init__(self, quota: str, most: int, used: int, wanted: int) -> None:
         self.quota = quota
@@ -129,7 +129,7 @@ class QuotaExceeded(Minute8Error):
 
 
 class RateExceeded(Minute8Error):
-    """The tenant has asked too often; it may again after `retry_after_s`."""
+    """The tenant has sent too many requests; it may try again after `retry_after_s`."""
 
     def __init__(self, most: int, retry_after_s: int) -> None:
         self.retry_after_s = retry_after_s
@@ -137,7 +137,7 @@ class RateExceeded(Minute8Error):
 
 
 def shown(value: object) -> str:
-    """A value as an error shows it: its repr, cut, so that hostile input cannot flood a log. Never raises."""
+    """A value for an error message: its repr, shortened, so that hostile input cannot flood a log. Never raises."""
     if value is None:
         return ""
     try:

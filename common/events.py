@@ -1,7 +1,7 @@
-"""What Minute8 tells the outside world, as events on an EventBridge bus.
+"""Events about runs, published on an EventBridge bus.
 
-An event is told after what it tells of is recorded; again, if the executor may have died behind that; and not at all
-where the bus does not take it: the trouble is logged, and the run record remains the truth.
+An event is published after the run is recorded. It is published again if the executor may have died in between. If the
+bus refuses an event, the failure is logged and the event is lost; the run record is always correct.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger("minute8.events")
 
 
 class Events(Protocol):
-    """Where events go."""
+    """A destination of events."""
 
     def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...
 
@@ -38,7 +38,7 @@ class EventBus:
         self._name = name
 
     def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
-        """Put one event; never raises, since what it tells of has happened already."""
+        """Publish one event. Never raises: the run is recorded already."""
         entry = {
             "EventBusName": self._name,
             "Source": SOURCE,
@@ -54,7 +54,7 @@ class EventBus:
 
 
 def event_bus(name: str) -> Events:
-    """The bus of that name; without a name, events go nowhere."""
+    """The bus of that name; without a name, events are not published."""
     from common.storage import aws
 
     return EventBus(aws.on_first_use(aws.events), name) if name else NoEvents()

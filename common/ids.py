@@ -1,6 +1,6 @@
-"""The grammar of ids: of tenants, jobs and calendars, and of what a client calls a manual run or a backfill.
+"""The grammar of ids: of tenants, jobs and calendars, and of the names of manual runs and backfills.
 
-`common/planning/execution.py` has the grammar of execution ids, which are made of these.
+`common/planning/execution.py` has the grammar of execution ids, which contain these ids.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from common.errors import InvalidInput
 TENANT_ID_CHARS = 64
 JOB_ID_CHARS = 128
 CALENDAR_NAME_CHARS = 64
-# What a client calls a manual run, or a backfill.
+# The name that a client gives to a manual run or a backfill.
 NONCE_CHARS = 32
 
-# A letter or digit first, so that `.`, `..` and options of a command are no ids.
+# An id starts with a letter or digit, so `.`, `..` and command options cannot be ids.
 _FIRST, _REST = "[A-Za-z0-9]", "[A-Za-z0-9._-]"
 _ID = re.compile(f"{_FIRST}{_REST}*", re.ASCII)
 
 
 def id_pattern(longest: int) -> str:
-    """What `check_id` accepts, as documents say it."""
+    """The pattern that `check_id` accepts, for documents."""
     return rf"^{_FIRST}{_REST}{{0,{longest - 1}}}$"
 
 
 def is_id(value: object, longest: int) -> bool:
-    """Whether it is text that keys, URLs and messages can hold without escaping."""
+    """Whether keys, URLs and messages can contain the text without escaping."""
     return isinstance(value, str) and len(value) <= longest and _ID.fullmatch(value) is not None
 
 

@@ -1,7 +1,7 @@
-"""Logs and metrics: every name of a metric is here.
+"""Logs and metrics: all metric names are here.
 
-One line of log per invocation and per trouble, never per run that went well: at a million runs the lines would cost
-more than the runs.
+One log line per invocation and per failure, none per successful run: for a million runs, log lines would cost more than
+the runs.
 """
 
 from __future__ import annotations

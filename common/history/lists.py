@@ -1,6 +1,6 @@
-"""Lists of runs: a job's by time and outcome, and all failures of a tenant through the sparse index `failures`.
+"""Lists of runs: one job's by time and outcome, and all failures of a tenant through the sparse index `failures`.
 
-Each call reads a bounded number of records and says where the list goes on, also when it found nothing yet.
+Each call reads a bounded number of records and returns where the next call continues, even if it found nothing yet.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Final
 from common.storage import keys
 from common.storage.tables import Item, Table
 
-# How many records one call looks at.
+# How many records one call reads.
 MOST_SEEN: Final = 2_000
 _PAGE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which of a job's runs are wanted: fire times in [from_at, until_at), a status, a trigger; None: any."""
+    """A filter of a job's runs: fire times in [from_at, until_at), a status, a trigger. None sets no condition."""
 
     from_at: int | None = None
     until_at: int | None = None
@@ -31,7 +31,7 @@ class RunFilter:
 
 
 class RunLists:
-    """Reads of the runs table that go over many records."""
+    """Lists over many records of the runs table."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -39,7 +39,7 @@ class RunLists:
     def of_job(
         self, tenant: str, job_id: str, wanted: RunFilter, *, limit: int, before: str = ""
     ) -> tuple[list[Item], str]:
-        """A job's runs, newest fire time first, and the run name behind which the list goes on; empty at its end."""
+        """A job's runs, newest fire time first, and the run name after which the next page starts; empty at the end."""
         between = None
         if wanted.from_at is not None or wanted.until_at is not None:
             between = keys.runs_between(wanted.from_at, wanted.until_at)
@@ -62,7 +62,7 @@ class RunLists:
     def failures(
         self, tenant: str, *, limit: int, before: tuple[float, str, str] | None = None
     ) -> tuple[list[Item], tuple[float, str, str] | None]:
-        """All failed runs of a tenant, latest failure first, and where the list goes on."""
+        """All failed runs of a tenant, latest failure first, and where the next page starts."""
         after = None
         if before:
             failed_at, job_id, run_name = before

@@ -1,7 +1,7 @@
-"""What became of many runs, by UTC day of their fire times: counts, success rate, lateness and duration. Pure.
+"""Totals of many runs by UTC day of their fire times: counts, success rate, lateness and duration. Pure.
 
-A summary keeps every value with how often it occurred, so that two of them merge to exactly what one over all the runs
-would be, percentiles too.
+A summary keeps each value with its number of occurrences. Merging two summaries therefore gives exactly the summary of
+all their runs, percentiles included.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ PERCENTILES: Final = (50, 95, 99)
 
 @dataclass(slots=True)
 class Day:
-    """One day's runs, or those of several days."""
+    """The runs of one day, or of several days."""
 
     statuses: Counter[str] = field(default_factory=Counter)
-    # Of the skipped ones.
+    # Of the skipped runs: reason -> how often.
     reasons: Counter[str] = field(default_factory=Counter)
-    # Of those that were started, and of those that ended well or not: value -> how often.
+    # Of started runs (lateness) and of runs that succeeded or failed (duration): value -> how often.
     lateness_s: Counter[float] = field(default_factory=Counter)
     duration_s: Counter[float] = field(default_factory=Counter)
 
     def add(self, item: Mapping[str, Any]) -> None:
-        """One record; it counts as many as the skipped fire times that it tells of."""
+        """Add one record. A record of skipped fire times counts as many runs as it has fire times."""
         status, count = item["status"], item.get("skipped_count", 1)
         self.statuses[status] += count
         if status == SKIPPED:
@@ -46,7 +46,7 @@ class Day:
         self.duration_s.update(other.duration_s)
 
     def to_json(self, *, values: bool = False) -> dict[str, Any]:
-        """As the API shows it; with `values` it can be read again."""
+        """The JSON that the API shows; with `values`, `of_json` can read it again."""
         return {
             "runs": self.statuses.total(),
             "statuses": dict(sorted(self.statuses.items())),
@@ -58,7 +58,7 @@ class Day:
 
     @classmethod
     def of_json(cls, shown: Mapping[str, Any]) -> Day:
-        """The inverse of `to_json` with values."""
+        """The inverse of `to_json(values=True)`."""
         spreads = (Counter(dict(shown[name]["values"])) for name in ("lateness_s", "duration_s"))
         return cls(Counter(shown["statuses"]), Counter(shown["reasons"]), *spreads)
 
@@ -68,7 +68,7 @@ class Summary:
     """Runs by day."""
 
     days: dict[str, Day] = field(default_factory=dict)
-    # How many records it is made of.
+    # How many records were added.
     records: int = 0
 
     def add(self, item: Mapping[str, Any]) -> None:
@@ -76,19 +76,19 @@ class Summary:
         self.days.setdefault(rfc3339(item["fire_at"])[:10], Day()).add(item)
 
     def merge(self, days: Iterable[tuple[str, Day]]) -> None:
-        """Other runs of the same or other days."""
+        """Add runs of the same or other days."""
         for date, day in days:
             self.days.setdefault(date, Day()).merge(day)
 
     def total(self) -> Day:
-        """All days as one."""
+        """All days merged into one."""
         total = Day()
         for day in self.days.values():
             total.merge(day)
         return total
 
     def to_json(self, *, values: bool = False) -> dict[str, Any]:
-        """The days that have runs, newest first, and their total."""
+        """The days with runs, newest first, and their total."""
         days = [
             {"date": date, **self.days[date].to_json(values=values)}
             for date in sorted(self.days, reverse=True)
@@ -97,18 +97,18 @@ class Summary:
 
 
 def success_rate(statuses: Mapping[str, int]) -> float | None:
-    """The part that succeeded of what succeeded or failed for good; None if nothing did either.
+    """Succeeded runs divided by succeeded and failed runs; None if there are neither.
 
-    What was skipped, is still going, or was handed over (`dispatched`) says nothing about the target and is left out.
+    Skipped, unfinished and `dispatched` runs say nothing about the target and are left out.
     """
     ended = statuses.get(SUCCEEDED, 0) + statuses.get(FAILED, 0)
     return round(statuses.get(SUCCEEDED, 0) / ended, 6) if ended else None
 
 
 def percentiles(values: Mapping[float, int], wanted: Iterable[int] = PERCENTILES) -> list[float]:
-    """By nearest rank: the least value that so many per cent of all are not above. `wanted` rises."""
+    """By nearest rank: the least value that at least this share of all values does not exceed. `wanted` rises."""
     size = sum(values.values())
-    # Whole numbers, since 0.07 * 100 is more than 7.
+    # Integers, because 0.07 * 100 is more than 7.
     ranks = [-(-percent * size // 100) for percent in wanted]
     found: list[float] = []
     below = 0

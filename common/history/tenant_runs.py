@@ -1,7 +1,7 @@
-"""The runs of all of a tenant's jobs, newest first: `run_walk.py` says where a walk is, this reads what is next.
+"""The runs of all of a tenant's jobs, newest first. `walk.py` holds the position; this module reads.
 
-A step costs a query for each job that it asks, some more for those that have many runs, and reading the definitions of
-these jobs, since their ids are kept with them.
+A step makes one query for each job, some more queries for jobs with many runs, and reads the ids of the jobs from their
+definitions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from common.storage import keys
 from common.storage.tables import Expression, Item, Table
 
 _THREADS: Final = 32
-# A query of up to 4 KB costs the same, and that is so many runs.
+# A query of up to 4 KB costs the same, and 4 KB hold this many runs.
 _FEWEST: Final = 4
 _LARGEST_BATCH: Final = 1_000
-# What a summary takes of a record.
+# The attributes of a record that a summary needs.
 _SUMMARISED: Final = ("sk", "fire_at", "status", "reason", "skipped_count", "lateness_s", "duration_s")
 
 _Ranked = tuple[str, str, Item]
@@ -32,27 +32,27 @@ _Ranked = tuple[str, str, Item]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one step may do at most."""
+    """The most work of one step."""
 
-    # How many jobs it asks: each is a query.
+    # How many jobs it reads: one query for each.
     jobs: int = 1_000
-    # How many queries it makes beside these, for the older runs of a job.
+    # How many further queries it makes for the older runs of a job.
     more: int = 500
-    # How many runs it looks at for a page of a list, and how many it sums up.
+    # How many runs it reads for a page of a list, and how many for a summary.
     listed: int = MOST_SEEN
     summarised: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class TenantPage:
-    """Some runs, and where the list goes on."""
+    """Some runs, and where the next page starts."""
 
     runs: list[Item]
     next: Place | None
 
 
 class _Spent(Exception):
-    """A step's queries are used up."""
+    """The step has used up its queries."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class _Budget:
 
 
 class TenantRuns:
-    """Lists and summaries over many jobs. The tenant comes from the credential, always."""
+    """Lists and summaries over many jobs. The tenant always comes from the credential."""
 
     def __init__(self, jobs: Table, runs: Table, bounds: Bounds = Bounds()) -> None:
         self._jobs = jobs
@@ -74,7 +74,7 @@ class TenantRuns:
         self._bounds = bounds
 
     def page(self, tenant: str, place: Place, wanted: RunFilter, *, limit: int) -> TenantPage:
-        """The next runs of a status and a trigger, up to `limit`; the times are the place's."""
+        """The next runs of a status and a trigger, up to `limit`. The place holds the range of times."""
         found: list[Item] = []
         seen = 0
 
@@ -91,7 +91,7 @@ class TenantRuns:
         return TenantPage(found, next_place)
 
     def summary(self, tenant: str, place: Place, job_id: str = "") -> tuple[Summary, Place | None]:
-        """Of the next 10,000 runs at most, of one job or of all."""
+        """The summary of the next 10,000 runs at most, of one job or of all jobs."""
         summary, most = Summary(), self._bounds.summarised
 
         def take(item: Item) -> bool:
@@ -116,9 +116,9 @@ class TenantRuns:
         only: str = "",
         sliced: bool = True,
     ) -> Place | None:
-        """Give the runs at `place` one after the other to `take`, until it does not take one; the place behind them.
+        """Pass the runs from `place` on to `take`, one by one, until it returns False. Returns the place after them.
 
-        `records` is about how many will be taken; `only`: of this job alone.
+        `records` is about how many runs will be taken; `only` limits the step to one job.
         """
         if place.until_at is not None and place.until_at <= place.from_at:
             return None
@@ -139,7 +139,7 @@ class TenantRuns:
         return place.next_place(last, seen)
 
     def _open(self, tenant: str, place: Place, only: str, sliced: bool) -> tuple[Place, list[str]]:
-        """The place with its chunk, and the jobs of that."""
+        """The place with its chunk opened, and the jobs of that chunk."""
         if only:
             return place.opened([only], more=False, sliced=sliced), [only]
         ids = self._job_ids(tenant, place)
@@ -150,7 +150,7 @@ class TenantRuns:
         return place.opened(job_ids, more=len(some) > self._bounds.jobs, sliced=sliced), job_ids
 
     def _job_ids(self, tenant: str, place: Place) -> Iterator[str]:
-        """Of the jobs that there are and of those that there were, in order, each once."""
+        """The ids of existing and former jobs, in order, each once."""
         older = Expression("#created_at <= :begun", {":begun": place.begun_at})
         sources = ((keys.JOB_PREFIX, older), (keys.FORMER_PREFIX, None))
         last = ""
@@ -190,10 +190,10 @@ class TenantRuns:
         attributes: Sequence[str],
         before: str = "",
     ) -> list[Item]:
-        """A job's next runs, newest first, from behind the run `before`."""
+        """A job's next runs, newest first, that come after the run `before`."""
         first, last = keys.runs_between(place.slice.from_at, place.slice.until_at)
         if not before and place.before:
-            # Of two runs of one name that of the larger job id comes first.
+            # Two runs can have the same name; the one of the larger job id comes first.
             last, at_job = place.before
             before = last if job_id >= at_job else ""
         return list(
@@ -215,7 +215,7 @@ def _rank(ranked: _Ranked) -> Rank:
 def _older(
     job_id: str, batch: list[Item], size: int, read: Callable[..., list[Item]], budget: _Budget
 ) -> Iterator[_Ranked]:
-    """A job's runs: `batch`, then as many batches behind it as there are, each twice as large. Raises _Spent."""
+    """A job's runs: `batch`, then the older ones in batches that double in size. Raises _Spent."""
     while True:
         for item in batch:
             yield item["sk"], job_id, item

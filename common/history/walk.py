@@ -1,10 +1,11 @@
-"""Where a walk over the runs of all of a tenant's jobs is, newest first, step by step. Pure; `tenant_runs.py` reads.
+"""The position of a walk over the runs of all of a tenant's jobs, newest first. Pure; `tenant_runs.py` reads the runs.
 
-Runs are kept by job, since an index by tenant would be a second write for each. So a step asks each job for its newest
-runs and merges them; how many jobs it asks is bounded. A tenant with no more jobs than that has its runs in one order.
-With more of them a list cuts time into slices, newest first, and within a slice a chunk of the jobs is done after the
-other, each newest first; a sum, which has no order, does one chunk after the other over the whole range.
-`complete_from_at` says from which instant on nothing more comes, in every case.
+Runs are stored by job; an index by tenant would cost a second write for each run. So a step reads the newest runs of
+each job and merges them. The number of jobs per step is bounded. A tenant with no more jobs than that gets all its runs
+in one order.
+With more jobs, a list divides time into slices, newest first. Within a slice it reads one chunk of the jobs after the
+other, each newest first. A summary needs no order: it reads one chunk after the other over the whole range.
+In every case no later page has runs at or after `complete_from_at`.
 """
 
 from __future__ import annotations
@@ -20,30 +21,30 @@ from common.timing.instants import DAY_S
 _FIRST_SLICE_S: Final = 600
 _LEAST_SLICE_S: Final = 60
 _MOST_SLICE_S: Final = 7 * DAY_S
-# A slice in which fewer runs were seen is followed by a wider one, and one with more by a narrower one.
+# A slice with fewer runs is followed by a wider one, and a slice with more runs by a narrower one.
 _FEW: Final = 500
 _MANY: Final = 5_000
 
 _LATEST: Final = 10**11
 
-# A run's place in the order, where the largest comes first: its name, which begins with its fire time, and its job.
+# A run's position: its name, which begins with its fire time, and its job. The largest comes first.
 Rank = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The fire times that are under way, [from_at, until_at); all later ones are done."""
+    """The current fire times, [from_at, until_at); all later ones are done."""
 
     from_at: int
     until_at: int | None
     width_s: int = _FIRST_SLICE_S
-    # How many of its runs were looked at so far.
+    # How many of its runs were read so far.
     seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The jobs that are asked together: those up to `last_job`, None: all that are left.
+    """The jobs that a step reads together: those up to `last_job`, or all remaining jobs if it is None.
 
     Their runs of the slice from `before` on are done.
     """
@@ -54,36 +55,36 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a walk over the fire times from `from_at` on is: in a slice of time, and there in a chunk of the jobs.
+    """The position of a walk over the fire times from `from_at` on: a slice of time, and a chunk of the jobs in it.
 
-    The jobs up to `after_job` are done in this slice. Jobs that were made after `begun_at` are left out: what they run
-    is newer than the walk.
+    The jobs up to `after_job` are done in this slice. Jobs created after `begun_at` are left out: their runs are newer
+    than the walk.
     """
 
     begun_at: int
     from_at: int
     slice: Slice
     after_job: str = ""
-    # None: the next step chooses as many jobs as it can ask.
+    # None: the next step chooses as many jobs as it can read.
     chunk: Chunk | None = None
 
     @classmethod
     def start(cls, now: float, from_at: int, until_at: int | None) -> Place:
-        """Of a walk over the fire times in [from_at, until_at)."""
+        """The start of a walk over the fire times in [from_at, until_at)."""
         return cls(int(now), from_at, Slice(from_at, until_at))
 
     @property
     def until_at(self) -> int | None:
-        """All runs at or after this are done; None: none is yet."""
+        """All runs at or after this are done; None: no runs are done yet."""
         return self.slice.until_at
 
     @property
     def before(self) -> Rank | None:
-        """The run behind which the chunk goes on; None: at its beginning."""
+        """The run after which the chunk continues; None: at its beginning."""
         return self.chunk.before if self.chunk else None
 
     def opened(self, job_ids: list[str], *, more: bool, sliced: bool) -> Place:
-        """With its chunk, which is `job_ids`. `more`: there are jobs behind it, for which time is `sliced` or not."""
+        """The place with the chunk `job_ids`. `more`: further jobs follow; `sliced`: time is then cut into slices."""
         place = replace(self, chunk=Chunk(job_ids[-1] if more else None, self.before))
         if more and sliced and not self.after_job:
             until_at = self.begun_at if self.until_at is None else self.until_at
@@ -92,12 +93,12 @@ class Place:
         return place
 
     def next_place(self, rank: Rank, seen: int) -> Place:
-        """In the same chunk, behind a run; `seen` more were looked at."""
+        """The place after a run in the same chunk; `seen` more runs were read."""
         assert self.chunk, "a step opens a chunk first"
         return replace(self, chunk=replace(self.chunk, before=rank), slice=self._seen(seen))
 
     def onward(self, seen: int) -> Place | None:
-        """Behind the chunk; None if nothing is left."""
+        """The place after the chunk; None at the end."""
         here = self._seen(seen)
         if self.chunk and self.chunk.last_job:
             return replace(self, slice=here, after_job=self.chunk.last_job, chunk=None)
@@ -111,14 +112,14 @@ class Place:
 
     @property
     def complete_from_at(self) -> int | None:
-        """From when on nothing more comes; None if that is not known yet."""
+        """The time at or after which no more runs follow; None if that is not known yet."""
         if self.chunk and self.chunk.last_job is None and self.chunk.before:  # the other jobs are done
             fire_at = _fire_at(self.chunk.before[0])
             return self.until_at if fire_at is None else fire_at + 1
         return self.until_at
 
     def to_text(self) -> str:
-        """For a cursor: a list without names. Its job is null without a chunk, and empty for all jobs that are left."""
+        """The place for a cursor: a JSON list. Its job is null without a chunk, and empty for all remaining jobs."""
         last_job = (self.chunk.last_job or "") if self.chunk else None
         here = self.slice
         values = [
@@ -129,7 +130,7 @@ class Place:
 
     @classmethod
     def of_text(cls, text: str) -> Place:
-        """The inverse, of a text that may be made by hand. Raises ValueError."""
+        """The inverse of `to_text`. A client may have written the text. Raises ValueError."""
         values = json.loads(text)
         if not isinstance(values, list) or len(values) != 9:
             raise ValueError(text)
@@ -160,7 +161,7 @@ def _rank(before: Any, slice_from: int) -> Rank:
 
 
 def next_width_s(width_s: int, seen: int) -> int:
-    """How wide the next slice is, after one of `width_s` in which `seen` runs were looked at."""
+    """The width of the next slice, after one of `width_s` with `seen` runs."""
     if seen < _FEW:
         return min(2 * width_s, _MOST_SLICE_S)
     return max(width_s // 2, _LEAST_SLICE_S) if seen > _MANY else width_s

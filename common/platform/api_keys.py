@@ -1,6 +1,6 @@
-"""API keys: who may call the API, and for whom.
+"""API keys: who may call the API, and for which tenant.
 
-A key is shown once, when it is made; stored is only its hash (`common/platform/key_format.py`).
+A key is shown once, when it is created. Only its hash is stored (`common/platform/key_format.py`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from common.texts import check_name
 from common.timing.instants import DAY_S
 
 Role = Literal["read", "write", "admin", "operator"]
-# Of a tenant's keys; each role may do what those before it may.
+# Roles of a tenant's keys; each role includes the rights of those before it.
 ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
-# The platform's own: over all tenants, and of none.
+# The role of the platform's own keys, which belong to no tenant.
 OPERATOR: Final = "operator"
 
-# A revoked key is refused within this, and the time to read it.
+# A revoked key is refused after this time at the latest, plus the time of one read.
 TRUSTED_FOR_S: Final = 30
 _TRUSTED_KEYS: Final = 10_000
-# Of a tenant, or of the platform: those that stand and those that are still listed.
+# The most keys of one owner, including revoked ones that are still listed.
 MOST_KEYS: Final = 1_000
-# So long a revoked key is listed; the audit remembers it for longer.
+# How long a revoked key is listed; the audit keeps it longer.
 _REVOKED_KEPT_S: Final = 30 * DAY_S
-# Seconds altogether.
+# Tries of a write; with the waits between them, some seconds.
 TRIES: Final = 12
 _FIRST_WAIT_S: Final = 0.02
 _LONGEST_WAIT_S: Final = 1.0
@@ -48,7 +48,7 @@ _KEY_ID: Final = re.compile(rf"[0-9a-f]{{{_KEY_ID_CHARS}}}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is known of a key: all but the key. `expires_at` is also, of a revoked one, when it is forgotten."""
+    """What is stored of a key, without the key. For a revoked key, `expires_at` is when it is removed from the list."""
 
     key_id: str
     tenant: str
@@ -66,7 +66,7 @@ class ApiKey:
         return "expired" if self.expires_at is not None and now >= self.expires_at else "active"
 
     def to_item(self) -> dict[str, Any]:
-        """As attributes of its items. Being the table's TTL, `expires_at` also clears an expired key away."""
+        """The attributes of its items. `expires_at` is the table's TTL, so expired keys are removed."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @classmethod
@@ -76,7 +76,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What the key or token of a request proves. Everything the request does belongs to its tenant."""
+    """The identity that a request's key or token proves. Everything that the request does belongs to its tenant."""
 
     tenant: str
     role: Role
@@ -84,18 +84,18 @@ class Credential:
 
     @property
     def by(self) -> str:
-        """As the audit names it."""
+        """The name in the audit."""
         return f"{OPERATOR}:{self.key_id}" if self.role == OPERATOR else self.key_id
 
     def may(self, needed: Role) -> bool:
-        """The operator's routes are the operator's alone, and a tenant's the tenant's."""
+        """Whether the role suffices. Operators may use only operator routes, and tenants only tenant routes."""
         if OPERATOR in (self.role, needed):
             return self.role == needed
         return ROLES.index(self.role) >= ROLES.index(needed)
 
 
 class ApiKeys:
-    """The keys in the tenants table. One instance lives as long as its process and trusts a key for some seconds."""
+    """The keys in the tenants table. Use one instance per process; it trusts a key for some seconds."""
 
     def __init__(self, table: Table, clock: Clock | None = None) -> None:
         self._table = table
@@ -112,7 +112,7 @@ class ApiKeys:
         expires_at: int | None = None,
         by: str = AWS,
     ) -> tuple[str, ApiKey]:
-        """A new key, which is told here and never again.
+        """Create a key. The key is returned only here.
 
         Raises InvalidInput, NotFound (the tenant), Conflict (it has too many keys), Busy.
         """
@@ -131,21 +131,21 @@ class ApiKeys:
 
         try:
             self._commit(fill)
-        except ConditionFailed:  # it was deleted, or never there
+        except ConditionFailed:  # the tenant was deleted, or never existed
             raise NotFound("tenant", tenant_id) from None
         return raw_key, key
 
     def create_operator_key(
         self, now: float, *, name: str = "", expires_at: int | None = None, by: str = AWS
     ) -> tuple[str, ApiKey]:
-        """A new key of the platform's own, which is told here and never again. Raises InvalidInput, Conflict, Busy."""
+        """Create a key of the platform's own. The key is returned only here. Raises InvalidInput, Conflict, Busy."""
         raw_key, key = _made("", OPERATOR, now, name, expires_at)
         self._check_room(keys.OPERATORS, now)
         self._commit(lambda tx: self._put(tx, keys.OPERATORS, key, by))
         return raw_key, key
 
     def _check_room(self, owner: str, now: float) -> None:
-        """A bound on the list, not an exact one: keys that are made at the same time can exceed it."""
+        """Check the number of keys. Keys that are created at the same time can exceed the bound."""
         listed = [key for key in self.keys_of(owner) if key.expires_at is None or key.expires_at > now]
         if len(listed) >= MOST_KEYS:
             raise Conflict(
@@ -171,14 +171,14 @@ class ApiKeys:
         Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
 
     def keys_of(self, owner: str) -> list[ApiKey]:
-        """Of a tenant, or of keys.OPERATORS; oldest first; revoked ones too, expired ones for some days."""
+        """The keys of a tenant or of keys.OPERATORS, oldest first; revoked ones too, expired ones for some days."""
         items = self._table.query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX)
         return sorted(
             (ApiKey.from_item(item) for item in items), key=lambda key: (key.created_at, key.key_id)
         )
 
     def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
-        """Refuse the key from now on, everywhere within TRUSTED_FOR_S; again changes nothing. Raises NotFound, Busy."""
+        """Refuse the key from now on, everywhere within TRUSTED_FOR_S. Can be repeated. Raises NotFound, Busy."""
         key = self._key_of(owner, key_id)
         if key.revoked_at is not None:
             return key
@@ -201,7 +201,7 @@ class ApiKeys:
 
         try:
             self._commit(fill)
-        except ConditionFailed:  # it expired and was cleared away, or somebody else was faster
+        except ConditionFailed:  # the key expired and was removed, or another writer changed it first
             return self._key_of(owner, key_id)
         self._trusted.forget(key.key_hash)
         return revoked
@@ -213,7 +213,7 @@ class ApiKeys:
         return ApiKey.from_item(item)
 
     def authenticate(self, raw_key: str, now: float) -> Credential:
-        """Whose key it is. Raises Unauthenticated, which never tells why."""
+        """The credential of a key. Raises Unauthenticated, which never says why."""
         if not is_well_formed(raw_key):
             raise Unauthenticated
         key_hash = hash_of(raw_key)

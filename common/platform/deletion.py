@@ -1,14 +1,13 @@
-"""Removing a tenant: everything that is its own, in bounded slices, by whoever calls.
+"""Removing a tenant with everything that it owns, in bounded slices.
 
-`begin` stops it at once: no key is made, no job registered, no run started any more. `move_on` removes a slice of what
-is left, and is called until nothing is: by the ticks (`scheduler/removal.py`), or by whoever waits for it. What is left
-is read from the tables and not remembered, so that a slice that was cut off anywhere is simply done again, and two at
-once do no harm.
+`begin` stops the tenant at once: no keys are created, no jobs registered and no runs started from then on. `move_on`
+removes one slice. The ticks (`scheduler/removal.py`) and the CLI call it until nothing is left. Each slice reads from
+the tables what is left, so an interrupted slice is simply repeated, and two slices may run at the same time.
 
-Keys go first. The rest waits for a minute, until no process takes the tenant for an active one any more: nothing can be
-written behind the removal's back then. A job becomes the mark of a former job, in one step with its due entry and the
-directory's count; then its runs go, and the mark last. What stays is a tombstone, for a month, the platform's own
-audit entry, and its name in the log of changed tenants, for a day.
+Keys are removed first. The rest waits for a minute, until no process treats the tenant as active: after that nothing
+new can be written. Then each job becomes a former job, in one transaction with its due entry and the directory's count.
+Its runs are removed next, and the former job last. A tombstone remains for a month. The platform's own audit entry also
+remains, and the tenant's name stays in the log of changed tenants for a day.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from common.tenants.rules import ACTIVE, DELETED, DELETING, SUSPENDED
 from common.tenants.rules_cache import TRUSTED_FOR_S
 from common.timing.instants import DAY_S
 
-# How many items a slice removes, about: seconds, so that whoever calls keeps to its own limits.
+# About how many items one slice removes. It takes seconds, so every caller stays within its time limit.
 SLICE: Final = 250
-# Until nobody acts on what was true before: the rules are trusted for so long, and then the API's last request (29 s at
-# most, serverless.yml) and the executor's last claim may be under way.
+# Until no process acts on the old state. Rules are trusted for TRUSTED_FOR_S. After that, the API's last request (at
+# most 29 s, serverless.yml) and the executor's last claim may still be in progress.
 _GRACE_S: Final = TRUSTED_FOR_S + 45
-# So long the name is not given away. An execution waits in the queue for 14 days at most; a tick that was at work when
-# the tenant went may have recorded a missed one, which is kept for 30.
+# How long the name cannot be used again. An execution waits in the queue for at most 14 days. A tick that ran during
+# the deletion may have recorded a missed one, which is kept for 30 days.
 _TOMBSTONE_KEPT_S: Final = 31 * DAY_S
 _TRIES: Final = 8
 
-# What is counted, in the order in which it goes. `others`: calendars, backfills, the audit, the secret, counters.
+# The counted kinds, in the order of removal. `others`: calendars, backfills, the audit, the secret, counters.
 KINDS: Final = ("keys", "jobs", "runs", "others")
 
 State = Literal["waiting", "removing", "finished"]
@@ -47,9 +46,9 @@ State = Literal["waiting", "removing", "finished"]
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """How far it is. `jobs` is how many were registered when it began.
+    """The progress of a removal. `jobs` is how many were registered when it began.
 
-    `removed` counts by KINDS what went, at least: what a slice removed that was then cut off may not have been counted.
+    `removed` counts the removed items by KINDS. The counts are minimums, since an interrupted slice may be missing.
     """
 
     tenant_id: str
@@ -60,14 +59,14 @@ class Deletion:
     removed: Mapping[str, int] = field(default_factory=dict)
 
     def state(self, now: float) -> State:
-        """Whether all but the keys still waits for everybody to know, or goes, or has gone."""
+        """Waiting (caches may be stale), removing, or finished."""
         if self.finished_at is not None:
             return "finished"
         return "removing" if now >= self.settles_at else "waiting"
 
     @property
     def settles_at(self) -> int:
-        """When more than keys begins to go."""
+        """The time at which the removal of everything but the keys begins."""
         return self.started_at + _GRACE_S
 
     def to_item(self) -> Item:
@@ -94,7 +93,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """The tables that hold something of a tenant's."""
+    """The tables with items of a tenant."""
 
     tenants: Table
     jobs: Table
@@ -102,7 +101,7 @@ class Deletions:
     index: DueIndex
 
     def begin(self, tenant_id: str, now: float, *, by: str = AWS) -> Deletion:
-        """Stop the tenant for good; again changes nothing. Raises NotFound, Busy."""
+        """Stop the tenant permanently. Can be repeated. Raises NotFound, Busy."""
         for _ in range(_TRIES):
             tenant = self.tenants.get(keys.tenant(tenant_id))
             if tenant is None or tenant.get("state") in (DELETING, DELETED):
@@ -111,13 +110,13 @@ class Deletions:
             try:
                 self._stop(deletion, now)
             except (ConditionFailed, TransactionConflict):
-                continue  # another began it, or a registration just counted
+                continue  # another caller began it, or a registration changed the counts
             return self.progress(tenant_id)
         raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")
 
     def _stop(self, deletion: Deletion, now: float) -> None:
         tenant_id = deletion.tenant_id
-        # With the revision, so that no change that was decided before sets the state back.
+        # The revision changes too, so that a change that was decided earlier cannot restore the state.
         words = "SET #state = :deleting, #revision = if_not_exists(#revision, :one) + :one"
         deleting = Expression(words, {":deleting": DELETING, ":one": 1})
         standing = Expression(
@@ -129,12 +128,12 @@ class Deletions:
         tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
         change_log.note(tx, self.tenants, tenant_id, now)
         tx.put(self.tenants, {**keys.deletion(tenant_id), **deletion.to_item()})
-        # The tenant's own audit goes with it: this entry is the platform's.
+        # The tenant's own audit is removed, so this entry goes to the platform's.
         Audit(self.tenants).add(tx, keys.OPERATORS, deletion.by, "tenant.deleted", tenant_id, now)
         tx.commit()
 
     def progress(self, tenant_id: str) -> Deletion:
-        """How far it is; known for as long as the tombstone stands. Raises NotFound."""
+        """The progress; available until the tombstone expires. Raises NotFound."""
         if item := self.tenants.get(keys.deletion(tenant_id)):
             return Deletion.from_item(item)
         tenant = self.tenants.get(keys.tenant(tenant_id)) or {}
@@ -143,11 +142,11 @@ class Deletions:
         return Deletion.from_item(tenant["deletion"])
 
     def under_way(self) -> Iterator[Deletion]:
-        """Those that are not finished."""
+        """The unfinished removals."""
         return (Deletion.from_item(item) for item in self.tenants.query(keys.DELETIONS))
 
     def move_on(self, tenant_id: str, now: float, most: int = SLICE) -> Deletion:
-        """Remove about `most` items more, and end it when nothing is left. Raises NotFound."""
+        """Remove about `most` more items, and finish if nothing is left. Raises NotFound."""
         deletion = self.progress(tenant_id)
         state = deletion.state(now)
         if state == "finished":
@@ -155,7 +154,7 @@ class Deletions:
         steps = [self._remove_keys]
         if state == "removing":
             steps += [self._remove_jobs, self._remove_runs, self._remove_others]
-        # What was found is not always removed: somebody changed it at that moment, or DynamoDB throttled.
+        # A found item is not always removed: another writer may change it, or DynamoDB may throttle.
         found, removed = 0, Counter[str]()
         for step in steps:
             if found < most:
@@ -176,7 +175,7 @@ class Deletions:
         return len(references)
 
     def _remove_jobs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        """Before all runs, so that soon nothing of it is planned any more."""
+        """Jobs are removed before all runs, so that planning stops soon."""
         found = list(self.jobs.query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most))
         for item in found:
             if self._make_former(tenant_id, item):
@@ -184,7 +183,7 @@ class Deletions:
         return len(found)
 
     def _make_former(self, tenant_id: str, item: Item) -> bool:
-        """Take a job out of the tables that plan. False if somebody changed it meanwhile: the next slice does it."""
+        """Remove a job from the tables that plan. False if it changed meanwhile: the next slice tries again."""
         job_id = item["sk"].removeprefix(keys.JOB_PREFIX)
         tx = Transaction(self.jobs.client)
         revision = item.get("revision")
@@ -201,7 +200,7 @@ class Deletions:
         return True
 
     def _remove_runs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        """Those of former jobs; behind a job's last one its mark."""
+        """Remove the runs of former jobs, and each former job after its last run."""
         found = 0
         for mark in self.jobs.query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most):
             if found >= most:
@@ -220,7 +219,7 @@ class Deletions:
         return found
 
     def _remove_others(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        """Whatever else lies in the tenant's partitions, but the tenant itself."""
+        """Remove everything else in the tenant's partitions except the tenant's item."""
         in_jobs = [
             keys.key_of(item)
             for item in self.jobs.query(tenant_id, limit=most)
@@ -248,10 +247,10 @@ class Deletions:
         try:
             self.tenants.update(keys.deletion(tenant_id), change, Expression("attribute_exists(pk)", {}))
         except ConditionFailed:
-            return  # another, at the same time, found nothing left and finished it
+            return  # another slice finished it at the same time
 
     def _finish(self, deletion: Deletion, now: float) -> None:
-        """A tombstone takes the tenant's place, and tells of the deletion."""
+        """Replace the tenant's item with a tombstone, which records the deletion."""
         finished = replace(deletion, finished_at=int(now))
         tombstone = {
             **keys.tenant(deletion.tenant_id),
@@ -268,4 +267,4 @@ class Deletions:
         try:
             tx.commit()
         except (ConditionFailed, TransactionConflict):
-            return  # another slice, at the same time, was the last one, or the next will be
+            return  # another slice finished it, or the next one will

@@ -1,7 +1,7 @@
-"""What a key looks like: `m8_`, 256 random bits in base 62, and a checksum. Pure but for the chance.
+"""The format of a key: `m8_`, 256 random bits in base 62, and a checksum. Pure except for the random bits.
 
-A secret scanner recognises a leaked one by that without asking, and a mistyped one costs no read. For 256 random bits
-SHA-256 needs no salt and no stretching.
+Secret scanners can recognise a leaked key, and a mistyped key costs no read. SHA-256 of 256 random bits needs no salt
+and no key stretching.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KEY_BITS: Final = 256
-_SECRET_CHARS: Final = 43  # the least that hold 256 bits in base 62
+_SECRET_CHARS: Final = 43  # the fewest that can hold 256 bits in base 62
 _CHECKSUM_CHARS: Final = 6
 _KEY: Final = re.compile(rf"m8_([0-9A-Za-z]{{{_SECRET_CHARS}}})([0-9A-Za-z]{{{_CHECKSUM_CHARS}}})", re.ASCII)
 
@@ -25,7 +25,7 @@ def new_key() -> str:
 
 
 def is_well_formed(raw_key: str) -> bool:
-    """Whether it can be a key at all, its checksum included."""
+    """Whether the text has the format of a key, with a valid checksum."""
     match = _KEY.fullmatch(raw_key)
     return match is not None and match[2] == _checksum(match[1])
 

@@ -1,9 +1,9 @@
-"""How often a tenant may ask the API: one counter per tenant and minute, shared by all processes.
+"""The request rate of a tenant: one counter per tenant and minute, shared by all processes.
 
-A process takes requests off the counter a hundredth of the quota at a time and spends them by itself: a busy tenant
-costs one write in a hundred requests. The bound is hard: never more than the quota in a minute of the clock, over
-all processes; it can be less by what idle processes hold. A bucket in each process would have cost nothing and bounded
-nothing: Lambda starts a process for each request that is under way.
+A process reserves a hundredth of the quota at a time and counts its requests locally. A busy tenant therefore costs one
+write per hundred requests. The bound is hard: all processes together never accept more than the quota in a minute of
+the clock. They can accept less, because idle processes hold reservations. A counter in each process would bound
+nothing: Lambda starts a process for each concurrent request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TENANTS: Final = 10_000
 
 @dataclass(slots=True)
 class _Taken:
-    """What this process holds for one tenant and minute; `all_taken`: there is no more to be had."""
+    """What this process has reserved for one tenant and minute; `all_taken`: the quota is used up."""
 
     minute: int
     left: int = 0
@@ -34,7 +34,7 @@ class _Taken:
 
 
 class RequestRate:
-    """Counts requests in the tenants table. One instance lives as long as its process."""
+    """Counts requests in the tenants table. Use one instance per process."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -42,7 +42,7 @@ class RequestRate:
         self._lock = threading.Lock()
 
     def take(self, tenant: str, most: int, now: float, weight: int = 1) -> None:
-        """Count a request as `weight` of them, or as all of a quota that is less. Raises RateExceeded."""
+        """Count a request as `weight` requests, at most the whole quota. Raises RateExceeded."""
         minute = math.floor(now / _MINUTE_S)
         with self._lock:
             taken = self._taken.get(tenant)

@@ -1,4 +1,4 @@
-"""Tenants: what the platform keeps of each, and how that changes. Their keys are in `common/platform/api_keys.py`."""
+"""Tenants: what the platform stores about them, and how it changes. `common/platform/api_keys.py` has their keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Whose jobs they are, and what they may. `jobs` and `executions_per_day` are what it has registered."""
+    """A tenant and its rules. `jobs` and `executions_per_day` are the registered totals."""
 
     tenant_id: str
     name: str
@@ -51,7 +51,7 @@ class Tenant:
     executions_per_day: int = 0
 
     def to_item(self) -> dict[str, Any]:
-        """What of its item the platform writes; how much it has registered is counted there by the registrations."""
+        """The attributes that the platform writes. Registrations write the counts in the same item."""
         return {
             "tenant_id": self.tenant_id,
             "name": self.name,
@@ -63,7 +63,7 @@ class Tenant:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Tenant:
-        """The inverse; also of items of versions that held only the name."""
+        """The inverse of `to_item`; also reads items of old versions, which hold only the name."""
         return cls(
             tenant_id=item["tenant_id"],
             name=item.get("name", ""),
@@ -103,7 +103,7 @@ class Tenants:
         rules = changed(TenantRules(), settings or {})
         tenant = Tenant(tenant_id, check_name(name), int(now), rules)
         tx = Transaction(self._table.client)
-        # Also not while the tombstone of one with that name is there: it could see what is left of the other's runs.
+        # The name of a deleted tenant cannot be used again while its tombstone exists: some of its runs may be left.
         unused = Expression("attribute_not_exists(pk)", {})
         tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, unused)
         self._publish(tx, tenant, now)
@@ -122,12 +122,12 @@ class Tenants:
         return Tenant.from_item(item)
 
     def list_tenants(self, after: str = "", limit: int | None = None) -> Iterator[Tenant]:
-        """All tenants in the order of their ids, from behind `after`, without what they have registered."""
+        """All tenants after `after`, in the order of their ids, without their registered totals."""
         start = keys.tenant_listing(after) if after else None
         return (Tenant.from_item(item) for item in self._table.query(keys.TENANTS, after=start, limit=limit))
 
     def list_keys(self, tenant_id: str) -> list[ApiKey]:
-        """Oldest first; revoked ones too, expired ones for some days. Raises NotFound (the tenant)."""
+        """The keys, oldest first, with revoked ones, and expired ones for some days. Raises NotFound (the tenant)."""
         self.get(tenant_id)
         return self.api_keys.keys_of(tenant_id)
 
@@ -140,7 +140,7 @@ class Tenants:
         expected_revision: int | None = None,
         by: str = AWS,
     ) -> Tenant:
-        """Change its name and settings; what is not given stays. Raises InvalidInput, NotFound, RevisionMismatch."""
+        """Change the given name and settings. Raises InvalidInput, NotFound, RevisionMismatch."""
         names = ("name", *SETTABLE)
         if unknown := sorted(set(changes) - set(names)):
             raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(names))
@@ -155,7 +155,7 @@ class Tenants:
         return self._change(tenant_id, edited, now, "tenant.changed", by)
 
     def suspend(self, tenant_id: str, note: str, now: float, *, by: str = AWS) -> Tenant:
-        """Its jobs stop, and it can change nothing, everywhere within seconds. Raises NotFound."""
+        """Stop its jobs and refuse its changes, everywhere within seconds. Raises NotFound."""
         note = check_note(note)
         return self._change(
             tenant_id,
@@ -166,7 +166,7 @@ class Tenants:
         )
 
     def resume(self, tenant_id: str, now: float, *, by: str = AWS) -> Tenant:
-        """Its jobs run again; what was skipped stays skipped. Raises NotFound."""
+        """Let its jobs run again; skipped executions stay skipped. Raises NotFound."""
         return self._change(
             tenant_id,
             lambda tenant: replace(tenant, note="", rules=replace(tenant.rules, state=ACTIVE)),
@@ -195,7 +195,7 @@ class Tenants:
         raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")
 
     def _store(self, before: Tenant, after: Tenant, now: float, action: str, by: str) -> None:
-        """Field by field, for what it has registered is counted in the same item meanwhile."""
+        """Write field by field: registrations change the counts in the same item."""
         fields = after.to_item()
         words = "SET " + ", ".join(f"#{name} = :{name}" for name in fields)
         tx = Transaction(self._table.client)
@@ -212,12 +212,12 @@ class Tenants:
         tx.commit()
 
     def _publish(self, tx: Transaction, tenant: Tenant, now: float) -> None:
-        """What goes with every change of the tenant's own item."""
+        """Add what belongs to every change of the tenant's item."""
         change_log.note(tx, self._table, tenant.tenant_id, now)
         tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
 
 
 def unchanged(tenant: Tenant) -> Expression:
-    """That the tenant is as it was read; items of earlier versions have no revision."""
+    """The condition that the tenant did not change since it was read. Items of old versions have no revision."""
     first = " OR attribute_not_exists(#revision)" if tenant.revision == 1 else ""
     return Expression(f"attribute_exists(pk) AND (#revision = :before{first})", {":before": tenant.revision})

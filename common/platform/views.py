@@ -1,4 +1,4 @@
-"""Tenants, their keys and their audit as JSON, over the API and with AWS credentials alike. Pure."""
+"""Tenants, their keys and their audit as JSON, for the API and for commands with AWS credentials. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from common.timing.instants import rfc3339
 
 
 def tenant_view(tenant: Tenant) -> dict[str, Any]:
-    """A tenant: what it may, and how much of that it uses."""
+    """A tenant: its rules, and how much of its quotas it uses."""
     return {
         **tenant_summary(tenant),
         "usage": {"jobs": tenant.jobs, "executions_per_day": tenant.executions_per_day},
@@ -24,7 +24,7 @@ def tenant_view(tenant: Tenant) -> dict[str, Any]:
 
 
 def tenant_summary(tenant: Tenant) -> dict[str, Any]:
-    """A tenant as lists show it: what its listing knows, and little enough that a page of them is never too large."""
+    """A tenant in a list: only what the list item holds, so that a page stays small enough."""
     return {
         "tenant_id": tenant.tenant_id,
         "name": tenant.name,
@@ -36,7 +36,7 @@ def tenant_summary(tenant: Tenant) -> dict[str, Any]:
 
 
 def deletion_view(deletion: Deletion, now: float) -> dict[str, Any]:
-    """How far the removal of a tenant is."""
+    """The progress of the removal of a tenant."""
     return {
         "tenant_id": deletion.tenant_id,
         "state": deletion.state(now),
@@ -49,7 +49,7 @@ def deletion_view(deletion: Deletion, now: float) -> dict[str, Any]:
 
 
 def key_view(key: ApiKey, now: float) -> dict[str, Any]:
-    """What may be shown of a key."""
+    """What may be shown of a key. The key itself is not stored."""
     instants = {
         name: rfc3339(at) if at is not None else None
         for name, at in (

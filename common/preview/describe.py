@@ -13,7 +13,7 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 
 
 def describe(schedule: Schedule) -> str:
-    """Such as "At 09:30, Monday through Friday, in Europe/Berlin". Pure; the words for cron are cron_descriptor's."""
+    """Such as "At 09:30, Monday through Friday, in Europe/Berlin". Pure; cron_descriptor describes cron expressions."""
     match schedule.timing:
         case CronTiming(expression, timezone):
             sentence = f"{_cron_words(expression)}, in {timezone}"
@@ -40,7 +40,7 @@ def _cron_words(expression: str) -> str:
         [_untaken_steps_dropped(field) for field in front] + ["*" if _special(weekday) else weekday]
     )
     try:
-        # Imported here: the Lambdas do not carry it, and words are wanted by people alone.
+        # Imported here: the Lambda packages do not contain it; only people need descriptions.
         from cron_descriptor import Options, get_description  # type: ignore[import-untyped]
     except ImportError:
         return f"cron {expression}"
@@ -54,7 +54,7 @@ def _cron_words(expression: str) -> str:
 
 
 def _untaken_steps_dropped(field: str) -> str:
-    """`2-23/24` as `2`, which is what it means; the library would say "every 24 hours, between 02:00 and 23:59"."""
+    """`2-23/24` as `2`, which means the same; the library would say "every 24 hours, between 02:00 and 23:59"."""
     match = re.fullmatch(r"(\d+)-(\d+)/(\d+)", field)
     return match[1] if match and int(match[1]) + int(match[3]) > int(match[2]) else field
 
@@ -64,7 +64,7 @@ def _special(weekday: str) -> bool:
 
 
 def _special_words(weekday: str) -> str:
-    """Lists of `1#2` and `L5`, which cron_descriptor does not read."""
+    """Lists of `1#2` and `L5` in words; cron_descriptor cannot read them."""
     words = []
     for item in weekday.split(","):
         day, *nth = (int(number) for number in re.findall(r"\d", item))

@@ -1,6 +1,6 @@
-"""A look ahead: a schedule's next fire times, its sentence, and what may surprise its owner. Pure and offline.
+"""A preview of a schedule: the next fire times, a description, and warnings about surprises. Pure and offline.
 
-The dates of named calendars are not known here unless the caller passes them.
+The dates of named calendars are unknown unless the caller passes them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIELD_SIZES: Final = {"minute": 60, "hour": 24}
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """One fire time: the instant, and the same as RFC 3339 in UTC and in the schedule's zone."""
+    """One fire time: the instant, and its RFC 3339 texts in UTC and in the schedule's zone."""
 
     at: int
     utc: str
@@ -49,8 +49,10 @@ class Preview:
 
 
 def read_schedule(raw: Mapping[str, object], *, job_key: str, now: int) -> tuple[Schedule, str]:
-    """The schedule and the zone to show it in. Unlike at registration, a timezone next to `every` or an instant is
-    taken as the zone to show. Raises InvalidInput."""
+    """The schedule and the zone to show it in. Raises InvalidInput.
+
+    Unlike at registration, a timezone next to `every` or an instant is the zone to show.
+    """
     given = {key: value for key, value in raw.items() if value is not None}
     zone = check_zone(given["timezone"]) if "timezone" in given else "UTC"
     if "cron" not in given and not _is_local(given.get("at")):
@@ -97,7 +99,7 @@ def local_text(at: int, zone: str) -> str:
 
 
 def warnings(schedule: Schedule, now: int, excluded: Container[str] = ()) -> Iterator[str]:
-    """What its owner may not expect, most surprising first."""
+    """What the schedule's owner may not expect, most surprising first."""
     upcoming = next_fires(schedule, now, 3, excluded=excluded)
     if not upcoming:
         yield "It does not fire any more: nothing is left after now."
@@ -153,7 +155,7 @@ def _rarity_warnings(upcoming: list[int], now: int) -> Iterator[str]:
 
 
 def _clock_warnings(schedule: Schedule, cron: Cron, zone: str, now: int) -> Iterator[str]:
-    """The first spring and the first autumn of the coming year that move, double or drop one of its fires."""
+    """The first change in spring and in autumn of the coming year that moves, doubles or drops a fire."""
     told = set()
     for change in changes(zone, now, now + _YEAR_S):
         forward = change.after > change.before
@@ -184,6 +186,6 @@ def _told(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str | No
 
 
 def clock_text(change: Change) -> str:
-    """A clock change as its date and what the clock shows before and after: "2025-03-30, 02:00 -> 03:00"."""
+    """A clock change as its date and the clock before and after: "2025-03-30, 02:00 -> 03:00"."""
     before, after = (rfc3339(change.at + offset) for offset in (change.before, change.after))
     return f"{after[:10]}, {before[11:16]} -> {after[11:16]}"
