@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from common.planning.quarantine import ENTRY, GROUP, SetAside
+from common.planning.quarantine import GROUP, MOST, SHARE, SetAside
 from common.planning.shares import encode_set_aside
 from common.storage import keys
 from common.timing.groups import group_can_fire
@@ -17,12 +17,13 @@ _TOGETHER: Final = 20
 
 
 def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
-    """Have all that can be read by now planned. Returns how much was set aside."""
-    found = [one for one in scheduler.quarantine.all() if one.kind != ENTRY]
+    """Have what can be read by now planned, at most MOST of it. Returns how much was set aside."""
     fresh: list[str] = []
     failed: list[str] = []
-    for one in found:
-        if one.kind == GROUP and not _is_readable(one):
+    found = 0
+    for one in scheduler.quarantine.all(SHARE, GROUP):
+        found += 1
+        if len(fresh) + len(failed) >= MOST or (one.kind == GROUP and not _is_readable(one)):
             continue
         if one.tries > 1 and one.shards > 1:
             failed += scheduler.quarantine.split(one, summary.now)
@@ -35,7 +36,7 @@ def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
     else:
         for name in fresh + failed:
             plan_one(scheduler, name, summary)
-    return len(found)
+    return found
 
 
 def plan_one(scheduler: Scheduler, name: str, summary: Summary) -> None:

@@ -24,7 +24,8 @@ from common.timing.instants import DAY_S
 GROUP: Final = "group"
 SHARE: Final = "share"
 ENTRY: Final = "entry"
-# Of what is set aside so many are read by a tick, and tried.
+KINDS: Final = (SHARE, GROUP, ENTRY)
+# So much is tried by a tick.
 MOST: Final = 2_000
 # A share that fails is tried again in so many parts, and those again: one shard that cannot be planned is found so.
 PARTS: Final = 16
@@ -92,11 +93,16 @@ class Quarantine:
             }
         )
 
-    def all(self) -> Iterator[SetAside]:
-        """At most MOST, without the names of their shards."""
+    def all(self, *kinds: str) -> Iterator[SetAside]:
+        """All of these kinds, by default of each, without the names of their shards.
+
+        Each kind is read by itself, so that many bad entries keep nobody from the groups and shares.
+        """
         attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts")
-        for item in self._table.query(keys.QUARANTINE, attributes=attributes, limit=MOST):
-            yield _set_aside(item)
+        for kind in kinds or KINDS:
+            prefix = keys.set_aside(kind, "")["sk"]
+            for item in self._table.query(keys.QUARANTINE, sk_prefix=prefix, attributes=attributes):
+                yield _set_aside(item)
 
     def take(self, name: str, now: float) -> Share | None:
         """Begin to plan it, by its sort key. It counts, before it can end its planner; None if it is planned."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from common.jobs.calendars import Calendars
-from common.planning.due_index import Shard
+from common.planning.due_index import Mark, Shard
 from common.planning.quarantine import ENTRY, GROUP, PARTS, SHARE, Quarantine, SetAside
 from common.planning.shares import Shares
 from common.storage import keys
@@ -57,6 +57,27 @@ def test_a_group_that_cannot_be_read_stops_nobody_and_is_planned_when_it_can_be(
     w.run_until("2026-11-21T03:49:30Z", ticks=True)
     assert sorted(w.target.fire_times("tokyo")) == minutes(13, 49)
     assert found(w) == []
+
+
+def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither bad entries nor unreadable groups, however many: they are listed before what waits behind them."""
+    monkeypatch.setattr(set_aside, "MOST", 5)
+    window = Mark(at("2026-11-21T03:10:00Z"), at(END), w.clock.now())
+    w.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
+    with monkeypatch.context() as rolled_back:
+        without_tokyo(rolled_back)
+        w.run_until("2026-11-21T03:19:30Z", ticks=True)
+    quarantine = w.scheduler.quarantine
+    for n in range(6):
+        quarantine.add_entry("alice", f"j{n}", "unreadable", w.clock.now())
+    for n in range(5):
+        quarantine.add_group(f"cron|Aaa/Unknown|0-9 3 * * *#{n}", window, "no such zone", w.clock.now())
+    assert w.scheduler.tick().set_aside == 6
+    assert {one.name for one in quarantine.all(GROUP) if "Tokyo" in one.name} == set()
+    w.run_until("2026-11-21T03:29:30Z")
+    assert set(w.target.fire_times("tokyo")) >= set(minutes(20, 29))
 
 
 @pytest.mark.parametrize(
