@@ -10,6 +10,7 @@ from common.clock import Clock, SystemClock
 from common.config import Config
 from common.history.lists import RunLists
 from common.history.tenant_runs import TenantRuns
+from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.deletion import Deletions
@@ -67,23 +68,27 @@ class Services:
         """The services for these tables."""
         known_tenants = KnownTenants(tables.tenants)
         store = job_store(tables, queue, clock, known_tenants, by=AWS)
-        registry = Registry.over(store, limits)
         runs = Runs(tables.runs)
         return cls(
-            registry=registry,
+            registry=Registry(store, limits),
             runs=runs,
             run_lists=RunLists(tables.runs),
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
-            manual=ManualCommands(registry, runs, RunChanges(tables.runs), queue, clock),
+            manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,
             request_rate=RequestRate(tables.tenants),
             webhook_secrets=WebhookSecrets(tables.tenants),
             audit=Audit(tables.tenants),
-            deletions=Deletions(tables.tenants, tables.jobs, tables.runs, registry.index),
+            deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index),
             clock=clock,
             tokens=tokens,
         )
+
+    @property
+    def store(self) -> JobStore:
+        """The stored jobs, where no definition has to be read."""
+        return self.registry.store
 
     def authenticate(self, credential: str, now: float) -> Credential:
         """The credential of an API key or token. Raises Unauthenticated, IssuerUnreachable."""
@@ -93,5 +98,6 @@ class Services:
 
     def acting_for(self, credential: Credential) -> Services:
         """The same services; the audit names `credential` as the author of each change."""
-        registry = replace(self.registry, by=credential.by)
-        return replace(self, registry=registry, manual=replace(self.manual, store=registry))
+        store = replace(self.store, by=credential.by)
+        registry, manual = replace(self.registry, store=store), replace(self.manual, store=store)
+        return replace(self, registry=registry, manual=manual)

@@ -22,6 +22,7 @@ import boto3
 from moto import mock_aws
 
 from common.clock import ManualClock
+from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
@@ -258,6 +259,10 @@ class World:
     manual: ManualCommands
     reports: list[Report] = field(default_factory=list)
 
+    @property
+    def store(self) -> JobStore:
+        return self.registry.store
+
     def table(self, name: str) -> Table:
         return self.tables.named(name)
 
@@ -326,7 +331,6 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
     tables = Tables(lambda name: Table(dynamodb, f"test-{name}"))
     store = job_store(tables, queue, clock, StoredOnDemand(tables.tenants), random.Random(8))
-    registry = Registry.over(store, Limits())
     told, target = Told(), Calls(clock)
     kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
     runs = Runs(tables.runs)
@@ -337,11 +341,11 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         tables=tables,
         queue=queue,
         target=target,
-        registry=registry,
+        registry=Registry(store, Limits()),
         scheduler=scheduler(tables, queue, clock, told),
         executor=executor(tables, queue, clock, store, told, tenants or AnyTenant(), kinds),
         told=told.events,
-        manual=ManualCommands(registry, runs, RunChanges(tables.runs), queue, clock),
+        manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
         runs=runs,
         index=DueIndex(tables.due),
     )

@@ -63,7 +63,7 @@ def export(services: Services, request: Request) -> Reply:
     after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
     lines: list[str] = []
     size, last, headers = 0, after, {}
-    for job in services.registry.list_jobs(request.tenant, after, MOST_LINES + 1):
+    for job in services.store.list_jobs(request.tenant, after, MOST_LINES + 1):
         if len(lines) == MOST_LINES or size >= LONGEST_PAGE_BYTES:
             # A relative link: the function does not know its own address if it runs after a gateway.
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'

@@ -45,7 +45,7 @@ def list_page(services: Services, request: Request) -> Reply:
 
 
 def _calendars(services: Services) -> CalendarStore:
-    return CalendarStore(services.registry.jobs, services.registry.audited)
+    return CalendarStore(services.store.jobs, services.store.audited)
 
 
 def _existing(request: Request) -> str:

@@ -57,12 +57,12 @@ def put(services: Services, request: Request) -> Reply:
 
 def get(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}"""
-    return _job_reply(services, services.registry.get(request.tenant, existing_id(request)), request.now)
+    return _job_reply(services, services.store.get(request.tenant, existing_id(request)), request.now)
 
 
 def delete(services: Services, request: Request) -> Reply:
     """DELETE /v1/jobs/{job_id}"""
-    services.registry.delete(request.tenant, existing_id(request), request.if_match())
+    services.store.delete(request.tenant, existing_id(request), request.if_match())
     return Reply(status=HTTPStatus.NO_CONTENT)
 
 
@@ -82,7 +82,7 @@ def list_page(services: Services, request: Request) -> Reply:
     page: list[dict[str, Any]] = []
     size, last, cursor = 0, after, None
     # Few jobs may match. A page reads at most MOST_SEEN jobs, so it can be empty and still have a next page.
-    for seen, job in enumerate(services.registry.list_jobs(request.tenant, after, MOST_SEEN + 1)):
+    for seen, job in enumerate(services.store.list_jobs(request.tenant, after, MOST_SEEN + 1)):
         full = len(page) == limit or size >= LONGEST_PAGE_BYTES
         if seen == MOST_SEEN or (full and wanted.takes(job)):
             cursor = write_cursor(request.tenant, wanted.list_name, last)
@@ -97,21 +97,21 @@ def list_page(services: Services, request: Request) -> Reply:
 def pause(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/pause"""
     note = request.note()
-    job = services.registry.pause(request.tenant, existing_id(request), note, request.if_match())
+    job = services.store.pause(request.tenant, existing_id(request), note, request.if_match())
     return _job_reply(services, job, request.now)
 
 
 def resume(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/resume"""
     request.fields(optional=True)
-    job = services.registry.resume(request.tenant, existing_id(request), request.if_match())
+    job = services.store.resume(request.tenant, existing_id(request), request.if_match())
     return _job_reply(services, job, request.now)
 
 
 def next_fires(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/next"""
     count = request.number("count", _FIRES, _MOST_FIRES)
-    job = services.registry.get(request.tenant, existing_id(request))
+    job = services.store.get(request.tenant, existing_id(request))
     timing = job.schedule.timing
     zone = ZoneInfo(timing.timezone if isinstance(timing, CronTiming) else "UTC")
     fires = [
@@ -127,7 +127,7 @@ def next_fires(services: Services, request: Request) -> Reply:
 
 def _calendars(services: Services) -> RememberedCalendars:
     """Calendars that are read once per answer, even if many of its jobs name them."""
-    return RememberedCalendars(Calendars(services.registry.jobs))
+    return RememberedCalendars(Calendars(services.store.jobs))
 
 
 def _excluded(calendars: RememberedCalendars, job: Job) -> Container[str]:
@@ -147,7 +147,7 @@ def existing_id(request: Request) -> str:
 
 def _exists(services: Services, tenant: str, job_id: str) -> bool:
     try:
-        services.registry.get(tenant, job_id)
+        services.store.get(tenant, job_id)
     except NotFound:
         return False
     return True

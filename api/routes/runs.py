@@ -36,7 +36,7 @@ def of_job(services: Services, request: Request) -> Reply:
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
     page, next_place = services.run_lists.of_job(request.tenant, job_id, wanted, limit=limit, before=before)
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
-        services.registry.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
+        services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, next_place) if next_place else None
     return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
 

@@ -154,11 +154,11 @@ def _looked_at(
     """What each line would do to the jobs as they are now, the lines before it done."""
     checks = registry.checks(tenant)
     times = Counter(_id_in(line) for line in lines)
-    now = registry.clock.now()
-    room = registry.ledger.room(tenant, now)
+    now = registry.store.clock.now()
+    room = registry.store.ledger.room(tenant, now)
     for start in range(0, len(lines), _LOOKED_AT_ONCE):
         named = [_named(checks, line, times) for line in lines[start : start + _LOOKED_AT_ONCE]]
-        olds = registry.load_all(tenant, [one.job_id for one in named if isinstance(one, _Wanted)])
+        olds = registry.store.load_all(tenant, [one.job_id for one in named if isinstance(one, _Wanted)])
         for one in named:
             if isinstance(one, Outcome):
                 yield None, one
@@ -210,7 +210,7 @@ def _state_in(fields: dict[str, Any]) -> tuple[str, str]:
 def _written(registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float) -> Iterator[Outcome]:
     for start in range(0, len(changing), MOST_AT_ONCE):
         some = changing[start : start + MOST_AT_ONCE]
-        if registry.clock.now() < until:
+        if registry.store.clock.now() < until:
             yield from _written_at_once(registry, tenant, some)
         else:
             yield from (one.refused(Busy(_OUT_OF_TIME)) for one in some)
@@ -225,7 +225,7 @@ def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -
         return one.of(old, now)
 
     try:
-        news = registry.change_all(tenant, {one.job_id: partial(change, one) for one in some})
+        news = registry.store.change_all(tenant, {one.job_id: partial(change, one) for one in some})
     except Minute8Error as error:
         if len(some) == 1 or isinstance(error, Busy):
             yield from (one.refused(error) for one in some)

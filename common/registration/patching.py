@@ -37,7 +37,7 @@ def patch(
         definition, limits = registry.checked(tenant, job_id, merged(definition_of(job), changes))
         return changed(job, defined(tenant, job_id, definition, job, now, limits))
 
-    return registry.change(tenant, job_id, change)
+    return registry.store.change(tenant, job_id, change)
 
 
 def changed(old: Job, new: Job) -> Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from common.errors import AlreadyExists, InvalidInput
@@ -22,19 +22,14 @@ from common.timing.schedule import EveryTiming, Schedule, Timing
 
 
 @dataclass(frozen=True, slots=True)
-class Registry(JobStore):
-    """The stored jobs, and the way in for definitions: nothing is stored that did not pass validation.
+class Registry:
+    """Turns definitions into jobs of `store`: nothing is stored that did not pass validation.
 
     It keeps to what the platform allows the tenant.
     """
 
-    limits: Limits = field(kw_only=True)
-
-    @classmethod
-    def over(cls, store: JobStore, limits: Limits) -> Registry:
-        """The way in for definitions to these jobs."""
-        stored = {one.name: getattr(store, one.name) for one in fields(JobStore)}
-        return cls(**stored, limits=limits)
+    store: JobStore
+    limits: Limits
 
     def create(
         self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
@@ -51,7 +46,7 @@ class Registry(JobStore):
                 raise AlreadyExists("job", job_id)
             return defined(tenant, job_id, definition, old, now, limits)
 
-        return self.change(tenant, job_id, change, idempotency_key)
+        return self.store.change(tenant, job_id, change, idempotency_key)
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
         """Create the job or replace the whole of it. A paused job stays paused.
@@ -64,7 +59,7 @@ class Registry(JobStore):
             check_revision(old, job_id, expected_revision)
             return defined(tenant, job_id, definition, old, now, limits)
 
-        return self.change(tenant, job_id, change)
+        return self.store.change(tenant, job_id, change)
 
     def checked(self, tenant: str, job_id: str, raw: object) -> tuple[JobDefinition, Limits]:
         """What a client wrote, if the tenant may have that as a job, and the limits that its schedule has to keep.
@@ -77,8 +72,8 @@ class Registry(JobStore):
 
     def checks(self, tenant: str) -> Checks:
         """What a tenant may have as a job, as it is now. Raises NotFound (the tenant), TenantSuspended."""
-        rules = self.ledger.rules(tenant, self.clock.now())
-        return Checks(tenant, rules, _narrowed(self.limits, rules), Calendars(self.jobs))
+        rules = self.store.ledger.rules(tenant, self.store.clock.now())
+        return Checks(tenant, rules, _narrowed(self.limits, rules), Calendars(self.store.jobs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def _tick_if_due(stage: Stage, console: Console) -> None:
 def _judge(stage: Stage, show: Show) -> tuple[str, bool]:
     """Compare schedules, runs and the target's own log; the verdict in lines, and whether it is good."""
     for job in show.lively():
-        stage.registry.delete(LIVELY_TENANT, job.job_id)
+        stage.store.delete(LIVELY_TENANT, job.job_id)
     calls = calls_in(stage.target_log(show.started_at))
     found = problems(show.due(), show.runs, calls)
     lines = [

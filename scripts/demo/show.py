@@ -124,11 +124,11 @@ class Show:
         self._mark = mark
 
     def _pause(self) -> None:
-        self._stage.registry.pause(LIVELY_TENANT, PAUSED_JOB, "the demo pauses it")
+        self._stage.store.pause(LIVELY_TENANT, PAUSED_JOB, "the demo pauses it")
         self._view.event(f"paused {PAUSED_JOB}")
 
     def _resume(self) -> None:
-        self._stage.registry.resume(LIVELY_TENANT, PAUSED_JOB)
+        self._stage.store.resume(LIVELY_TENANT, PAUSED_JOB)
         self._view.event(f"resumed {PAUSED_JOB}")
 
     def _lost_sight(self, error: Exception) -> None:

@@ -59,8 +59,8 @@ class Stage:
         url = self._sqs.get_queue_url(QueueName=f"{self._name}-executions")["QueueUrl"]
         queue = ExecutionsQueue(self._sqs, url, self._clock)
         tables = Tables(self._table)
-        store = job_store(tables, queue, self._clock, KnownTenants(tables.tenants), by=AWS)
-        self.registry = Registry.over(store, Limits.of_executor(self._executor_timeout_s()))
+        self.store = job_store(tables, queue, self._clock, KnownTenants(tables.tenants), by=AWS)
+        self.registry = Registry(self.store, Limits.of_executor(self._executor_timeout_s()))
 
     def _table(self, name: str) -> Table:
         return Table(self._dynamodb, f"{self._name}-{name}")
@@ -118,7 +118,7 @@ class Stage:
 
     def registered(self, tenants: Iterable[str]) -> list[Job]:
         """The jobs of these tenants."""
-        return [job for tenant in tenants for job in self.registry.list_jobs(tenant, limit=10_000)]
+        return [job for tenant in tenants for job in self.store.list_jobs(tenant, limit=10_000)]
 
     def mark(self) -> Mark | None:
         return self.index.mark()

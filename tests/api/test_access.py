@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from common.errors import Busy
+from common.jobs.store import JobStore
 from common.platform.api_keys import OPERATOR
 from common.platform.key_format import is_well_formed
 from common.platform.tenants import Tenants
@@ -88,7 +89,7 @@ def test_a_failure_inside_tells_nothing_of_it(office: Office, monkeypatch: pytes
     def broken(*_: Any) -> None:
         raise KeyError("a secret")
 
-    monkeypatch.setattr(Registry, "get", broken)
+    monkeypatch.setattr(JobStore, "get", broken)
     refused = office.alice("GET", "/v1/jobs/report")
     assert (refused.status, refused.problem) == (500, "internal")
     assert "secret" not in refused.text

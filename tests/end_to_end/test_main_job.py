@@ -48,7 +48,7 @@ def register(stage: Stage) -> Iterator[Callable[..., Job]]:
 
     yield one
     for job in made:
-        stage.registry.delete(job.tenant, job.job_id)
+        stage.store.delete(job.tenant, job.job_id)
 
 
 def wait_for_runs(stage: Stage, due: list[Execution], statuses: frozenset[str] = EXPLAINED) -> dict[str, Any]:

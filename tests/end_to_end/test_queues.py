@@ -71,7 +71,7 @@ def test_poison_ends_in_the_dead_letters_and_holds_nobody_up(stage: Stage, sqs: 
     wait_until(all_dead, "dead letters")
     assert sorted(dead) == sorted(GARBAGE)
     due = due_of(job, int(time.time()) - 3)
-    stage.registry.delete("alice", "beside-poison")
+    stage.store.delete("alice", "beside-poison")
     time.sleep(1)
     runs = stage.runs(due)
     assert len(due) > 3

@@ -64,7 +64,7 @@ def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
         assert again == len(jobs) * (after.planned_until - mark.planned_until) // 60
     finally:
         for job in jobs:
-            stage.registry.delete(job.tenant, job.job_id)
+            stage.store.delete(job.tenant, job.job_id)
 
 
 def reopened(embedded: Embedded, stage: Stage) -> None:

@@ -26,7 +26,7 @@ TEXTS = st.text(st.characters(codec=None, categories=None, exclude_categories=()
 @pytest.fixture
 def stored(w: World) -> Job:
     w.registry.create("alice", "report", job(cron="0 9 * * *"))
-    return w.registry.get("alice", "report")
+    return w.store.get("alice", "report")
 
 
 def called(job: Job, raised: BaseException) -> Outcome:

@@ -61,7 +61,7 @@ def _lambda_answer() -> list[bytes]:
 
 def _register(w: World, servers: dict[str, RawServer]) -> list[str]:
     """The jobs, with all that a definition may hold; the names."""
-    calendars = CalendarStore(w.table("jobs"), w.registry.audited)
+    calendars = CalendarStore(w.table("jobs"), w.store.audited)
     dates = [
         f"{year}-{month:02}-{day:02}"
         for year in range(2027, 2036)

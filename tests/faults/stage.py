@@ -40,7 +40,7 @@ class Stage:
         """What `restore` goes back to."""
         w = self.w
         self._saved = copy.deepcopy(self._tables())
-        self._now, self._rng = w.clock.now(), w.registry.rng.getstate()
+        self._now, self._rng = w.clock.now(), w.store.rng.getstate()
         self._lists = [(kept, list(kept)) for kept in self._kept()]
 
     def restore(self) -> World:
@@ -48,7 +48,7 @@ class Stage:
         tables.clear()
         tables.update(copy.deepcopy(self._saved))
         self.w.clock.move_to(self._now)
-        self.w.registry.rng.setstate(self._rng)
+        self.w.store.rng.setstate(self._rng)
         for kept, content in self._lists:
             kept[:] = content
         self.wire.disarm()

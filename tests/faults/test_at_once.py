@@ -91,7 +91,7 @@ def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
     )
     w.clock.move_to(at("2026-11-21T03:15:00Z"))
     if kind == "skip":
-        w.registry.delete("alice", "a")
+        w.store.delete("alice", "a")
     if kind == "failing":
         w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
     message = w.sqs.receive()
@@ -119,8 +119,8 @@ def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
 CHANGES = {
     "create": (lambda w: None, lambda w: w.registry.create("alice", "a", JOB)),
     "resume": (
-        lambda w: (w.registry.create("alice", "a", JOB), w.registry.pause("alice", "a")),
-        lambda w: w.registry.resume("alice", "a"),
+        lambda w: (w.registry.create("alice", "a", JOB), w.store.pause("alice", "a")),
+        lambda w: w.store.resume("alice", "a"),
     ),
     "put": (
         lambda w: w.registry.create("alice", "a", job(cron="0 12 * * *")),
@@ -207,7 +207,7 @@ def test_two_changes_at_once_leave_one_entry(stage: Stage) -> None:
             {
                 "one": partial(w.registry.put, "alice", "a", job(cron="0 13 * * *")),
                 "two": partial(w.registry.put, "alice", "a", job(every="3h")),
-                "three": partial(w.registry.delete, "alice", "a"),
+                "three": partial(w.store.delete, "alice", "a"),
             },
             choose,
         )
@@ -218,7 +218,7 @@ def test_two_changes_at_once_leave_one_entry(stage: Stage) -> None:
 def test_an_emptied_shard_is_filled_while_a_tick_drops_it(stage: Stage) -> None:
     w = stage.w
     w.registry.create("alice", "gone", JOB)
-    w.registry.delete("alice", "gone")
+    w.store.delete("alice", "gone")
     w.clock.move_to(at(TICK))
     stage.save()
     for choose in every_order():

@@ -41,7 +41,8 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         w = made.w
         table = w.table("tenants")
         Tenants(table).create("alice", "", w.clock.now(), {"allowed_targets": ["*"]})
-        w.registry = replace(w.registry, ledger=TenantLedger(table, KnownTenants(table)))
+        counting = replace(w.store, ledger=TenantLedger(table, KnownTenants(table)))
+        w.registry = replace(w.registry, store=counting)
         w.registry.create("alice", "moved", DEFINITIONS["same"])
         w.registry.create("alice", "same", DEFINITIONS["same"])
         w.run_until(NOW, ticks=True)
@@ -63,7 +64,7 @@ def minutes(*numbers: int) -> list[int]:
 
 
 def is_done(w: World) -> None:
-    jobs = {found.job_id: found.schedule_given for found in w.registry.list_jobs("alice")}
+    jobs = {found.job_id: found.schedule_given for found in w.store.list_jobs("alice")}
     assert jobs == {job_id: text["schedule"] for job_id, text in DEFINITIONS.items()}
     assert counted(w) == (4, (8 + 7 + 8) * 24 + 1)
 
@@ -92,11 +93,11 @@ def test_two_bulks_and_a_pause_at_once(stage: Stage) -> None:
         steps = {
             "one": partial(put_all, w),
             "two": partial(put_all, w),
-            "pause": partial(w.registry.pause, "alice", "moved"),
+            "pause": partial(w.store.pause, "alice", "moved"),
         }
         died = play(stage.wire, steps, choose, anywhere)
         assert died == {"one": None, "two": None, "pause": None}
         is_done(w)
-        assert w.registry.get("alice", "moved").state == "paused"
+        assert w.store.get("alice", "moved").state == "paused"
         w.run_until(LAST_TICK, ticks=True)
         index_is_right(w)

@@ -119,7 +119,7 @@ def recovers(stage: Stage) -> None:
 
 
 def is_paused_and_told(w: World) -> None:
-    assert w.registry.get(*KEY).state == "paused"
+    assert w.store.get(*KEY).state == "paused"
     told = {(kind, detail.get("fire_at")) for kind, detail in w.told}
     failed = {("Run Failed", run["fire_at"]) for run in w.run_items(*KEY)[1:] if run["status"] == "failed"}
     assert failed | {("Job Paused", None)} <= told, told
@@ -127,7 +127,7 @@ def is_paused_and_told(w: World) -> None:
 
 def has_recovered(w: World) -> None:
     assert "failures_in_row" not in (w.table("jobs").get({"pk": "alice", "sk": "JOB#job"}) or {})
-    assert w.registry.get(*KEY).state == "active"
+    assert w.store.get(*KEY).state == "active"
 
 
 def is_whole(w: World) -> None:

@@ -83,9 +83,9 @@ def test_a_tick_whose_clock_stepped_back_plans_nothing_twice(w: World) -> None:
 def test_paused_and_resumed_within_one_second_fires_once(w: World) -> None:
     w.registry.create(*KEY, job(cron="1-59/2 3 * * *", end_at="2026-11-21T03:20:00Z"))
     w.clock.sleep(0.2)
-    w.registry.pause(*KEY)
+    w.store.pause(*KEY)
     w.clock.sleep(0.2)
-    w.registry.resume(*KEY)
+    w.store.resume(*KEY)
     w.run_until("2026-11-21T04:00:00Z", ticks=True)
     everything_explained(w, {KEY: FIRES})
     assert len(w.target.calls) == len(FIRES)
@@ -96,7 +96,7 @@ def test_deleted_and_created_again_inside_a_window_each_times_run_once(w: World)
     fields = {"cron": "1-59/2 3 * * *", "end_at": "2026-11-21T03:20:00Z"}
     w.registry.create(*KEY, job(**fields))
     w.clock.sleep(30)
-    w.registry.delete(*KEY)
+    w.store.delete(*KEY)
     w.registry.create(*KEY, job(**fields))
     w.run_until("2026-11-21T04:00:00Z", ticks=True)
     assert w.target.fire_times("odd") == [f"2026-11-21T03:{m}:00Z" for m in (13, 15, 17, 19)]
@@ -114,9 +114,9 @@ def test_what_a_killed_registration_left_is_not_lost_to_a_pause_and_a_resume(
         patched.setattr(w.sqs, "send_message_batch", refuses)
         w.registry.create(*KEY, job(cron="1-59/2 3 * * *", end_at="2026-11-21T03:20:00Z"))
     w.clock.move_to(at("2026-11-21T03:15:30Z"))
-    w.registry.pause(*KEY)
+    w.store.pause(*KEY)
     w.clock.move_to(at("2026-11-21T03:16:30Z"))
-    w.registry.resume(*KEY)
+    w.store.resume(*KEY)
     w.run_until("2026-11-21T04:00:00Z", ticks=True)
     everything_explained(w, {KEY: FIRES})
     assert w.statuses(*KEY) == ["skipped(paused)"] * 2 + ["succeeded"] * 2

@@ -57,7 +57,7 @@ def failing_event(stage: Stage) -> None:
 
 def skip(stage: Stage) -> None:
     sync(stage)
-    stage.w.registry.delete(*KEY)
+    stage.w.store.delete(*KEY)
 
 
 def taken_over(stage: Stage) -> None:
@@ -79,7 +79,7 @@ def deliver_and_die(w: World) -> None:
 def given_up(stage: Stage) -> None:
     """Deleted while it waited for its second attempt."""
     second_attempt(stage)
-    stage.w.registry.delete(*KEY)
+    stage.w.store.delete(*KEY)
 
 
 @dataclass(frozen=True)

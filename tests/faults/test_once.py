@@ -29,7 +29,7 @@ def stage() -> Iterator[Stage]:
 
 
 def jobs(w: World) -> list[Job]:
-    return list(w.registry.list_jobs("alice"))
+    return list(w.store.list_jobs("alice"))
 
 
 @pytest.mark.parametrize("fault", Fault)

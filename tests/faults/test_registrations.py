@@ -36,7 +36,7 @@ class Registration:
 
 
 def active(w: World) -> bool:
-    return w.registry.get(*KEY).state == "active"
+    return w.store.get(*KEY).state == "active"
 
 
 def paused(w: World) -> bool:
@@ -45,7 +45,7 @@ def paused(w: World) -> bool:
 
 def exists(w: World) -> bool:
     try:
-        w.registry.get(*KEY)
+        w.store.get(*KEY)
     except NotFound:
         return False
     return True
@@ -60,7 +60,7 @@ def registered(w: World) -> None:
 
 def registered_and_paused(w: World) -> None:
     registered(w)
-    w.registry.pause(*KEY)
+    w.store.pause(*KEY)
 
 
 REGISTRATIONS = {
@@ -72,17 +72,17 @@ REGISTRATIONS = {
         lambda w: w.registry.put(*KEY, NEW),
         minutes(16, 24, 21, 29, 37),
         minutes(16, 24, 32),
-        lambda w: w.registry.get(*KEY).schedule_revision == 2,
+        lambda w: w.store.get(*KEY).schedule_revision == 2,
     ),
     "pause": Registration(
-        registered, lambda w: w.registry.pause(*KEY), minutes(16, 24), minutes(16, 24, 32), paused
+        registered, lambda w: w.store.pause(*KEY), minutes(16, 24), minutes(16, 24, 32), paused
     ),
     "resume": Registration(
-        registered_and_paused, lambda w: w.registry.resume(*KEY), minutes(16, 24, 32), minutes(16), active
+        registered_and_paused, lambda w: w.store.resume(*KEY), minutes(16, 24, 32), minutes(16), active
     ),
     "delete": Registration(
         registered,
-        lambda w: w.registry.delete(*KEY),
+        lambda w: w.store.delete(*KEY),
         minutes(16, 24),
         minutes(16, 24, 32),
         lambda w: not exists(w),

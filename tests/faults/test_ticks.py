@@ -33,7 +33,7 @@ def after_an_outage(stage: Stage) -> None:
     )
     w.registry.create("bob", "once", job(at="2026-11-21T03:25:30Z", invocation="Event"))
     w.registry.create("bob", "gone", job(cron="0 12 * * *"))
-    w.registry.delete("bob", "gone")
+    w.store.delete("bob", "gone")
     w.run_until("2026-11-21T03:17:30Z")
     killed_after(stage, "transact_write_items", cut_off)
     w.clock.move_to(at(OUTAGE_ENDS))
@@ -81,7 +81,7 @@ def after_a_rollback(stage: Stage) -> None:
 
 
 def group_of(w: World) -> str:
-    return w.registry.get("alice", "tokyo").group
+    return w.store.get("alice", "tokyo").group
 
 
 @pytest.mark.parametrize("fault", [Fault.FAILED, Fault.LOST, Fault.KILLED_AFTER])

@@ -59,7 +59,7 @@ def test_jitter_does_not_use_up_the_age(w: World) -> None:
 
 def test_what_is_planned_again_is_the_same_message(w: World) -> None:
     w.registry.create("alice", "daily", job(cron="30 3 * * *", catch_up="all"))
-    stored = w.registry.get("alice", "daily")
+    stored = w.store.get("alice", "daily")
     entry = DueEntry("alice", "daily", stored.schedule, stored.effective_at, 1, "all")
     start, end, decided_at = (
         at("2026-11-21T03:20:00Z"),
@@ -99,7 +99,7 @@ def test_asked_for_of_a_job_that_was_deleted_and_created_again_it_does_not_run(w
     w.clock.sleep(10)
     execution = w.manual.run_now("alice", "report", "now")
     w.clock.sleep(10)
-    w.registry.delete("alice", "report")
+    w.store.delete("alice", "report")
     w.clock.sleep(10)
     w.registry.create("alice", "report", job(cron="0 9 * * *"))
     w.run_until("2026-11-21T03:40:00Z")

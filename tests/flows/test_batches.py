@@ -100,9 +100,9 @@ def test_what_happens_to_a_job_while_the_batch_is_held_counts(w: World, reads: R
 
     def pausing(seconds: float) -> None:
         sleep(seconds)
-        if w.clock.now() >= DUE and w.registry.get("alice", "job-1").state == "active":
-            w.registry.pause("alice", "job-1")
-            w.registry.delete("alice", "job-2")
+        if w.clock.now() >= DUE and w.store.get("alice", "job-1").state == "active":
+            w.store.pause("alice", "job-1")
+            w.store.delete("alice", "job-2")
 
     w.clock.sleep = pausing  # type: ignore[method-assign]
     reports, _ = run(w, batch)

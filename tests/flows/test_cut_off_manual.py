@@ -124,7 +124,7 @@ def test_a_backfill_goes_on_past_runs_that_are_skipped_as_many_at_a_time_as_befo
 def test_a_backfill_ends_with_its_job_and_does_not_go_on_with_another_of_its_name(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/30 * * * *"))
     w.manual.backfill("alice", "job", START, END, concurrency=2, backfill_id="x")
-    w.registry.delete("alice", "job")
+    w.store.delete("alice", "job")
     w.deliver()
     assert w.statuses("alice", "job") == ["skipped(deleted)"] * 2
     assert (len(w.sqs), w.target.calls) == (0, [])
@@ -134,7 +134,7 @@ def test_a_backfills_runs_are_not_those_of_a_job_created_again(w: World) -> None
     w.registry.create("alice", "job", job(cron="*/30 * * * *"))
     w.manual.backfill("alice", "job", START, END, concurrency=2, backfill_id="x")
     w.clock.sleep(2)
-    w.registry.delete("alice", "job")
+    w.store.delete("alice", "job")
     w.registry.create("alice", "job", job(cron="0 12 * * *"))
     w.run_until("2026-11-21T03:13:00Z")
     assert set(w.statuses("alice", "job")) == {"skipped(deleted)"}

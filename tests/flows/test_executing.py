@@ -125,7 +125,7 @@ def test_paused_while_it_waits_for_a_retry_the_run_ends_explained(w: World) -> N
     w.target.answer = fails_until(2)
     w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
     w.run_until("2026-11-21T03:15:10Z")
-    w.registry.pause("alice", "once", "stop it")
+    w.store.pause("alice", "once", "stop it")
     w.run_until("2026-11-21T03:30:00Z")
     (run,) = w.run_items("alice", "once")
     assert run["status"] == "failed"
@@ -139,7 +139,7 @@ def test_killed_and_then_deleted_the_run_still_ends(w: World) -> None:
     w.target.answer = die
     w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", timeout_s=30))
     w.run_until("2026-11-21T03:15:00Z")
-    w.registry.delete("alice", "once")
+    w.store.delete("alice", "once")
     w.run_until("2026-11-21T03:30:00Z")
     (run,) = w.run_items("alice", "once")
     assert (run["status"], run["attempts"][0]["error_type"]) == ("failed", "ExecutorDied")
@@ -226,7 +226,7 @@ def test_a_message_redriven_from_the_dead_letters_ends_a_run_that_died(w: World,
     body = w.sqs.bodies[0]
     w.sqs._waiting.clear()
     if deleted:
-        w.registry.delete("alice", "once")
+        w.store.delete("alice", "once")
     w.target.answer = lambda event: Outcome(ok=True)
     assert w.executor.execute(Message("redriven too early", body)).result == "duplicate"
     w.clock.sleep(3_600)

@@ -31,14 +31,14 @@ def test_a_success_after_failures_is_told_once(w: World) -> None:
     w.run_until("2026-11-21T03:16:30Z")
     assert told(w) == ["Run Failed", "Run Failed", "Run Recovered"]
     assert w.told[-1][1]["failures_in_row"] == 2
-    assert w.registry.get("alice", "job").failures_in_row == 0
+    assert w.store.get("alice", "job").failures_in_row == 0
 
 
 def test_after_n_failures_in_a_row_the_job_is_paused_and_that_is_told(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *", pause_after_failures=3))
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-21T03:17:30Z")
-    paused = w.registry.get("alice", "job")
+    paused = w.store.get("alice", "job")
     assert (paused.state, paused.note) == ("paused", "paused after 3 failed runs in a row")
     assert w.statuses("alice", "job") == ["failed"] * 3 + ["skipped(paused)"] * 2
     assert told(w, "Job Paused") == ["Job Paused"]
@@ -48,11 +48,11 @@ def test_resumed_the_count_starts_anew(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *", pause_after_failures=2))
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-21T03:14:30Z")
-    w.registry.resume("alice", "job")
+    w.store.resume("alice", "job")
     w.run_until("2026-11-21T03:15:30Z")
-    assert w.registry.get("alice", "job").state == "active"
+    assert w.store.get("alice", "job").state == "active"
     w.run_until("2026-11-21T03:16:30Z")
-    assert w.registry.get("alice", "job").state == "paused"
+    assert w.store.get("alice", "job").state == "paused"
 
 
 def test_a_success_in_between_ends_the_row(w: World) -> None:
@@ -60,12 +60,12 @@ def test_a_success_in_between_ends_the_row(w: World) -> None:
     for minute, outcome in ((13, FAILS), (14, WORKS), (15, FAILS)):
         w.target.answer = lambda event, outcome=outcome: outcome  # type: ignore[misc]
         w.run_until(f"2026-11-21T03:{minute}:30Z")
-    assert w.registry.get("alice", "job").state == "active"
+    assert w.store.get("alice", "job").state == "active"
 
 
 def test_a_skipped_run_is_told_with_its_reason(w: World) -> None:
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z"))
-    w.registry.pause("alice", "job", "enough")
+    w.store.pause("alice", "job", "enough")
     w.run_until("2026-11-21T03:14:00Z")
     ((kind, detail),) = w.told
     assert (kind, detail["reason"], "enough" in detail["detail"]) == ("Run Skipped", "paused", True)

@@ -31,7 +31,7 @@ def test_run_now_starts_at_once_and_says_who_started_it(w: World) -> None:
 
 def test_run_now_runs_a_paused_job_and_the_same_nonce_once(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 12 * * *"))
-    w.registry.pause("alice", "job")
+    w.store.pause("alice", "job")
     w.manual.run_now("alice", "job", "abc")
     w.manual.run_now("alice", "job", "abc")
     w.deliver()
@@ -146,7 +146,7 @@ def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:
 
 def test_a_backfill_leaves_out_the_dates_of_calendars(w: World) -> None:
     """Their dates as they were when it began, by the schedule's own clock, in the count and in the runs."""
-    calendars = CalendarStore(w.table("jobs"), w.registry.audited)
+    calendars = CalendarStore(w.table("jobs"), w.store.audited)
     calendars.put("alice", "feasts", {"dates": ["2026-11-19", "2020-01-01"]}, w.clock.now())
     exclude = {"calendars": ["feasts"], "dates": ["2026-11-17"]}
     w.registry.create("alice", "job", job(cron="0 1 * * *", timezone="Asia/Tokyo", exclude=exclude))
@@ -171,7 +171,7 @@ def test_a_backfill_needs_the_calendars_that_its_job_names(w: World) -> None:
 
 def test_the_dates_of_a_backfill_are_bounded(w: World) -> None:
     days = [(date(2020, 1, 1) + timedelta(n)).isoformat() for n in range(BACKFILL_EXCLUDED_DATES + 1)]
-    calendars = CalendarStore(w.table("jobs"), w.registry.audited)
+    calendars = CalendarStore(w.table("jobs"), w.store.audited)
     calendars.put("alice", "days", {"dates": days}, w.clock.now())
     w.registry.create("alice", "job", job(cron="0 1 * * *", exclude={"calendars": ["days"]}))
     start, end = at("2020-01-01T00:00:00Z"), at(f"{days[-1]}T00:00:00Z")
@@ -182,7 +182,7 @@ def test_the_dates_of_a_backfill_are_bounded(w: World) -> None:
 
 
 def test_what_a_calendar_excludes_is_no_execution_to_cancel(w: World) -> None:
-    CalendarStore(w.table("jobs"), w.registry.audited).put(
+    CalendarStore(w.table("jobs"), w.store.audited).put(
         "alice", "feasts", {"dates": ["2026-11-21"]}, w.clock.now()
     )
     w.registry.create("alice", "job", job(cron="* * * * *", exclude={"calendars": ["feasts"]}))

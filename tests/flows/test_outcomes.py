@@ -146,7 +146,7 @@ def test_failures_in_a_row_pause_the_job_also_when_they_are_told_later(w: World,
     w.run_until("2026-11-21T03:14:30Z")
     for nth in (0, 1):
         told.outcomes.complete(told.record(EXHAUSTED, nth))
-    assert w.registry.get(*KEY).state == "paused"
+    assert w.store.get(*KEY).state == "paused"
     assert [kind for kind, _ in w.told] == ["Run Failed", "Run Failed", "Job Paused"]
 
 

@@ -100,7 +100,7 @@ def test_paused_while_one_waits_the_waiting_one_is_skipped(w: World) -> None:
         w.clock.sleep(60)
         w.deliver()
         assert w.statuses("alice", "job") == ["running", "queued"]
-        w.registry.pause("alice", "job", "enough")
+        w.store.pause("alice", "job", "enough")
         return Outcome(ok=True)
 
     w.target.answer = paused_meanwhile

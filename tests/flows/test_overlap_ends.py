@@ -93,17 +93,17 @@ def test_the_place_of_a_cancelled_run_is_free(w: World) -> None:
 
 def test_the_place_of_a_run_that_a_pause_skipped_is_free_after_the_resume(w: World) -> None:
     def pause() -> None:
-        w.registry.pause("alice", "job")
+        w.store.pause("alice", "job")
 
     waiting_behind(w, pause)
-    w.registry.resume("alice", "job")
+    w.store.resume("alice", "job")
     w.run_until("2026-11-21T03:17:30Z")
     assert w.statuses("alice", "job")[-1] == "succeeded"
     assert w.statuses("alice", "job")[:2] == ["succeeded", "skipped(paused)"]
 
 
 def test_deleted_while_one_waits_both_end_explained(w: World) -> None:
-    waiting_behind(w, lambda: w.registry.delete("alice", "job"))
+    waiting_behind(w, lambda: w.store.delete("alice", "job"))
     assert w.statuses("alice", "job")[:3] == ["succeeded", "skipped(deleted)", "skipped(deleted)"]
 
 

@@ -19,9 +19,9 @@ def test_a_job_registered_inside_a_planned_window_runs_in_it(w: World) -> None:
 def test_a_paused_job_has_its_queued_executions_skipped_and_resumes_at_once(w: World) -> None:
     w.registry.create("alice", "minutely", job(cron="* * * * *"))
     w.run_until("2026-11-21T03:14:30Z")
-    w.registry.pause("alice", "minutely", "maintenance")
+    w.store.pause("alice", "minutely", "maintenance")
     w.run_until("2026-11-21T03:16:30Z")
-    w.registry.resume("alice", "minutely")
+    w.store.resume("alice", "minutely")
     w.run_until("2026-11-21T03:18:30Z")
     assert w.statuses("alice", "minutely") == [
         "succeeded",
@@ -37,11 +37,11 @@ def test_a_paused_job_has_its_queued_executions_skipped_and_resumes_at_once(w: W
 def test_a_deleted_job_does_not_run_any_more(w: World) -> None:
     w.registry.create("alice", "minutely", job(cron="* * * * *"))
     w.run_until("2026-11-21T03:13:30Z")
-    w.registry.delete("alice", "minutely")
+    w.store.delete("alice", "minutely")
     w.run_until("2026-11-21T03:15:30Z", ticks=True)
     assert w.statuses("alice", "minutely") == ["succeeded", "skipped(deleted)", "skipped(deleted)"]
     with pytest.raises(NotFound):
-        w.registry.get("alice", "minutely")
+        w.store.get("alice", "minutely")
 
 
 def test_a_rescheduled_job_runs_by_its_new_times_only(w: World) -> None:
@@ -55,7 +55,7 @@ def test_a_rescheduled_job_runs_by_its_new_times_only(w: World) -> None:
 
 def test_recreated_under_the_same_name_old_messages_do_not_pass_for_the_new_jobs(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/2 * * * *"))
-    w.registry.delete("alice", "job")
+    w.store.delete("alice", "job")
     created = w.registry.create("alice", "job", job(cron="*/3 * * * *"))
     assert created.schedule_revision == 2
     w.run_until("2026-11-21T03:19:30Z")
@@ -75,7 +75,7 @@ def test_create_twice_is_refused_and_changes_nothing(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 3 * * *"))
     with pytest.raises(AlreadyExists):
         w.registry.create("alice", "job", job(cron="0 4 * * *"))
-    assert w.registry.get("alice", "job").schedule_given == {"cron": "0 3 * * *"}
+    assert w.store.get("alice", "job").schedule_given == {"cron": "0 3 * * *"}
 
 
 def test_a_change_against_an_old_revision_is_refused(w: World) -> None:
@@ -88,10 +88,10 @@ def test_a_change_against_an_old_revision_is_refused(w: World) -> None:
 def test_tenants_do_not_see_each_others_jobs(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 3 * * *"))
     with pytest.raises(NotFound):
-        w.registry.get("bob", "job")
+        w.store.get("bob", "job")
     with pytest.raises(NotFound):
-        w.registry.delete("bob", "job")
-    assert list(w.registry.list_jobs("bob")) == []
+        w.store.delete("bob", "job")
+    assert list(w.store.list_jobs("bob")) == []
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_an_event_run_costs_one_write_in_all(w: World, counts: Counts) -> None:
 
 def test_a_skipped_run_costs_one_write(w: World, counts: Counts) -> None:
     due(w)
-    w.registry.pause("alice", "once")
+    w.store.pause("alice", "once")
     with counts.of({**READ_JOB, "PutItem": 1, "PutEvents": 1}):
         w.deliver()
 

@@ -112,7 +112,7 @@ def test_runs_are_kept_as_long_as_the_platform_says(ruled: World) -> None:
     ruled.registry.create("alice", "minutely", job(cron="* * * * *"))
     change(ruled, retention_days=7)
     ruled.run_until("2026-11-21T03:13:30Z")
-    ruled.registry.pause("alice", "minutely")
+    ruled.registry.store.pause("alice", "minutely")
     ruled.run_until("2026-11-21T03:14:30Z")
     ran, skipped = ruled.run_items("alice", "minutely")
     assert ran["expires_at"] == at("2026-11-28T03:13:00Z")

@@ -66,7 +66,7 @@ def test_after_an_outage_the_catch_up_policy_decides_and_the_rest_is_recorded(w:
 def test_a_bad_entry_harms_no_other_and_is_recorded(w: World) -> None:
     for tenant in ("alice", "bob"):
         w.registry.create(tenant, "job", job(cron="* * * * *"))
-    bad = w.registry.get("alice", "job")
+    bad = w.store.get("alice", "job")
     key = keys.due_entry(bad.group, bad.shard, "alice", "job")
     w.table("due").put({**key, "entry": '["alice","job",{"cron":"99 * * * *"},0,1,"latest"]'})
     w.run_until("2026-11-21T03:18:00Z")

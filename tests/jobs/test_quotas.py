@@ -29,7 +29,8 @@ def allowed(w: World) -> Registry:
     table = w.table("tenants")
     settings = {"allowed_targets": [ARN], "quotas": {"jobs": 2, "executions_per_day": 100}}
     Tenants(table).create("alice", "Alice", w.clock.now(), settings)
-    return replace(w.registry, ledger=TenantLedger(table, KnownTenants(table)))
+    counting = replace(w.store, ledger=TenantLedger(table, KnownTenants(table)))
+    return replace(w.registry, store=counting)
 
 
 def used(w: World) -> tuple[int, int]:
@@ -45,19 +46,19 @@ def test_jobs_are_counted_while_they_are_there(w: World, registry: Registry) -> 
     registry.create("alice", "a", job(cron="0 * * * *"))
     registry.put("alice", "b", job(every=3600))
     assert used(w) == (2, 48)
-    registry.pause("alice", "a")
+    registry.store.pause("alice", "a")
     registry.put("alice", "a", job(cron="0 * * * *", payload=1))
-    registry.resume("alice", "a")
+    registry.store.resume("alice", "a")
     patch(registry, "alice", "a", {"name": "A"})
     assert used(w) == (2, 48)
     patch(registry, "alice", "a", {"schedule": {"cron": "0,30 * * * *"}})
     assert used(w) == (2, 72)
-    registry.delete("alice", "a")
+    registry.store.delete("alice", "a")
     assert used(w) == (1, 24)
     registry.create("alice", "a", job(at="2026-12-01T00:00:00Z"))
     assert used(w) == (2, 25)
     for job_id in ("a", "b"):
-        registry.delete("alice", job_id)
+        registry.store.delete("alice", job_id)
     assert used(w) == (0, 0)
 
 
@@ -73,7 +74,7 @@ def test_what_exceeds_is_refused_and_nothing_stored(w: World, registry: Registry
         registry.create("alice", "c", job(at="2026-12-01T00:00:00Z"))
     assert (refused.value.quota, refused.value.used, refused.value.most) == ("jobs", 2, 2)
     assert used(w) == (2, 48)
-    assert [found.job_id for found in registry.list_jobs("alice")] == ["a", "b"]
+    assert [found.job_id for found in registry.store.list_jobs("alice")] == ["a", "b"]
 
 
 def test_who_is_over_a_lowered_quota_may_still_shrink(w: World, registry: Registry) -> None:
@@ -81,7 +82,7 @@ def test_who_is_over_a_lowered_quota_may_still_shrink(w: World, registry: Regist
     registry.create("alice", "b", job(cron="0 * * * *"))
     edit(w, quotas={"jobs": 0, "executions_per_day": 1})
     registry.put("alice", "a", job(cron="0 0 * * *"))
-    registry.delete("alice", "b")
+    registry.store.delete("alice", "b")
     assert used(w) == (1, 1)
 
 
@@ -105,7 +106,8 @@ class OneCallAtATime:
 
 def test_concurrent_registrations_never_exceed(w: World) -> None:
     w.dynamodb = OneCallAtATime(w.dynamodb)
-    registry = replace(allowed(w), jobs=w.table("jobs"), index=DueIndex(w.table("due")))
+    counting = replace(allowed(w).store, jobs=w.table("jobs"), index=DueIndex(w.table("due")))
+    registry = replace(allowed(w), store=counting)
     edit(w, quotas={"jobs": 5, "executions_per_day": 1000})
     ended: list[str] = []
 

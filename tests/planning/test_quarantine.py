@@ -93,7 +93,7 @@ def test_a_directory_item_of_a_later_version_stops_nobody(w: World, sk: str) -> 
 
 def test_a_bad_entry_is_made_known_for_a_day(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
-    bad = w.registry.get("alice", "job")
+    bad = w.store.get("alice", "job")
     w.table("due").put({**keys.due_entry(bad.group, bad.shard, "alice", "job"), "entry": "[9]"})
     w.run_until("2026-11-21T03:18:00Z")
     summary = w.scheduler.tick()
@@ -105,7 +105,7 @@ def test_a_bad_entry_is_made_known_for_a_day(w: World) -> None:
 
 def test_many_bad_entries_are_all_recorded_and_the_first_of_them_made_known(w: World) -> None:
     w.registry.create("alice", "quiet", job(cron="25 * * * *"))
-    group = w.registry.get("alice", "quiet").group
+    group = w.store.get("alice", "quiet").group
     for n in range(130):
         w.table("due").put({**keys.due_entry(group, 0, "zoe", f"j{n:03}"), "entry": "[9]"})
     w.run_until("2026-11-21T03:18:00Z")
@@ -150,7 +150,7 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
 ) -> None:
     fleet = Fleet(w, share_entries=1_000)
     shards_of(fleet, 18)
-    deadly = Shard(w.registry.get("alice", "j07").group, 0)
+    deadly = Shard(w.store.get("alice", "j07").group, 0)
     plan_shards = tick.Scheduler.plan_shards
 
     def dies(scheduler: Any, shards: Any, *rest: Any, **named: Any) -> Any:

@@ -213,7 +213,7 @@ def test_shares_that_no_planner_gets_through_hold_up_no_later_window(fleet: Flee
 def test_a_registration_while_planners_are_at_it_runs_once(fleet: Fleet) -> None:
     fleet.tick()
     fleet.w.registry.create("alice", "new", job(cron="25 3 * * *"))
-    fleet.w.registry.delete("alice", "a0")
+    fleet.w.store.delete("alice", "a0")
     fleet.plan_all()
     assert ran(fleet.w) == sorted([*(one for one in DUE if one[0] != "a0"), ("new", "2026-11-21T03:25:00Z")])
 

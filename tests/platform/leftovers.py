@@ -38,7 +38,8 @@ def deletions_of(w: World) -> Deletions:
 def registry_of(w: World) -> Registry:
     """One that counts and audits, as the API's, and knows nothing yet."""
     table = w.table("tenants")
-    return replace(w.registry, ledger=TenantLedger(table, KnownTenants(table)))
+    store = replace(w.store, ledger=TenantLedger(table, KnownTenants(table)))
+    return replace(w.registry, store=store)
 
 
 def furnish(w: World) -> str:
@@ -58,19 +59,19 @@ def furnish(w: World) -> str:
 
 
 def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
-    CalendarStore(w.table("jobs"), w.registry.audited).put(
+    CalendarStore(w.table("jobs"), w.store.audited).put(
         tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now()
     )
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))
     registry.create(tenant, "paused", job(every=600))
-    registry.pause(tenant, "paused")
+    registry.store.pause(tenant, "paused")
     past = at("2026-11-21T02:00:00Z")
     w.manual.backfill(tenant, "paused", past, past + 1200, 1, "again")
     registry.create(tenant, "gone", job(cron="0 0 * * *"))
     w.manual.run_now(tenant, "gone", "1")
-    registry.delete(tenant, "gone")
+    registry.store.delete(tenant, "gone")
 
 
 def items_of(w: World, table: str) -> list[dict[str, Any]]:

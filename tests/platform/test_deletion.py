@@ -144,7 +144,7 @@ def test_before_everybody_knows_only_keys_go(w: World) -> None:
     for _ in range(3):
         deletion = deletions_of(w).move_on("alice", w.clock.now())
     assert deletion.removed == {"keys": 1, "jobs": 0, "runs": 0, "others": 0}
-    assert len(list(w.registry.list_jobs("alice"))) == 3
+    assert len(list(w.store.list_jobs("alice"))) == 3
 
 
 def test_what_is_still_queued_ends_deleted_and_its_record_is_short_lived(w: World) -> None:

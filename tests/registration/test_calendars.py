@@ -15,7 +15,7 @@ NOW = at("2026-11-21T03:12:00Z")
 
 @pytest.fixture
 def calendars(w: World) -> CalendarStore:
-    return CalendarStore(w.table("jobs"), w.registry.audited)
+    return CalendarStore(w.table("jobs"), w.store.audited)
 
 
 def minutely(*calendars: str, **fields: object) -> dict[str, object]:
@@ -73,16 +73,16 @@ def test_a_job_that_names_an_unknown_calendar_is_refused(w: World, calendars: Ca
         with pytest.raises(InvalidInput, match=r"exclude\.calendars: no such calendar \(got 'feasts'\)"):
             change("alice", "job", minutely("feasts"))
     with pytest.raises(NotFound):
-        w.registry.get("alice", "job")
+        w.store.get("alice", "job")
 
 
 def test_a_calendar_that_jobs_name_is_not_deleted(w: World, calendars: CalendarStore) -> None:
     put(calendars, "feasts")
     w.registry.create("alice", "job", minutely("feasts"))
-    w.registry.pause("alice", "job")
+    w.store.pause("alice", "job")
     with pytest.raises(CalendarInUse, match="'feasts' is named by jobs: job"):
         calendars.delete("alice", "feasts", w.clock.now())
-    w.registry.delete("alice", "job")
+    w.store.delete("alice", "job")
     calendars.delete("alice", "feasts", w.clock.now())
     with pytest.raises(NotFound):
         calendars.delete("alice", "feasts", w.clock.now())
@@ -174,5 +174,5 @@ def test_a_job_whose_calendar_vanished_does_not_fire_and_says_so(w: World, calen
 def test_jobs_do_not_show_up_as_calendars_nor_calendars_as_jobs(w: World, calendars: CalendarStore) -> None:
     put(calendars, "feasts")
     w.registry.create("alice", "job", minutely("feasts"))
-    assert [found.job_id for found in w.registry.list_jobs("alice")] == ["job"]
+    assert [found.job_id for found in w.store.list_jobs("alice")] == ["job"]
     assert [found.name for found in calendars.list_calendars("alice")] == ["feasts"]

@@ -41,14 +41,14 @@ def test_what_is_equal_in_python_only_is_a_change(w: World, before: Any, after: 
     outcome = put_line(w, "put", definition | {"payload": [after]})
     assert (outcome.result, outcome.changed) == ("replaced", ("payload",))
     for name in ("patched", "put"):
-        assert identical(w.registry.get(T, name).payload, [after])
+        assert identical(w.store.get(T, name).payload, [after])
 
 
 @pytest.mark.parametrize("factor", [2, 2.0, 1.23456, 1.1, 9.999999999999998, 1 / 3 + 1])
 def test_a_factor_is_stored_as_it_was_sent(w: World, factor: float) -> None:
     definition = job(cron="0 3 * * *", retry={"factor": factor})
     created = w.registry.create(T, "report", definition)
-    stored = w.registry.get(T, "report")
+    stored = w.store.get(T, "report")
     assert stored.retry.factor == factor
     assert identical(stored.retry.factor, created.retry.factor)
     assert put_line(w, "report", definition).result == "unchanged"
@@ -66,7 +66,7 @@ def test_an_interval_keeps_its_anchor_while_it_stays_the_same(w: World) -> None:
     ):
         assert patch(w.registry, T, "daily", changes).schedule.timing == first, changes
     assert put_line(w, "daily", job(every=86_400, jitter_s=9)).result == "replaced"
-    assert w.registry.get(T, "daily").schedule.timing == first
+    assert w.store.get(T, "daily").schedule.timing == first
     w.run_until("2026-11-22T03:15:00Z", ticks=True)
     assert w.target.fire_times("daily") == ["2026-11-22T03:12:00Z"]
 
@@ -141,15 +141,15 @@ def test_patch_bulk_and_put_store_the_same(
     told = patch(registry, T, "patched", wanted)
     outcome = put_line(w, "line", merged(definition_of(old), wanted))
     for job_id in ("patched", "line"):
-        assert_same(registry.get(T, job_id), registry.get(T, "put"))
+        assert_same(registry.store.get(T, job_id), registry.store.get(T, "put"))
     assert_same(told, expected)
     same = identical(definition_of(expected), definition_of(old))
     assert outcome.result == ("unchanged" if same else "replaced")
     for job_id in ("patched", "line"):
-        assert (registry.get(T, job_id).revision == olds[job_id].revision) == same
+        assert (registry.store.get(T, job_id).revision == olds[job_id].revision) == same
     assert put_line(w, "line", definition_of(expected)).result == "unchanged"
     for name in names:
-        registry.delete(T, name)
+        registry.store.delete(T, name)
 
 
 def assert_same(one: Job, other: Job) -> None:

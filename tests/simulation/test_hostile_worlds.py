@@ -28,7 +28,7 @@ Hostile = Callable[[World, random.Random], None]
 
 def bad_entries(w: World, rng: random.Random) -> None:
     """In the shard of a quiet job: of a later version, of a wrong type, no JSON at all."""
-    victim = w.registry.get("quiet", "j0")
+    victim = w.store.get("quiet", "j0")
     for n in range(rng.randint(1, 40)):
         entry = rng.choice(["[9]", "{", '["zoe","j",{"cron":"99 * * * *"},0,1,"latest"]', "null", 7])
         w.table("due").put({**keys.due_entry(victim.group, victim.shard, "zoe", f"j{n}"), "entry": entry})
@@ -118,7 +118,7 @@ def _called(w: World, job_id: str) -> list[tuple[int, float]]:
 
 
 def _due(w: World, job_id: str) -> list[tuple[int, float]]:
-    found = w.registry.get("quiet", job_id)
+    found = w.store.get("quiet", job_id)
     return [
         (fire_at, fire_at) for fire_at in fires(found.schedule, math.floor(found.effective_at), at(END) + 1)
     ]

@@ -71,7 +71,7 @@ def both() -> Iterator[Both]:
 
 def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
     w: World = make_world(both, "2026-11-21T03:12:00Z")
-    CalendarStore(w.table("jobs"), w.registry.audited).put(
+    CalendarStore(w.table("jobs"), w.store.audited).put(
         "alice", "feasts", {"dates": ["2026-11-22"]}, at("2026-11-21T03:12:00Z")
     )
     w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] % 2 == 0, error="odd")
@@ -81,15 +81,15 @@ def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
     w.registry.create("alice", "none", job(cron="*/2 * * * *", overlap="queue_one", catch_up="none"))
     w.registry.create("bob", "once", job(at="2026-11-21T03:25:00Z"))
     w.run_until("2026-11-21T03:20:30Z", ticks=True)
-    w.registry.pause("alice", "event")
+    w.store.pause("alice", "event")
     w.registry.put("alice", "none", job(cron="1-59/2 * * * *"))
-    w.registry.delete("bob", "once")
-    w.registry.resume("alice", "event")
+    w.store.delete("bob", "once")
+    w.store.resume("alice", "event")
     w.run_until("2026-11-21T03:24:30Z", ticks=True)
     w.clock.move_to(at("2026-11-21T04:08:00Z"))
     w.scheduler.tick()
     w.run_until("2026-11-21T04:12:30Z", ticks=True)
-    assert [found.job_id for found in w.registry.list_jobs("alice")] == ["event", "minutely", "none"]
+    assert [found.job_id for found in w.store.list_jobs("alice")] == ["event", "minutely", "none"]
     assert min(both.asked[name] for name in CALLS) > 5, both.asked
 
 

@@ -116,7 +116,7 @@ class Simulation:
     def _store_calendar(self, name: str) -> None:
         now = self.w.clock.now()
         self.calendars[name] = self._workload.calendar(int(now), self.calendars[name])
-        CalendarStore(self.w.table("jobs"), self.w.registry.audited).put(
+        CalendarStore(self.w.table("jobs"), self.w.store.audited).put(
             TENANT, name, {"dates": self.calendars[name]}, now
         )
 
@@ -140,7 +140,7 @@ class Simulation:
 
     def _stored(self, job_id: str) -> Job | None:
         """The job, or its tombstone."""
-        return self.w.registry.load_all(TENANT, [job_id]).get(job_id)
+        return self.w.store.load_all(TENANT, [job_id]).get(job_id)
 
     def _change(self) -> None:
         if not self._ids:
@@ -150,12 +150,12 @@ class Simulation:
         assert job is not None
         kind = self.rng.choice(("change", "change", "pause", "pause", "delete"))
         if job.state == "paused" and kind == "pause":
-            self.ledger.began(self.w.registry.resume(TENANT, job_id))
+            self.ledger.began(self.w.store.resume(TENANT, job_id))
             self.seen.changes["resumed"] += 1
         elif kind == "change" or job.state == "deleted":
             self._register(job_id)
         else:
-            {"pause": self.w.registry.pause, "delete": self.w.registry.delete}[kind](TENANT, job_id)
+            {"pause": self.w.store.pause, "delete": self.w.store.delete}[kind](TENANT, job_id)
             self.ledger.ended(job_id, self.w.clock.now())
             self.seen.changes[f"{kind}d"] += 1
             if kind == "pause":
@@ -172,7 +172,7 @@ class Simulation:
     def _resume(self, job_id: str) -> None:
         job = self._stored(job_id)
         if job is not None and job.state == "paused":
-            self.ledger.began(self.w.registry.resume(TENANT, job_id))
+            self.ledger.began(self.w.store.resume(TENANT, job_id))
             self.seen.changes["resumed"] += 1
 
     def _slot(self, slot: Slot) -> None:

@@ -65,7 +65,7 @@ def test_what_no_item_can_hold_is_refused(value: object) -> None:
 def test_pages_read_by_json_are_what_botocore_reads(w: World) -> None:
     for number in range(30):
         w.registry.create("alice", f"job-{number}", job(cron="25 3 * * *", timezone="Asia/Tokyo"))
-    group = w.registry.get("alice", "job-0").group
+    group = w.store.get("alice", "job-0").group
     slow = list(w.index.entries(Shard(group, 0)))
     fast = list(DueIndex(Table(aws.tuned(w.dynamodb), "test-due")).entries(Shard(group, 0)))
     assert fast == slow

@@ -80,7 +80,7 @@ def test_a_commit_waits_for_others_for_so_long(
 
 
 def test_a_pause_after_failures_is_minute8s(w: World) -> None:
-    registry = replace(w.registry, by="alice")
+    registry = replace(w.registry, store=replace(w.store, by="alice"))
     w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom")
     registry.create("alice", "fails", job(cron="* * * * *", pause_after_failures=2))
     w.run_until("2026-11-21T03:16:30Z")
