@@ -24,9 +24,7 @@ def of_job(services: Services, request: Request) -> Reply:
     job_id = existing_id(request)
     summary, reply = _summary(services, request, job_id)
     if not summary.records and not services.runs.of_job(request.tenant, job_id, limit=1):
-        services.store.get(
-            request.tenant, job_id
-        )  # raises NotFound: a job without runs has an empty summary
+        services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty summary
     return reply
 
 

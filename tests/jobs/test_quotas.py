@@ -15,6 +15,8 @@ from common.platform.tenants import Tenants
 from common.registration.patching import patch
 from common.registration.registry import Registry
 from common.registration.schedule_text import parse_schedule
+from common.storage.deployed import Tables
+from common.storage.tables import Table
 from common.tenants.rules_cache import KnownTenants
 from tests.worlds import ARN, World, at, job
 
@@ -105,9 +107,11 @@ class OneCallAtATime:
 
 
 def test_concurrent_registrations_never_exceed(w: World) -> None:
-    w.dynamodb = OneCallAtATime(w.dynamodb)
-    counting = replace(allowed(w).store, jobs=w.table("jobs"), index=DueIndex(w.table("due")))
-    registry = replace(allowed(w), store=counting)
+    client = OneCallAtATime(w.dynamodb)
+    w.tables = Tables(lambda name: Table(client, f"test-{name}"))
+    registry = allowed(w)
+    one_at_a_time = replace(registry.store, jobs=w.table("jobs"), index=DueIndex(w.table("due")))
+    registry = replace(registry, store=one_at_a_time)
     edit(w, quotas={"jobs": 5, "executions_per_day": 1000})
     ended: list[str] = []
 
@@ -142,7 +146,7 @@ def test_only_what_the_platform_allows_can_be_registered(
     with pytest.raises(InvalidInput) as refused:
         registry.create("alice", "a", definition)
     assert refused.value.field == named
-    assert "it has to allow it first" in str(refused.value)
+    assert "the platform allows this tenant" in str(refused.value)
     assert (target.get("url") or target["arn"]) in str(refused.value) and ARN in refused.value.accepted
     edit(w, allowed_targets=["*"])
     assert registry.create("alice", "a", definition).target["kind"] == target["kind"]
