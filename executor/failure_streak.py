@@ -5,12 +5,11 @@ from __future__ import annotations
 from common import events
 from common.errors import NotFound
 from common.events import Events
-from common.jobs.job import DELETED, PAUSED, Job
+from common.jobs.job import PAUSED, Job
 from common.jobs.store import JobStore
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.records import FAILED, Outcome
-from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item
+from common.storage.tables import Item
 
 # What a job's note begins with if it was paused here.
 _NOTE = "paused after "
@@ -19,9 +18,9 @@ _NOTE = "paused after "
 class FailureStreak:
     """Keeps the count. Only failures for good and the success that ends them cost a write."""
 
-    def __init__(self, store: JobStore, told: Events) -> None:
+    def __init__(self, store: JobStore, publisher: Events) -> None:
         self._store = store
-        self._events = told
+        self._events = publisher
 
     def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> None:
         """A run has failed for good: tell it, count it, and pause the job if that were too many."""
@@ -39,7 +38,7 @@ class FailureStreak:
             if job.note.startswith(_NOTE):
                 self._publish_paused(job)
             return
-        count = self._count(job, execution)
+        count = self._store.failures.add(job.tenant, job.job_id, execution.run_name)
         if job.pause_after_failures is not None and count >= job.pause_after_failures:
             self._pause(job, count)
 
@@ -52,18 +51,8 @@ class FailureStreak:
         """A run has succeeded: if others failed before it, that is over."""
         if not job.failures_in_row or execution.trigger != SCHEDULE:
             return
-        before = Expression(
-            "attribute_exists(#failures_in_row) AND (attribute_not_exists(#failed_run) OR #failed_run < :run)",
-            {":run": execution.run_name},
-        )
-        try:
-            self._store.jobs.update(
-                keys.job(job.tenant, job.job_id),
-                Expression("REMOVE #failures_in_row, #failed_run", {}),
-                before,
-            )
-        except ConditionFailed:
-            return  # a run beside this one has told it already, or a later one has failed
+        if not self._store.failures.end(job.tenant, job.job_id, execution.run_name):
+            return  # a run beside this one has published it, or a later one has failed
         self._events.publish(
             events.RUN_RECOVERED, {**_about(execution), "failures_in_row": job.failures_in_row}
         )
@@ -78,24 +67,6 @@ class FailureStreak:
         elif record["status"] == FAILED:
             said = {name: last.get(name, "") for name in ("error_type", "error")}
             self.failed(job, execution, Outcome(ok=False, **said))
-
-    def _count(self, job: Job, execution: Execution) -> int:
-        """The failures in a row, this one counted once however often it is told."""
-        new = Expression(
-            "attribute_exists(pk) AND #state <> :deleted"
-            " AND (attribute_not_exists(#failed_run) OR #failed_run <> :run)",
-            {":deleted": DELETED, ":run": execution.run_name},
-        )
-        change = Expression(
-            "SET #failed_run = :run ADD #failures_in_row :one", {":run": execution.run_name, ":one": 1}
-        )
-        try:
-            item = self._store.jobs.update(keys.job(job.tenant, job.job_id), change, new)
-        except ConditionFailed as lost:
-            item = lost.existing or {}
-            if item.get("state") == DELETED:
-                return 0
-        return int(item.get("failures_in_row", 0))
 
     def _pause(self, job: Job, count: int) -> None:
         try:

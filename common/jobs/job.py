@@ -47,8 +47,8 @@ class Job:
 
     `schedule_given` is what the client wrote, `schedule` what it means (H resolved, anchor set). `revision` moves with
     every change, `schedule_revision` only when the times move. Nothing fires before `effective_at`. `group` and `shard`
-    say where its due entry is while the job is active. `failures_in_row` is the executor's to count; a change of the
-    job starts it anew.
+    say where its due entry is while the job is active. The executor counts `failures_in_row`; a change of the job
+    starts it anew.
     """
 
     tenant: str
@@ -113,6 +113,7 @@ class Job:
         optional = {
             "start_deadline_s": self.start_deadline_s,
             "pause_after_failures": self.pause_after_failures,
+            "failures_in_row": self.failures_in_row or None,
             "name": self.name or None,
             "tags": list(self.tags) or None,
             "note": self.note or None,

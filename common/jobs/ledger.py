@@ -41,6 +41,7 @@ _NOT_AUDITED: Final = frozenset(
         "created_at",
         "updated_at",
         "expires_at",
+        "failures_in_row",
     }
 )
 

@@ -17,6 +17,7 @@ from typing import Any
 from common.clock import Clock
 from common.errors import Busy, NotFound, RequestUnderWay, RevisionMismatch
 from common.jobs.calendars import Calendars, RememberedCalendars
+from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
 from common.jobs.ledger import TenantLedger
@@ -116,6 +117,11 @@ class JobStore:
         """Writes down, under the same name, what else is changed around jobs."""
         return AuditedCommit(Audit(self.ledger.table), self.by, self.clock)
 
+    @property
+    def failures(self) -> FailureCounts:
+        """The jobs' failures in a row. Each change of a job starts its count anew."""
+        return FailureCounts(self.jobs)
+
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
         """Those that there are, tombstones among them, by their ids."""
         if len(job_ids) == 1:
@@ -147,7 +153,11 @@ class JobStore:
             if idempotency_key and (created := idempotency_key.created(self.jobs, now)):
                 return dict.fromkeys(changes, created)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
-            moved = [(olds.get(job_id), new) for job_id, new in news.items() if new is not olds.get(job_id)]
+            moved = [
+                (olds.get(job_id), replace(new, failures_in_row=0))
+                for job_id, new in news.items()
+                if new is not olds.get(job_id)
+            ]
             if not moved:
                 return news
             try:

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from common.jobs.job import Job
+from common.registration.patching import patch
 from common.runs.records import Outcome
 from tests.worlds import World, job
 
@@ -53,6 +59,37 @@ def test_resumed_the_count_starts_anew(w: World) -> None:
     assert w.store.get("alice", "job").state == "active"
     w.run_until("2026-11-21T03:16:30Z")
     assert w.store.get("alice", "job").state == "paused"
+
+
+@pytest.mark.parametrize("change", ["pause", "resume", "put", "patch"])
+def test_a_change_of_the_job_starts_the_count_anew(w: World, change: str) -> None:
+    definition = job(cron="* * * * *", pause_after_failures=2)
+    w.registry.create("alice", "job", definition)
+    w.target.answer = lambda event: FAILS
+    w.run_until("2026-11-21T03:13:30Z")
+    assert w.store.get("alice", "job").failures_in_row == 1
+    if change == "put":
+        w.registry.put("alice", "job", definition)
+    elif change == "patch":
+        patch(w.registry, "alice", "job", {"name": "Renamed"})
+    else:
+        w.store.pause("alice", "job")
+        if change == "resume":
+            w.store.resume("alice", "job")
+    assert w.store.get("alice", "job").failures_in_row == 0
+
+
+def test_the_store_starts_the_count_anew_whatever_the_change_keeps(w: World) -> None:
+    w.registry.create("alice", "job", job(cron="* * * * *", pause_after_failures=3))
+    w.target.answer = lambda event: FAILS
+    w.run_until("2026-11-21T03:14:30Z")
+    failing = w.store.get("alice", "job")
+    assert failing.failures_in_row == 2
+    assert Job.from_item(failing.to_item()) == failing
+    kept = replace(failing, name="Renamed", revision=failing.revision + 1)
+    changed = w.store.change("alice", "job", lambda old, now: kept)
+    assert (changed.name, changed.failures_in_row) == ("Renamed", 0)
+    assert w.store.get("alice", "job") == changed
 
 
 def test_a_success_in_between_ends_the_row(w: World) -> None:
