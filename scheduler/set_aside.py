@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from common.planning.quarantine import GROUP, MOST, SHARE, SetAside
+from common.planning.quarantine import GROUP, MOST, SetAside
 from common.planning.shares import encode_set_aside
 from common.storage import keys
 from common.timing.groups import group_can_fire
@@ -21,7 +21,7 @@ def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
     fresh: list[str] = []
     failed: list[str] = []
     found = 0
-    for one in scheduler.quarantine.all(SHARE, GROUP):
+    for one in scheduler.quarantine.waiting():
         found += 1
         if len(fresh) + len(failed) >= MOST or (one.kind == GROUP and not _is_readable(one)):
             continue

@@ -12,7 +12,7 @@ from cli.doctor.expected import TICK_EXPRESSION
 from cli.doctor.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 from cli.output import when
 from common.planning.due_index import BadEntry, Mark
-from common.planning.quarantine import ENTRY, GROUP, SHARE, shown
+from common.planning.quarantine import shown
 from common.timing.windows import WINDOW_S, planning_end
 from common.timing.zones import TZDATA_VERSION
 
@@ -122,14 +122,14 @@ def unfinished(deployment: Deployment) -> Iterator[Finding]:
 def set_aside(deployment: Deployment) -> Iterator[Finding]:
     """What could not be planned: groups and shares that wait for it, and jobs' entries in the windows just planned."""
     now = deployment.clock.now()
-    waiting = list(deployment.quarantine().all(SHARE, GROUP))
+    waiting = list(deployment.quarantine().waiting())
     if waiting:
         since = when(min(one.start_at for one in waiting), now)
         yield failed(
             f"{len(waiting)} groups or shares are not planned, the first since {since}: {shown(waiting)}",
             "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
         )
-    bad = [one for one in deployment.quarantine().all(ENTRY) if one.seen_at > now - 2 * WINDOW_S]
+    bad = [one for one in deployment.quarantine().bad_entries() if one.seen_at > now - 2 * WINDOW_S]
     if bad:
         yield warning(
             f"{len(bad)} jobs cannot be planned: {shown(bad)}",

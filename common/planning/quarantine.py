@@ -24,7 +24,6 @@ from common.timing.instants import DAY_S
 GROUP: Final = "group"
 SHARE: Final = "share"
 ENTRY: Final = "entry"
-KINDS: Final = (SHARE, GROUP, ENTRY)
 # So much is tried by a tick.
 MOST: Final = 2_000
 # A share that fails is tried again in so many parts, and those again: one shard that cannot be planned is found so.
@@ -93,16 +92,22 @@ class Quarantine:
             }
         )
 
-    def all(self, *kinds: str) -> Iterator[SetAside]:
-        """All of these kinds, by default of each, without the names of their shards.
+    def all(self) -> Iterator[SetAside]:
+        """Of every kind, without the names of their shards."""
+        return self._between(ENTRY, SHARE)
 
-        Each kind is read by itself, so that many bad entries keep nobody from the groups and shares.
-        """
+    def waiting(self) -> Iterator[SetAside]:
+        """Groups and shares alone, so that many bad entries keep nobody from them."""
+        return self._between(GROUP, SHARE)
+
+    def bad_entries(self) -> Iterator[SetAside]:
+        return self._between(ENTRY, ENTRY)
+
+    def _between(self, first: str, last: str) -> Iterator[SetAside]:
         attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts")
-        for kind in kinds or KINDS:
-            prefix = keys.set_aside(kind, "")["sk"]
-            for item in self._table.query(keys.QUARANTINE, sk_prefix=prefix, attributes=attributes):
-                yield _set_aside(item)
+        between = keys.kinds_between(first, last)
+        for item in self._table.query(keys.QUARANTINE, sk_between=between, attributes=attributes):
+            yield _set_aside(item)
 
     def take(self, name: str, now: float) -> Share | None:
         """Begin to plan it, by its sort key. It counts, before it can end its planner; None if it is planned."""

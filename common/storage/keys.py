@@ -129,6 +129,11 @@ def set_aside(kind: str, name: str) -> Key:
     return {"pk": QUARANTINE, "sk": f"{kind}#{name}"}
 
 
+def kinds_between(first: str, last: str) -> tuple[str, str]:
+    """The sort keys of all that is set aside of some kinds, by the alphabet."""
+    return f"{first}#", f"{last}$"
+
+
 def kind_and_name(set_aside_sk: str) -> tuple[str, str]:
     """The inverse of `set_aside`'s sk."""
     kind, _, name = set_aside_sk.partition("#")
