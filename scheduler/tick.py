@@ -37,6 +37,10 @@ from scheduler.summary import Summary as Summary
 HURRY_S = 30
 # Where a window is behind, the tick waits so long for planners, in order to plan the next one too.
 _PATIENCE_S = 60
+# So long a tick hands over what was postponed before it plans a window, and until so long after it began the rest. One
+# tenant can have millions of retries wait for the same second: they are not to hold up a window.
+_POSTPONED_FIRST_S = 20
+_POSTPONED_UNTIL_S = 150
 # A window that so many ticks before have not got through goes to planners, in shares that are smaller each time.
 _TRIES = 2
 _FEWEST_ENTRIES = 50
@@ -98,15 +102,17 @@ class Scheduler:
             mark = self.index.take_up(mark)
         if self.fan_out:
             self.fan_out.shares.sweep(mark.planned_until)
-        end = planning_end(now)
+        end, left = planning_end(now), False
         while mark.is_open or mark.planned_until < end:
             mark = self.index.begin_planning(mark, end, now)
             if mark.is_open:
-                self._hand_over_postponed(mark, summary)
+                left = self._hand_over_postponed(mark, summary, self.clock.now() + _POSTPONED_FIRST_S)
                 mark = self._plan_window(mark, summary)
             if mark.is_divided:  # planners have it; the next tick sends again what they have not done by then
                 break
         summary.end = mark.planned_until
+        if left:
+            self._hand_over_postponed(mark, summary, now + _POSTPONED_UNTIL_S)
         summary.set_aside = plan_set_aside(self, summary)
         return summary
 
@@ -128,14 +134,16 @@ class Scheduler:
         self._drop(empty)
         return mark
 
-    def _hand_over_postponed(self, window: Mark, summary: Summary) -> None:
+    def _hand_over_postponed(self, window: Mark, summary: Summary, stop_at: float) -> bool:
+        """Whether some may be left, for lack of time."""
         skipped = self._skipped(summary)
-        for handed_over in self.postponed.hand_over(window.planning_until):
+        for handed_over in self.postponed.hand_over(window.planning_until, stop_at):
             if isinstance(handed_over, BadEntry):
                 skipped.bad_entry(handed_over, window.planned_until)
             else:
                 summary.planned += handed_over
         self._hand_over(iter(()), skipped, summary)
+        return self.clock.now() >= stop_at
 
     def _skipped(self, summary: Summary) -> Skipped:
         return Skipped(self.runs, self.events, self.quarantine, summary.now)

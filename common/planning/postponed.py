@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
@@ -50,21 +51,33 @@ class Postponed:
         if execution.visible_at < self._index.ensure_mark(self._clock.now()).planning_until:
             self._queue.send([execution])
 
-    def hand_over(self, until: int) -> Iterator[BadEntry | int]:
-        """Enqueue all that is due before `until`, and forget it. Yields how many, and what cannot be read.
+    def hand_over(self, until: int, stop_at: float) -> Iterator[BadEntry | int]:
+        """Enqueue what is due before `until`, and forget it. Yields how many, and what cannot be run.
+
+        A page of each partition in turn, so that what is due first goes first; from `stop_at` on no more pages.
 
         Raises:
             HandOverFailed: the next call enqueues again what is not forgotten.
         """
-        for partition in keys.postponed_partitions():
-            items = self._table.query(partition, sk_between=("0", keys.postponed_before(until)))
-            while page := list(islice(items, _A_PAGE)):
-                found = [(keys.key_of(item), _read(item)) for item in page]
-                readable = {key["sk"]: one for key, one in found if isinstance(one, Execution)}
-                yield from (one for _, one in found if isinstance(one, BadEntry))
-                taken, _ = self._queue.send(readable.values())
-                self._table.delete_many([key for key, _ in found if key["sk"] in readable])
-                yield taken
+        between = ("0", keys.postponed_before(until))
+        waiting = deque(
+            self._table.query(partition, sk_between=between) for partition in keys.postponed_partitions()
+        )
+        while waiting and self._clock.now() < stop_at:
+            items = waiting.popleft()
+            if page := list(islice(items, _A_PAGE)):
+                waiting.append(items)
+                yield from self._send_page(page)
+
+    def _send_page(self, page: list[Item]) -> Iterator[BadEntry | int]:
+        found = [(keys.key_of(item), _read(item)) for item in page]
+        readable = {key["sk"]: one for key, one in found if isinstance(one, Execution)}
+        yield from (one for _, one in found if isinstance(one, BadEntry))
+        taken, refused = self._queue.send(readable.values())
+        for one in refused:
+            yield BadEntry(one.execution.tenant, one.execution.job_id, f"refused by SQS: {one.reason}")
+        self._table.delete_many([key for key, _ in found if key["sk"] in readable])
+        yield taken
 
 
 def _read(item: Item) -> Execution | BadEntry:

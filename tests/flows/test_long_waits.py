@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
+from common.planning.execution import Execution
 from common.runs.records import Outcome
 from common.storage import keys
 from tests.worlds import World, at, job
@@ -78,3 +83,39 @@ def test_a_postponed_execution_that_cannot_be_read_stops_nobody(w: World) -> Non
     w.run_until("2026-11-21T05:40:00Z", ticks=True)
     assert w.statuses("alice", "once") == ["succeeded"]
     assert "skipped(invalid)" in w.statuses("alice", "odd")
+
+
+def test_a_flood_of_postponed_executions_holds_up_no_window(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them wait for the same second, as retries of one tenant may; each page takes ten seconds."""
+    monkeypatch.setattr("common.planning.postponed._A_PAGE", 1)
+    w.registry.create("bob", "quiet", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:18:00Z")
+    flood = [
+        Execution("alice", f"j{n}", at("2026-11-21T02:00:00Z"), at("2026-11-21T03:20:00Z"), 1, attempt=2)
+        for n in range(20)
+    ]
+    for one in flood:
+        key = keys.postponed(one.visible_at, f"{one.execution_id}#2")
+        w.table("due").put({**key, "body": one.encode()})
+    send, sent_at = w.sqs.send_message_batch, list[float]()
+
+    def slow(QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+        if '"alice"' in Entries[0]["MessageBody"]:
+            w.clock.sleep(10)
+        else:
+            sent_at.append(w.clock.now())
+        return send(QueueUrl, Entries)
+
+    monkeypatch.setattr(w.sqs, "send_message_batch", slow)
+    began_at = w.clock.now()
+    w.scheduler.tick()
+    assert sent_at == [began_at + 20]
+    assert w.clock.now() == began_at + 150
+    assert w.index.ensure_mark(0).planned_until == at("2026-11-21T03:30:00Z")
+    assert len(postponed(w)) == 5
+    w.run_until("2026-11-21T03:28:00Z")
+    w.scheduler.tick()
+    assert postponed(w) == []
+    assert {one.job_id for one in flood} == {json.loads(body)["job"] for body in w.sqs.bodies} - {"quiet"}
