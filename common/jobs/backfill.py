@@ -1,7 +1,7 @@
-"""A backfill: the fire times of a past range, run so many at a time.
+"""A backfill: the fire times of a past range, a limited number at a time.
 
-Nobody drives it: each of its runs, when it ends, enqueues the next fire time. The pointer moves only behind what is
-enqueued, so a crash in between means enqueuing again, which is the same execution. It ends with its job.
+No process drives it: when one of its runs ends, that run enqueues the next fire time. The pointer moves only after the
+execution is enqueued. A crash in between enqueues the same execution again. A backfill ends with its job.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
-# After the last end of one of its runs.
+# How long it is kept after its last run ended.
 _KEPT_S = 90 * DAY_S
 # Of the trigger ids of a backfill's runs.
-# On a run's record: its end has moved its backfill on.
+# A mark on a run's record: the end of this run has moved its backfill's pointer.
 MOVED_ON = "moved_on"
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """One backfill of one job. `next_at` is the first fire time not enqueued yet, `end_at` or later when all are."""
+    """One backfill of one job. `next_at` is the first fire time not yet enqueued; at `end_at` or later, all are."""
 
     tenant: str
     job_id: str
@@ -54,7 +54,7 @@ class Backfill:
         return cls(**(fields | {"schedule": Schedule.from_item(item["schedule"])}))
 
     def execution(self, fire_at: int, now: int) -> Execution:
-        """Its run of one fire time; the id differs from the scheduled run's, which stays as it is."""
+        """The execution of one fire time. Its id differs from the scheduled run's id."""
         return Execution(
             tenant=self.tenant,
             job_id=self.job_id,
@@ -66,13 +66,13 @@ class Backfill:
         )
 
     def first(self, now: int) -> list[Execution]:
-        """The executions that start it, whatever has moved since."""
+        """The executions that start it, no matter how far its pointer has moved."""
         times = next_fires(self.schedule, self.start_at, self.concurrency, until=self.end_at)
         return [self.execution(fire_at, now) for fire_at in times]
 
 
 def first_steps(backfill: Backfill, now: int) -> tuple[list[Execution], Backfill]:
-    """The executions that start it, and the backfill with its pointer behind them."""
+    """The executions that start it, and the backfill with its pointer after them."""
     return _step(backfill, backfill.concurrency, now)
 
 
@@ -85,17 +85,17 @@ def _step(backfill: Backfill, count: int, now: int) -> tuple[list[Execution], Ba
 
 
 class Backfills:
-    """Moves backfills on; in the jobs table, with a mark on each run's record that it has moved its own."""
+    """Continues backfills. They are in the jobs table; a mark on a run's record says that it has moved the pointer."""
 
     def __init__(self, jobs: Table, runs: Table) -> None:
         self._jobs = jobs
         self._runs = runs
 
     def run_ended(self, execution: Execution, queue: ExecutionsQueue, now: int) -> None:
-        """One of its runs has ended: enqueue the next fire time, then move the pointer behind it.
+        """Enqueue the next fire time after one of its runs ended, then move the pointer.
 
-        Each run's end moves the pointer once, also if it is told again; where another's end was faster, what follows is
-        enqueued instead.
+        Each run's end moves the pointer once, even if it is reported twice. If another run's end moved it first, the
+        fire time after that is enqueued instead.
         """
         key = keys.backfill(
             execution.tenant, execution.job_id, execution.trigger_id.removeprefix(BACKFILL_PREFIX)

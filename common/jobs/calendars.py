@@ -1,7 +1,7 @@
-"""Calendars: dates that a tenant stores once under a name, and names in the jobs that shall not fire on them.
+"""Calendars: dates that a tenant stores under a name. Jobs that name the calendar do not fire on these dates.
 
-Stored are ISO dates and nothing else to evaluate: `common/registration/calendar_store.py` resolves and stores them,
-so that a tick, a registration and an executor read dates only.
+Only ISO dates are stored. `common/registration/calendar_store.py` resolves and stores them, so ticks, registrations and
+executors only read dates.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from common.storage.tables import Item, Table
 
 
 class MissingCalendar(Minute8Error):
-    """A job names a calendar that is not there or not readable: whether it fires on a date is unknown."""
+    """A job names a calendar that is missing or unreadable, so it is unknown whether the job fires on a date."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """A stored calendar. `source` says where its dates came from, in the words it was asked for."""
+    """A stored calendar. `source` describes where its dates came from, as the request did."""
 
     tenant: str
     name: str
@@ -35,7 +35,7 @@ class Calendar:
     updated_at: int = 0
 
     def to_item(self) -> Item:
-        # One text: thousands of attribute values would take a hundred times as long to read.
+        # One text: reading thousands of attribute values would take a hundred times as long.
         return {
             "tenant": self.tenant,
             "name": self.name,
@@ -71,13 +71,13 @@ class Calendars:
         return Calendar.from_item(item)
 
     def list_calendars(self, tenant: str, after_name: str = "", limit: int = 100) -> Iterator[Calendar]:
-        """A tenant's calendars in the order of their names, at most `limit`, from behind `after_name`."""
+        """A tenant's calendars after `after_name`, in the order of their names, at most `limit`."""
         after = keys.calendar(tenant, after_name) if after_name else None
         items = self._table.query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit)
         return (Calendar.from_item(item) for item in items)
 
     def check_named(self, tenant: str, names: Iterable[str]) -> None:
-        """Refuse names of calendars that are not there. Raises InvalidInput."""
+        """Refuse names of calendars that do not exist. Raises InvalidInput."""
         for name in names:
             if self._table.get(keys.calendar(tenant, name)) is None:
                 raise InvalidInput(
@@ -88,7 +88,7 @@ class Calendars:
                 )
 
     def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
-        """The ISO dates of all these calendars, as they are now. Raises MissingCalendar."""
+        """The current ISO dates of all these calendars. Raises MissingCalendar."""
         return _any_of(tuple(self.dates(tenant, name) for name in names))
 
     def dates(self, tenant: str, name: str) -> Dates:
@@ -105,7 +105,7 @@ class Calendars:
 
 
 class Dates:
-    """A calendar's dates: four bytes for each, where a set of texts takes a hundred."""
+    """A calendar's dates in four bytes each; a set of texts would need a hundred."""
 
     __slots__ = ("_days",)
 
@@ -124,7 +124,7 @@ class Dates:
 
 
 class _AnyOf:
-    """Asks one calendar after the other: no combination of calendars takes memory of its own."""
+    """Looks in one calendar after the other. A combination of calendars uses no additional memory."""
 
     __slots__ = ("_calendars",)
 
@@ -141,9 +141,9 @@ def _any_of(calendars: tuple[Dates, ...]) -> Container[str]:
 
 
 class RememberedCalendars:
-    """Calendars as one tick or one answer sees them: each is read once, also one that is missing.
+    """The calendars for one tick or one answer: each is read once, also a missing one.
 
-    At most MOST_DATES are remembered. What was used longest ago is then read again.
+    At most MOST_DATES are kept. The least recently used calendars are then read again.
     """
 
     MOST_DATES = 4_000_000
@@ -181,5 +181,5 @@ class RememberedCalendars:
 
 
 def _weight(remembered: Dates | MissingCalendar) -> int:
-    """Its dates, and as many as its place in the memory takes."""
+    """The weight of a calendar: the number of its dates, plus a constant for its entry."""
     return 100 + (0 if isinstance(remembered, MissingCalendar) else len(remembered))

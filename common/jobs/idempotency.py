@@ -1,8 +1,8 @@
-"""A request that takes effect once, however often its client sends it, because it carries an idempotency key.
+"""Idempotent requests: a request with an idempotency key takes effect once, even if its client repeats it.
 
-What it created is remembered with its key for a day, in the job's own transaction: a crash leaves both or neither, so
-that there is no instant in which the request, sent again, could create a second job or go unanswered. Nothing is kept
-of a request that was refused: sent again it is judged again.
+The result is stored with the key for a day, in the job's own transaction. After a crash either both exist or neither
+does, so a repeated request can never create a second job or go unanswered. Nothing is stored of a refused request: a
+repetition is checked anew.
 
 draft-ietf-httpapi-idempotency-key-header-07, sections 2.4 to 2.7
 """
@@ -26,7 +26,7 @@ KEPT_S: Final = DAY_S
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
-    """One tenant's request: the key that its client chose, and a fingerprint of what it asks for."""
+    """One tenant's request: the key that its client chose, and a fingerprint of the body."""
 
     tenant: str
     key: str
@@ -34,7 +34,7 @@ class IdempotencyKey:
 
     @classmethod
     def of(cls, tenant: str, key: str, body: Any) -> IdempotencyKey:
-        """`body` is JSON's: how it was written, and in which order, makes no other request of it."""
+        """`body` is parsed JSON: whitespace and the order of fields do not change the fingerprint."""
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return cls(tenant, key, hashlib.sha256(text.encode()).hexdigest())
 
@@ -52,13 +52,13 @@ class IdempotencyKey:
         return Job.from_item(item["job"])
 
     def remember(self, tx: Transaction, jobs: Table, job: Job, now: float) -> None:
-        """Have `tx` write down what it creates, unless the key is taken."""
+        """Store the created job with the key in `tx`, unless the key is taken."""
         item = {
             **self.item_key,
             "fingerprint": self.fingerprint,
             "job": job.to_item(),
             "expires_at": math.floor(now) + KEPT_S,
         }
-        # DynamoDB removes an expired item when it comes round to it, within days.
+        # DynamoDB removes expired items only after some time, up to days.
         free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": now})
         tx.put(jobs, item, free)

@@ -1,6 +1,6 @@
-"""A job: the definition of what a tenant wants called when, as it is stored.
+"""A job as it is stored: what to call, when, and how.
 
-Validation of what a person sends is in `definition.py`; this file is what all stages read, and imports nothing heavy.
+`definition.py` validates what a person sends. All stages import this file, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from common.timing.schedule import Schedule
 
 ACTIVE = "active"
 PAUSED = "paused"
-# A deleted job leaves a tombstone, so that its messages still in the queue are told apart from garbage, and a job
-# re-created under its name goes on counting revisions: old messages can never pass for the new job's.
+# A deleted job leaves a tombstone. It shows which queued messages belong to a deleted job, and keeps the revision: a
+# job re-created under the same name continues counting, so old messages never match the new job.
 DELETED = "deleted"
 # The longest that SQS keeps a message (14 days), plus a day.
 TOMBSTONE_KEPT_S = 15 * DAY_S
@@ -29,7 +29,7 @@ Overlap = Literal["allow", "skip", "queue_one"]
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """When a failed attempt is tried again: after base_s · factor^(n-1), at most cap_s, less a deterministic jitter.
+    """When a failed attempt is retried: after base_s · factor^(n-1), at most cap_s, minus a deterministic jitter.
 
     No attempt starts later than `max_age_s` after the execution was due.
     """
@@ -45,10 +45,9 @@ class Retry:
 class Job:
     """One job of one tenant.
 
-    `schedule_given` is what the client wrote, `schedule` what it means (H resolved, anchor set). `revision` moves with
-    every change, `schedule_revision` only when the times move. Nothing fires before `effective_at`. `group` and `shard`
-    say where its due entry is while the job is active. The executor counts `failures_in_row`; a change of the job
-    starts it anew.
+    `schedule_given` is what the client wrote; `schedule` is resolved (`H` and the anchor). `revision` increases with
+    every change, `schedule_revision` only if the times change. Nothing fires before `effective_at`. `group` and `shard`
+    say where the due entry of an active job is. The executor counts `failures_in_row`; a change of the job resets it.
     """
 
     tenant: str
@@ -78,24 +77,24 @@ class Job:
 
     @property
     def key(self) -> str:
-        """What seeds H and jitter."""
+        """The seed of H and jitter."""
         return job_key(self.tenant, self.job_id)
 
     def due_entry(self) -> DueEntry:
-        """What the due index keeps of the job."""
+        """The job's entry in the due index."""
         return DueEntry(
             self.tenant, self.job_id, self.schedule, self.effective_at, self.schedule_revision, self.catch_up
         )
 
     def to_item(self) -> dict[str, Any]:
-        """As attributes of its item; the key is the store's business."""
+        """The attributes of its item, without the key."""
         item: dict[str, Any] = {
             "tenant": self.tenant,
             "job_id": self.job_id,
             "schedule_given": dict(self.schedule_given),
             "schedule": self.schedule.to_item(),
             "target": dict(self.target),
-            # As text: JSON's numbers are not DynamoDB's, and what a tenant sent arrives as it was sent.
+            # As text: DynamoDB's numbers differ from JSON's, and the payload must arrive as the tenant sent it.
             "payload": json.dumps(self.payload, separators=(",", ":"), ensure_ascii=False),
             "timeout_s": self.timeout_s,
             "retry": asdict(self.retry) | {"factor": Decimal(str(self.retry.factor))},
@@ -137,7 +136,7 @@ class Job:
             retry=Retry(**item["retry"]),
             start_deadline_s=item.get("start_deadline_s"),
             catch_up=item["catch_up"],
-            overlap=item.get("overlap", "allow"),  # items of before there was a choice
+            overlap=item.get("overlap", "allow"),  # older items have no overlap policy
             pause_after_failures=item.get("pause_after_failures"),
             failures_in_row=item.get("failures_in_row", 0),
             name=item.get("name", ""),

@@ -1,10 +1,10 @@
-"""What a change of a job does to its tenant's items, in the job's own transaction: it is counted, and audited.
+"""The tenant's counts and audit, which every change of a job updates in the job's own transaction.
 
-The counts lie on the tenant's item, under a condition: however many registrations run at once, none exceeds the quota,
-and none succeeds once the tenant is suspended or its deletion has begun. The price is contention: registrations of ONE
-tenant take turns at that item. A transaction that meets another is tried again (`JobStore.change`), which is some tens
-of registrations a second and tenant; other tenants never wait. What moves no count (pausing, resuming, another payload)
-does not touch the item.
+The counts are on the tenant's item, with a condition. Concurrent registrations can never exceed a quota together, and
+none succeeds after the tenant is suspended or its deletion has begun. The cost is contention: registrations of ONE
+tenant write that item one after the other. A transaction that conflicts is tried again (`JobStore.change`), so a
+tenant is limited to some tens of registrations a second. Other tenants never wait. Changes that move no count (pausing,
+resuming, another payload) do not write the item.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from common.timing.cron import compile_cron
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 
-# Changes of jobs of one tenant: what each was, and what it becomes.
+# Changes of jobs of one tenant: each job before and after.
 JobChanges = Sequence[tuple[Job | None, Job]]
 
 _COUNTED: Final = ("jobs", "executions_per_day")
-# Of a job's item, what is bookkeeping and no news to its tenant.
+# Attributes of a job's item that are internal; the audit leaves them out.
 _NOT_AUDITED: Final = frozenset(
     {
         "tenant",
@@ -54,11 +54,11 @@ class TenantLedger:
     known: KnownTenants
 
     def rules(self, tenant: str, now: float) -> TenantRules:
-        """As they are now, so that what the platform has just allowed is allowed. Raises NotFound, TenantSuspended."""
+        """The current rules, so that a change by the platform applies at once. Raises NotFound, TenantSuspended."""
         return require_active(self.known.read(tenant, now), tenant)
 
     def count(self, tx: Transaction, tenant: str, moved: JobChanges, now: float) -> None:
-        """Count the changes, if they move a count. Raises QuotaExceeded where they could never fit."""
+        """Add the changes of the counts to `tx`, if there are any. Raises QuotaExceeded if they could never fit."""
         deltas = {name: delta for name, delta in deltas_of(moved).items() if delta}
         if not deltas:
             return
@@ -82,11 +82,11 @@ class TenantLedger:
         tx.update(self.table, keys.tenant(tenant), change, Expression(" AND ".join(words), values))
 
     def check_room(self, tenant: str, moved: JobChanges, now: float) -> None:
-        """Why changes were not counted; returns if there is room now. Raises what `count` raises, and NotFound."""
+        """Find out why changes were refused; returns if they fit now. Raises what `count` raises, and NotFound."""
         self.room(tenant, now).take(moved)
 
     def room(self, tenant: str, now: float) -> Room:
-        """What is left of the quotas now. Raises NotFound, TenantSuspended."""
+        """The room in the quotas now. Raises NotFound, TenantSuspended."""
         quotas = self.rules(tenant, now).quotas
         item = self.table.get(keys.tenant(tenant)) or {}
         return Room(quotas, {name: item.get(name, 0) for name in _COUNTED})
@@ -97,7 +97,7 @@ class TenantLedger:
         return QuotaExceeded(quota, most, item.get(quota, 0), delta)
 
     def audit(self, tx: Transaction, by: str, old: Job | None, new: Job, now: float) -> None:
-        """Have the change written down."""
+        """Add an audit entry of the change to `tx`."""
         before = _audited(old) if old and old.state != DELETED else {}
         after = _audited(new) if new.state != DELETED else {}
         action = f"job.{_action(old, new)}"
@@ -106,7 +106,7 @@ class TenantLedger:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A tenant's quotas, and how much is in use, as changes take it up one after the other."""
+    """A tenant's quotas and its use of them, while a request's changes are added one after the other."""
 
     quotas: Quotas
     used: dict[str, int]
@@ -123,7 +123,7 @@ class Room:
 
 
 def require_active(rules: TenantRules | None, tenant: str) -> TenantRules:
-    """The rules of a tenant that may change things. Raises NotFound, TenantSuspended."""
+    """The rules of a tenant that may make changes. Raises NotFound, TenantSuspended."""
     if rules is None or rules.state not in (ACTIVE, SUSPENDED):
         raise NotFound("tenant", tenant)
     if rules.state == SUSPENDED:
@@ -132,9 +132,9 @@ def require_active(rules: TenantRules | None, tenant: str) -> TenantRules:
 
 
 def most_per_day(schedule: Schedule) -> int:
-    """The most executions that a schedule has on one day, clock changes aside: what a quota has to have room for.
+    """The most executions of a schedule on one day, without clock changes. The quota must have room for this number.
 
-    Exclusions, bounds and days on which it never fires are not looked at: it is cheap, and never too low.
+    Exclusions, bounds and days without fires are ignored, so the estimate is cheap and never too low.
     """
     timing = schedule.timing
     if isinstance(timing, AtTiming):
@@ -146,13 +146,13 @@ def most_per_day(schedule: Schedule) -> int:
 
 
 def deltas_of(moved: JobChanges) -> dict[str, int]:
-    """By how much changes move the counts. Pure."""
+    """How much the changes move each count. Pure."""
     counted = [(_counted(old), _counted(new)) for old, new in moved]
     return {name: sum(after[name] - before[name] for before, after in counted) for name in _COUNTED}
 
 
 def _counted(job: Job | None) -> dict[str, int]:
-    """A paused job counts as an active one, so that it can always be resumed."""
+    """The counts of one job. A paused job counts as an active one, so that it can always be resumed."""
     if job is None or job.state == DELETED:
         return dict.fromkeys(_COUNTED, 0)
     return {"jobs": 1, "executions_per_day": most_per_day(job.schedule)}

@@ -1,6 +1,6 @@
-"""Placeholders in a job's payload: `{{fire_time}}` and a few others, replaced before each call. Nothing evaluates.
+"""Placeholders in a job's payload: `{{fire_time}}` and a few others, replaced before each call. No code is evaluated.
 
-They stand in the strings of the JSON payload, at any depth; names of fields are left alone:
+They are replaced in the strings of the JSON payload, at any depth, but not in field names:
 
 | placeholder        | becomes                                                                      |
 | ------------------ | ---------------------------------------------------------------------------- |
@@ -27,10 +27,10 @@ from common.planning.execution import Execution
 from common.timing.instants import rfc3339
 from common.timing.zones import offset_at
 
-# SQS and SNS take 256 KiB in all; the rest is the context and its JSON.
+# SQS and SNS accept 256 KiB in all; the rest is for the context and its JSON.
 RENDERED_BYTES: Final = 224 * 1024
 
-# How long each can get; tests hold them to what ids and times can be.
+# The longest text of each placeholder; tests compare it with the limits of ids and times.
 LONGEST: Final[Mapping[str, int]] = {
     "fire_time": 20,
     "fire_date": 10,
@@ -41,16 +41,16 @@ LONGEST: Final[Mapping[str, int]] = {
     "attempt": 10,
 }
 _PLACEHOLDER: Final = re.compile(r"\{\{\{\{|\{\{\s{0,8}([a-z_]{1,32})\s{0,8}\}\}|\{\{")
-# JSON can nest deeper than a recursive walk can follow.
+# JSON can nest deeper than a recursive function can follow.
 DEEPEST: Final = 64
 
 
 class PayloadTooLarge(Minute8Error):
-    """What the placeholders became made the payload larger than a target takes."""
+    """The payload with its placeholders replaced is larger than a target accepts."""
 
 
 def check_payload(payload: object) -> None:
-    """Refuse what is no JSON text, unknown placeholders, and what could outgrow a target. Raises InvalidInput."""
+    """Refuse invalid JSON, unknown placeholders, and payloads that could grow too large. Raises InvalidInput."""
     growth = 0
     for path, text in _strings(payload, "payload"):
         for match in _PLACEHOLDER.finditer(text):
@@ -68,7 +68,7 @@ def check_payload(payload: object) -> None:
             growth += LONGEST[name] - len(match[0])
     try:
         size = _size(payload) + growth
-    except ValueError as error:  # NaN, Infinity, or half a character
+    except ValueError as error:  # NaN, Infinity, or a lone surrogate
         raise InvalidInput("payload", f"is no JSON: {error}", accepted="JSON as RFC 8259 has it") from None
     if size > RENDERED_BYTES:
         raise InvalidInput(
@@ -79,7 +79,7 @@ def check_payload(payload: object) -> None:
 
 
 def values_for(execution: Execution, timezone: str) -> dict[str, str]:
-    """What the placeholders stand for in one attempt."""
+    """The values of the placeholders for one attempt."""
     return {
         "fire_time": rfc3339(execution.fire_at),
         "fire_date": _date(execution.fire_at + offset_at(timezone, execution.fire_at)),
@@ -96,10 +96,10 @@ def _date(wall: int) -> str:
 
 
 def render(payload: Any, values: Mapping[str, str]) -> Any:
-    """The payload with its placeholders replaced; the given one is not changed.
+    """A copy of the payload with its placeholders replaced.
 
-    What became of a placeholder is not looked at again, so no value can bring in another. A placeholder without a value
-    (a payload stored before this was refused) stays as it is.
+    Replaced text is not searched again, so a value cannot add another placeholder. A placeholder without a value stays
+    as it is; only payloads stored by old versions can have one.
 
     Raises PayloadTooLarge.
     """
@@ -130,7 +130,7 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 
 def _strings(payload: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Every string that may hold placeholders, and where it is: `payload.files.0`."""
+    """Every string that may contain placeholders, and its path: `payload.files.0`."""
     if depth > DEEPEST:
         raise InvalidInput("payload", f"nests deeper than {DEEPEST} levels", accepted="flatter JSON")
     if isinstance(payload, str):

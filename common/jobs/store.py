@@ -1,7 +1,6 @@
-"""The stored jobs: the one way in which a job, its due entry and the directory change, all in one atomic step.
+"""The stored jobs: the only code that changes a job, its due entry and the directory, in one atomic step.
 
-A change takes effect at once: what it makes due inside a window that a tick may have planned already is handed to the
-queue here.
+A change takes effect at once: executions that become due in a window that may be planned already are enqueued here.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from common.timing.windows import MAX_DELAY_S
 
 _TRIES = 12
 _LONGEST_WAIT_S = 0.5
-# A job without a fire time this close has nothing inside any window under planning, also where the clocks of two
-# machines differ by minutes or the commit takes its time.
+# A job whose next fire time is later has none in a window under planning, even if the clocks of two machines differ by
+# minutes or the commit takes long.
 _NEAR_S = MAX_DELAY_S + 300
 
-# A deleted job is remembered for as long as it can have runs, and some days.
+# How long a deleted job is remembered: as long as its runs can exist, plus some days.
 _FORMER_KEPT_S = 410 * DAY_S
-# A transaction takes 100 writes, and a job that moves from one group to another has seven: itself, its audit, its
-# entries, the counts of their shards, what it leaves to do. Its tenant's counts are one for all.
+# A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
+# counts and pending entry. The tenant's counts are one write for all jobs.
 MOST_AT_ONCE = 14
 
 _log = logging.getLogger("minute8.job_store")
 
-# From the stored job and the time to the job as it is to be.
+# From the stored job and the time to the job to store.
 Change = Callable[[Job | None, float], Job]
 
 
@@ -53,7 +52,7 @@ Change = Callable[[Job | None, float], Job]
 class JobStore:
     """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body.
 
-    Changes are counted against the tenant's quotas and audited as made `by` somebody, by the `ledger`.
+    The `ledger` counts changes against the tenant's quotas and audits them with `by` as the author.
     """
 
     jobs: Table
@@ -65,7 +64,7 @@ class JobStore:
     by: str = field(default=AWS, kw_only=True)
 
     def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
-        """No execution of it starts any more, those in the queue neither. Raises NotFound, RevisionMismatch, Busy."""
+        """Start no execution of it any more, not even queued ones. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
             job = existing(old, job_id, expected_revision)
@@ -76,7 +75,7 @@ class JobStore:
         return self.change(tenant, job_id, change)
 
     def resume(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
-        """It fires again from now on. Raises NotFound, RevisionMismatch, Busy."""
+        """Let it fire again from now on. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
             job = existing(old, job_id, expected_revision)
@@ -89,7 +88,7 @@ class JobStore:
         return self.change(tenant, job_id, change)
 
     def delete(self, tenant: str, job_id: str, expected_revision: int | None = None) -> Job:
-        """Delete it, leaving a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
+        """Delete it and keep a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
             job = existing(old, job_id, expected_revision)
@@ -102,7 +101,7 @@ class JobStore:
         return existing(self.load_all(tenant, [job_id]).get(job_id), job_id, None)
 
     def list_jobs(self, tenant: str, after_job_id: str = "", limit: int = 100) -> Iterator[Job]:
-        """A tenant's jobs in the order of their ids, at most `limit`, from behind `after_job_id`."""
+        """A tenant's jobs after `after_job_id`, in the order of their ids, at most `limit`."""
         items = self.jobs.query(
             tenant,
             sk_prefix=keys.JOB_PREFIX,
@@ -114,7 +113,7 @@ class JobStore:
 
     @property
     def audited(self) -> AuditedCommit:
-        """Writes down, under the same name, what else is changed around jobs."""
+        """Audits other changes that belong to jobs, with the same author."""
         return AuditedCommit(Audit(self.ledger.table), self.by, self.clock)
 
     @property
@@ -123,7 +122,7 @@ class JobStore:
         return FailureCounts(self.jobs)
 
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
-        """Those that there are, tombstones among them, by their ids."""
+        """The jobs that exist, including tombstones, by their ids."""
         if len(job_ids) == 1:
             item = self.jobs.get(keys.job(tenant, job_ids[0]))
             return {job_ids[0]: Job.from_item(item)} if item else {}
@@ -133,8 +132,9 @@ class JobStore:
     def change(
         self, tenant: str, job_id: str, change: Change, idempotency_key: IdempotencyKey | None = None
     ) -> Job:
-        """Read, decide, write if nobody else did, until it is done; with `once`, not twice for one request.
+        """Read, decide, and write if no other writer was faster; repeat until it is done.
 
+        With an idempotency key, the same request takes effect once.
         Raises Busy, KeyReused, RequestUnderWay, and what `change` and the ledger raise.
         """
         return self.change_all(tenant, {job_id: change}, idempotency_key)[job_id]
@@ -142,14 +142,14 @@ class JobStore:
     def change_all(
         self, tenant: str, changes: Mapping[str, Change], idempotency_key: IdempotencyKey | None = None
     ) -> dict[str, Job]:
-        """The same for up to MOST_AT_ONCE jobs by their ids, in one transaction: all of it happens or nothing."""
+        """`change` for up to MOST_AT_ONCE jobs, in one transaction: all changes happen or none."""
         conflicts = 0
         for attempt in range(_TRIES):
             if attempt:
                 self.clock.sleep(self.rng.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))
             olds = self.load_all(tenant, list(changes))
             now = self.clock.now()
-            # Behind the reading of the jobs: what a request of the same key has created is seen with its key.
+            # Check after loading jobs, so that a duplicate request sees the first one's job.
             if idempotency_key and (created := idempotency_key.created(self.jobs, now)):
                 return dict.fromkeys(changes, created)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
@@ -163,7 +163,7 @@ class JobStore:
             try:
                 return news | self._commit(tenant, moved, now, conflicts, idempotency_key)
             except ConditionFailed as lost:
-                # Somebody changed the job in between, or there was no room and now there may be: decide again.
+                # The job changed meanwhile, or a quota had no room and may have room now: decide again.
                 if lost.key == keys.tenant(tenant):
                     self.ledger.check_room(tenant, moved, now)
             except TransactionConflict as lost:
@@ -201,7 +201,7 @@ class JobStore:
     def _write(
         self, tx: Transaction, old: Job | None, new: Job, now: float, entries: Counter[tuple[str, int]]
     ) -> Pending | None:
-        """Have `tx` change one job, and count in `entries` by how many those of each shard become more or fewer."""
+        """Add the change of one job to `tx`. `entries` counts how many entries each shard gains or loses."""
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
         self.ledger.audit(tx, self.by, old, new, now)
         if new.state == DELETED:
@@ -224,7 +224,7 @@ class JobStore:
     def _placed(
         self, moved: Sequence[tuple[Job | None, Job]], conflicts: int
     ) -> list[tuple[Job | None, Job]]:
-        """The jobs with their shards: those of one group come into the same one."""
+        """The jobs with their shards; jobs of one group get the same shard."""
         shards: dict[str, int] = {}
         placed: list[tuple[Job | None, Job]] = []
         for old, new in moved:
@@ -238,9 +238,9 @@ class JobStore:
         return placed
 
     def _hand_over(self, pending: Sequence[Pending]) -> None:
-        """Enqueue what registrations made due before the end of what may be planned already.
+        """Enqueue the executions that became due in the time that may be planned already.
 
-        Once committed the registrations stand. If this fails, the pending entries stay, and the next tick does it.
+        The registrations are committed before. If this fails, the pending entries stay, and the next tick enqueues.
         """
         if not pending:
             return
@@ -257,9 +257,9 @@ class JobStore:
                 )
             ]
             _, refused = self.queue.send(executions)
-            if not refused:  # else the next tick records why
+            if not refused:  # else the next tick records the reason
                 self.index.confirm(*pending)
-        except Exception:  # noqa: BLE001  the pending entries hold what is left to do
+        except Exception:  # noqa: BLE001  the next tick handles the pending entries
             entry = pending[0].entry
             _log.exception(
                 "hand-over of %d left to the next tick: %s/%s", len(pending), entry.tenant, entry.job_id
@@ -267,10 +267,10 @@ class JobStore:
 
 
 def _starts_anew(old: Job | None, new: Job) -> bool:
-    """Whether it has fire times that no tick can know of: it is new, resumed, or its times have changed."""
+    """Whether ticks cannot know all of its fire times: it is new, resumed, or its times have changed."""
     if old is None or old.state != ACTIVE:
         return True
-    # both: a change within the second of the one before takes effect at the same instant
+    # Compare both: two changes within one second have the same effective_at.
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
 
 
@@ -309,5 +309,5 @@ def _unchanged(old: Job | None) -> Expression:
 
 
 def next_second(now: float) -> int:
-    """A job fires from the second after its registration on: the one under way has begun without it."""
+    """A job fires from the second after its registration on; the current second has already begun."""
     return math.floor(now) + 1

@@ -1,4 +1,4 @@
-"""How the stored jobs are put together; every stage and the tests do it here."""
+"""Puts the job store together, for all stages and the tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def job_store(
     rng: random.Random | None = None,
     by: str = ITSELF,
 ) -> JobStore:
-    """The jobs as `by` changes them: counted against their tenants' quotas, and audited."""
+    """The job store whose audit names `by` as the author of changes."""
     return JobStore(
         jobs=tables.jobs,
         index=DueIndex(tables.due),

@@ -235,7 +235,7 @@ class ApiKeys:
 
 
 def let_others_pass(clock: Clock, tried: int) -> None:
-    """Registrations count on the tenant's item, and one after another: a flood must not keep the platform out."""
+    """Wait. Each registration writes the tenant's item, and a flood of them must not block the platform's writes."""
     clock.sleep(random.uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)))
 
 

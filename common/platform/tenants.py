@@ -77,7 +77,7 @@ class Tenant:
 
 
 class Tenants:
-    """The tenants and their keys. One instance lives as long as its process, since its `api_keys` do."""
+    """The tenants and their keys. Use one instance per process; its `api_keys` caches keys."""
 
     def __init__(self, table: Table, clock: Clock | None = None) -> None:
         self._table = table

@@ -1,12 +1,12 @@
-"""Many jobs of one tenant in one request: each line a job that is created, replaced, or already as it is to be.
+"""Bulk requests: each line is a job to create or replace, or one that needs no change.
 
-All lines are looked at first, against the jobs, the quotas and the allowed targets as they are; then those that change
-something are written, up to MOST_AT_ONCE in a transaction. A tenant's registrations take turns at its counts, so one
-transaction after the other is as fast as it goes, and one for many takes a single turn.
+First all lines are checked against the stored jobs, the quotas and the allowed targets. Then the changes are written,
+up to MOST_AT_ONCE in a transaction. A tenant's registrations all write its counts, so parallel transactions would not
+be faster; several jobs in one transaction write the counts once.
 
-With `atomic` nothing is written unless every line is valid, allowed and within the quotas. From then on the writing can
-still be cut off, by other writers that will not let go, by the time, by a crash: some transactions are done then, and
-the others are not. Sent again it finishes: what is done is unchanged, and costs one read.
+With `atomic` nothing is written unless every line is valid, allowed and within the quotas. The writing itself can still
+stop early: because of conflicts, the time limit or a crash. Some transactions are then done, and others not. Sending
+the request again completes it: a line that is done costs one read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a line, or would. `revision` is the stored one, `changed` names the fields that were replaced."""
+    """The result of a line. `revision` is the stored one; `changed` names the replaced fields."""
 
     number: int
     job_id: str | None
@@ -58,7 +58,7 @@ class Outcome:
 
 
 class BulkRefused(Minute8Error):
-    """Some lines are refused, and so nothing of the request was stored."""
+    """Some lines are refused, so nothing of the request was stored."""
 
     def __init__(self, refused: Sequence[Outcome], lines: int) -> None:
         self.refused = refused
@@ -69,7 +69,7 @@ class BulkRefused(Minute8Error):
 
 
 class Unfinished(Minute8Error):
-    """Some of a request was stored before it could not go on. Sent again it finishes."""
+    """Some of a request was stored before it stopped. Sending it again completes it."""
 
     def __init__(self, done: int, left: int, why: Minute8Error) -> None:
         super().__init__(f"{done} lines are stored and {left} are not: {why}; send the same again to finish")
@@ -88,7 +88,7 @@ class _Wanted:
         return self.line.number
 
     def of(self, old: Job | None, now: float) -> Job:
-        """What it makes of the stored job: the same object where that is already so. Raises InvalidInput."""
+        """The job that the line makes of the stored one: the same object if nothing changes. Raises InvalidInput."""
         fields = dict(self.line.read())
         del fields["job_id"]
         state, note = _state_in(fields)
@@ -122,11 +122,12 @@ def put_all(
     atomic: bool = False,
     dry_run: bool = False,
 ) -> list[Outcome]:
-    """Create and replace jobs; with `dry_run` tell what that would do. The outcomes are in the order of the lines.
+    """Create and replace jobs; with `dry_run` only return what would happen. The outcomes are in the order of the
+    lines.
 
     No transaction begins after `until`.
-    Raises TenantSuspended, NotFound (the tenant); with `atomic` BulkRefused, and what cut the writing off: by itself
-    where nothing is stored, else Unfinished.
+    Raises TenantSuspended, NotFound (the tenant), and with `atomic` BulkRefused. If the writing stops, raises its cause
+    if nothing is stored, else Unfinished.
     """
     looked_at = list(_looked_at(registry, tenant, lines))
     outcomes = {outcome.number: outcome for _, outcome in looked_at}
@@ -135,7 +136,7 @@ def put_all(
     refused = [outcome for outcome in outcomes.values() if outcome.error]
     if atomic and refused:
         raise BulkRefused(refused, len(lines))
-    # Those of one group together: each group in a transaction costs a look for a shard with room.
+    # Jobs of one group together: each group in a transaction needs a query for a shard with room.
     changing = sorted(
         (outcome.group, outcome.number, one)
         for one, outcome in looked_at
@@ -151,7 +152,7 @@ def put_all(
 def _looked_at(
     registry: Registry, tenant: str, lines: Sequence[Line]
 ) -> Iterator[tuple[_Wanted | None, Outcome]]:
-    """What each line would do to the jobs as they are now, the lines before it done."""
+    """What each line would change in the stored jobs, after the lines before it."""
     checks = registry.checks(tenant)
     times = Counter(_id_in(line) for line in lines)
     now = registry.store.clock.now()
@@ -183,7 +184,7 @@ def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Want
             raise InvalidInput("job", "must be an object", value=holds, accepted="a JSON object")
         job_id = check_id("job_id", holds.get("job_id"), JOB_ID_CHARS)
         if times[job_id] > 1:
-            message = f"is that of {times[job_id]} lines, and none says which of them is meant"
+            message = f"appears on {times[job_id]} lines"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
         return _Wanted(line, checks, job_id)
     except Minute8Error as error:
@@ -200,7 +201,7 @@ def _id_in(line: Line) -> str | None:
 
 
 def _state_in(fields: dict[str, Any]) -> tuple[str, str]:
-    """Take the state and the note with which a job is created out of the fields. Raises InvalidInput."""
+    """Remove the state and the note from the fields, and return them. Raises InvalidInput."""
     state, note = fields.pop("state", ACTIVE), fields.pop("note", "")
     if state not in (ACTIVE, PAUSED):
         raise InvalidInput("state", "must be a state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
@@ -217,7 +218,7 @@ def _written(registry: Registry, tenant: str, changing: Sequence[_Wanted], until
 
 
 def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -> Iterator[Outcome]:
-    """In one transaction; each in one of its own where one of them is the others' hindrance."""
+    """Write in one transaction; if one of the jobs prevents that, each in a transaction of its own."""
     olds: dict[str, Job | None] = {}
 
     def change(one: _Wanted, old: Job | None, now: float) -> Job:

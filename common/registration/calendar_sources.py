@@ -1,8 +1,9 @@
-"""Where a calendar's dates come from: a list, iCalendar text, or a country's holidays. All bounded.
+"""The sources of a calendar's dates: a list, iCalendar text, or a country's holidays. All bounded.
 
-`holidays` and `icalendar` would add 12 MB to the 15 MB of the Lambda package for something that a tenant does a few
-times a year, so they are not in it. The `minute8` command resolves them where it runs and sends dates; strangers' text
-is then parsed on the machine of whoever trusts it. The API takes dates alone, also where it has the libraries.
+`holidays` and `icalendar` would add 12 MB to the 15 MB of the Lambda package, and a tenant needs them a few times a
+year. So the package does not contain them. The `minute8` command resolves the dates on the user's machine and sends
+them. Foreign text is then parsed only on the machine of its user. The API accepts only dates, even if the libraries are
+there.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Resolved = tuple[tuple[str, ...], dict[str, Any]]
 
 
 def dates_of(raw: object, now: int) -> Resolved:
-    """As `resolved`, of a calendar that says its dates. Raises InvalidInput, also for one that does not."""
+    """The dates of a calendar that lists its dates. Raises InvalidInput, also if it does not list them."""
     for kind in _KINDS[1:]:
         if isinstance(raw, Mapping) and raw.get(kind) is not None:
             raise InvalidInput(
@@ -42,10 +43,10 @@ def dates_of(raw: object, now: int) -> Resolved:
 
 
 def resolved(raw: object, now: int) -> Resolved:
-    """The dates of a calendar as a tenant writes it, ascending, and a word on where they are from.
+    """The dates of a calendar as a tenant writes it, ascending, and a description of their source.
 
     Exactly one of
-    - {"dates": ["2026-12-24", …]}, optionally with {"source": {…}}, a small object that says where they are from;
+    - {"dates": ["2026-12-24", …]}, optionally with {"source": {…}}, a small object that describes their source;
     - {"icalendar": "BEGIN:VCALENDAR…"}: its all-day events;
     - {"country": "DE", "subdivision": "BY", "years": [2026, 2027]}: public holidays; without `years` for this year and
       five more.
@@ -99,7 +100,7 @@ def _of_icalendar(given: Mapping[str, Any], year: int) -> Resolved:
     first, last = date(year, 1, 1), date(year + YEARS_AHEAD, 12, 31)
     found = all_day_dates(given["icalendar"], first, last)
     source = {"kind": "icalendar", "from_year": year, "to_year": year + YEARS_AHEAD, "events": found.events}
-    # Said, not hidden: a timed event excludes no date.
+    # Reported, because a timed event excludes no date.
     return _ascending(day.isoformat() for day in found.dates), source | {"timed_events_ignored": found.timed}
 
 
@@ -120,7 +121,7 @@ def _of_country(given: Mapping[str, Any], year: int) -> Resolved:
     source: dict[str, Any] = {"kind": "holidays", "country": country}
     source |= {"subdivision": subdivision} if subdivision else {}
     source |= {"from_year": years[0], "to_year": years[-1], "holidays_version": version("holidays")}
-    # Observed holidays can fall into the year before or behind.
+    # Observed holidays can fall into the year before or after.
     return _ascending(day.isoformat() for day in found if years[0] <= day.year <= years[-1]), source
 
 

@@ -1,14 +1,15 @@
-"""Storing and deleting a tenant's calendars.
+"""Stores and deletes a tenant's calendars.
 
 When a change of a calendar takes effect:
-- a date added stops every execution that has not started yet: the planning of later windows leaves it out, and what is
-  in the queue already is recorded as skipped(excluded) by the executor, which asks again when the execution is due;
-- a date removed takes effect from the next window to be planned: fire times in a window that is planned already (at
-  most 25 minutes ahead) were left out of it, and stay so. Remove a date before its day begins.
+- An added date stops every execution that has not started yet. Later windows are planned without it. The executor
+checks
+  again when an execution is due, and records it as skipped(excluded).
+- A removed date takes effect from the next window to be planned. Windows that are planned already (at most 25 minutes
+  ahead) have left out its fire times. Remove a date before its day begins.
 
-A calendar that jobs name cannot be deleted, since nobody could say whether they shall fire then. A registration that
-crosses the deletion can still come to name one that is gone: such a job does not fire and says so, in a run
-skipped(invalid), until the calendar is stored again or the job names it no more.
+A calendar that jobs name cannot be deleted, since it would be unknown whether these jobs fire. A registration at the
+same time as a deletion can still name a deleted calendar. Such a job does not fire: its runs are recorded as
+skipped(invalid), until the calendar is stored again or the job no longer names it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from common.tenants.audit import AuditedCommit
 
 # Each has up to 27 KB, and a page of the list has 200.
 MOST_CALENDARS = 100
-# How many of the jobs that prevent a deletion an error names.
+# How many of the jobs that name the calendar an error shows.
 _NAMED_JOBS = 3
 
 
@@ -40,7 +41,7 @@ class CalendarInUse(Conflict):
 
 
 class CalendarStore(Calendars):
-    """Calendars that a tenant can change; `audited` writes each change down."""
+    """Calendars that a tenant can change; `audited` audits each change."""
 
     def __init__(self, jobs: Table, audited: AuditedCommit) -> None:
         super().__init__(jobs)
@@ -86,7 +87,7 @@ class CalendarStore(Calendars):
         tx.delete(self._table, keys.calendar(tenant, name), Expression("attribute_exists(pk)", {}))
         try:
             self._audited.commit(tx, tenant, "calendar.deleted", name, now, before=_audit_view(calendar))
-        except ConditionFailed:  # somebody else was faster
+        except ConditionFailed:  # another request deleted it first
             raise NotFound("calendar", name) from None
 
 

@@ -1,8 +1,8 @@
-"""Reading the cron expression that a tenant typed: canonical text, or a refusal that says where and why.
+"""Reads the cron expression that a tenant typed: returns canonical text, or an error with position and reason.
 
-croniter is the parser, but it takes much that it then reads differently from what was meant (docs/timekeeping.md lists
-it). So every item is read here first, against a small grammar, and written anew: names as numbers, `H` resolved, `5-5`
-as `5`, macros expanded. What croniter and the evaluator see is that text and no other.
+croniter is the parser, but it accepts many expressions that it reads differently from what was meant
+(docs/timekeeping.md lists them). So every item is first read here with a small grammar and written anew: names as
+numbers, `H` resolved, `5-5` as `5`, macros expanded. croniter and the evaluator see only this text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MACROS: Final = {
 
 
 class Field(NamedTuple):
-    """One of the six fields: its name in messages, its range, the numbers that names stand for, what it accepts."""
+    """One of the six fields: its name in messages, its range, the numbers of its names, and what it accepts."""
 
     name: str
     low: int
@@ -71,7 +71,7 @@ _RANDOM: Final = re.compile(r"R(?:\(.*\))?(?:/.*)?", re.ASCII)
 
 
 class _Item(NamedTuple):
-    """One comma-separated item, upper-cased, and where it stands in the expression."""
+    """One comma-separated item, upper-cased, and its position in the expression."""
 
     text: str
     position: int
@@ -89,10 +89,10 @@ class _Item(NamedTuple):
 
 
 def read_cron(expression: object, *, job_key: str, shortest_s: int = 1) -> str:
-    """The canonical text of an expression of five fields, six with seconds first, or a macro such as `@daily`.
+    """The canonical text of an expression: five fields, six with seconds first, or a macro such as `@daily`.
 
-    `job_key` resolves `H`; `shortest_s` is the least distance between two fires that is allowed, in seconds.
-    Raises InvalidInput and nothing else, for whatever is passed.
+    `job_key` resolves `H`; `shortest_s` is the least allowed distance between two fires, in seconds.
+    Raises InvalidInput and nothing else, for any value.
     """
     text = _guarded(expression)
     macro = MACROS.get(text.strip(" \t"))
@@ -116,7 +116,7 @@ def read_cron(expression: object, *, job_key: str, shortest_s: int = 1) -> str:
 
 
 def _guarded(expression: object) -> str:
-    """Upper-cased text that is safe to take apart: what croniter answers with a hang or a bare TypeError stops here."""
+    """Upper-cased text that is safe to parse. Refuses input on which croniter hangs or raises a bare TypeError."""
 
     def refused(message: str, accepted: str, position: int | None = None) -> InvalidInput:
         return InvalidInput("schedule.cron", message, value=expression, accepted=accepted, position=position)
@@ -181,7 +181,7 @@ def _read_item(item: _Item) -> str:
 
 
 def _number(item: _Item, text: str) -> int:
-    """The number that a value of the field stands for; 7 is left as it is in the weekday field."""
+    """The number of a value of the field; the weekday 7 is kept."""
     field = item.field
     if text in field.names:
         return field.names[text]
@@ -214,7 +214,7 @@ def _read_range(item: _Item, match: re.Match[str]) -> str:
 
 
 def _weekday_range(low: int, high: int) -> tuple[int, int]:
-    """Sunday as 0 at the beginning of a range and as 7 at the end, so that FRI-SUN does not wrap."""
+    """Sunday as 0 at the beginning of a range and as 7 at its end, so that FRI-SUN does not wrap."""
     if (low, high) == (0, 7):
         return 0, 6
     if low % 7 == high % 7:
@@ -224,21 +224,21 @@ def _weekday_range(low: int, high: int) -> tuple[int, int]:
 
 
 def _free_step(item: _Item, step: str) -> int:
-    """The step of `*/n`, `a/n` or `H/n`. `*/60` would fire once and `5/100` at 5: whoever writes it means another."""
+    """The step of `*/n`, `a/n` or `H/n`. `*/60` would fire once and `5/100` at 5, which nobody means: refused."""
     if not 1 <= int(step) < item.field.size:
         raise item.refuse(f"the step {int(step)} is out of range", f"a step from 1 to {item.field.size - 1}")
     return int(step)
 
 
 def _read_hashed(item: _Item, match: re.Match[str]) -> str:
-    """`H` as a number of the job's own, `H/n` as `a/n`, `H(a-b)/n` as a range with a step."""
+    """`H` as the job's own number, `H/n` as `a/n`, `H(a-b)/n` as a range with a step."""
     field, step = item.field, match["step"]
     low, high = field.low, 28 if field is _DAY else field.high  # every month has 28 days
     if match["low"]:
         low, high = _number(item, match["low"]), _number(item, match["high"])
         if low >= high or high > field.high:
             raise item.refuse("the range in `H(a-b)` must rise", f"{field.low} <= a < b <= {field.high}")
-    # Salted with the field: one checksum for all of them would give few of the 1,440 pairs of minute and hour.
+    # With the field as salt: one checksum for all fields would reach few of the 1,440 pairs of minute and hour.
     digest = hashlib.blake2b(f"{field.name}|{item.seed}".encode(errors="replace"), digest_size=8).digest()
     drawn = int.from_bytes(digest)
     if step is None:
@@ -261,7 +261,7 @@ def _read_nth(item: _Item, match: re.Match[str]) -> str:
 
 
 def _check_days(day: str, weekday: str, position: int, expression: object) -> None:
-    """With `W`, `#` or `L5` croniter ignores the other day field, or finds no date at all."""
+    """With `W`, `#` or `L5` croniter ignores the other day field, or finds no date."""
     if day != "*" and weekday != "*" and ("W" in day or "#" in weekday or "L" in weekday):
         raise InvalidInput(
             "schedule.cron",

@@ -1,4 +1,4 @@
-"""What a client may write as a job, and its validation. Nothing is stored that did not pass here.
+"""What a client may write as a job, and its validation. Nothing is stored without it.
 
 pydantic is imported by the API and the CLI only; the stages read the stored `Job`.
 """
@@ -27,7 +27,7 @@ from common.registration import target_definitions
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 
-# Time that the executor keeps for itself around a call: holding, claiming, recording.
+# The time that the executor needs around a call: locking, claiming, recording.
 EXECUTOR_MARGIN_S = 10
 
 _RETRY = Retry()
@@ -35,7 +35,7 @@ _RETRY = Retry()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a tenant may ask for in this deployment."""
+    """What a tenant may request in this deployment."""
 
     longest_timeout_s: int = 290
     shortest_interval_s: int = 1
@@ -48,7 +48,8 @@ class Limits:
 
 
 class _Strict(BaseModel):
-    # strict: "60" is no number and 1 is no truth; an unknown field is a typing error that must not pass silently.
+    # strict: "60" is not a number and 1 is not a boolean. An unknown field is probably a typing error, so it is
+    # refused.
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
@@ -62,7 +63,7 @@ class ExcludeDefinition(_Strict):
 class ScheduleDefinition(_Strict):
     """When the job fires: exactly one of `cron`, `every` and `at`."""
 
-    # For the document; the meaning of a schedule is checked by `common.timing.schedule`.
+    # For OpenAPI; `common.timing.schedule` checks the meaning of a schedule.
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [
@@ -91,12 +92,12 @@ class ScheduleDefinition(_Strict):
 
 
 def _as_stored(number: float) -> float:
-    """DynamoDB gives 2.0 back as 2."""
+    """A number as DynamoDB returns it: 2 for 2.0."""
     return int(number) if number == int(number) else number
 
 
 class RetryDefinition(_Strict):
-    """When a failed attempt is tried again: base · factor^(n-1), at most cap, jittered, within the age."""
+    """When a failed attempt is retried: base · factor^(n-1), at most cap, with jitter, within the maximum age."""
 
     max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=100)
     base_s: int = Field(default=_RETRY.base_s, ge=1, le=DAY_S)
@@ -132,7 +133,7 @@ class JobDefinition(_Strict):
 
 
 def parse_definition(raw: object, limits: Limits) -> JobDefinition:
-    """Validate what a client sent, all but the schedule's meaning (`common.timing.schedule.parse_schedule` does that).
+    """Validate what a client sent, except the meaning of the schedule (`schedule_text.parse_schedule` does that).
 
     Raises:
         InvalidInput: with the first problem, and the others in `also`.
@@ -176,7 +177,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
 
 
 def schedule_given(definition: JobDefinition) -> dict[str, Any]:
-    """The schedule as the client wrote it, without what was left out."""
+    """The schedule as the client wrote it, without absent fields."""
     return definition.schedule.model_dump(exclude_none=True, exclude_defaults=True)
 
 

@@ -1,7 +1,7 @@
-"""The dates that iCalendar text (RFC 5545) covers with all-day events.
+"""The dates of all-day events in iCalendar text (RFC 5545).
 
-A few bytes of text can ask for hours of work: a rule for the 30th of February is searched for until the year 9999. So
-the text is read in a process of its own, which is ended when its time is up. What is not understood is refused.
+A few bytes of text can cause hours of work: a rule for the 30th of February is searched until the year 9999. So a
+separate process reads the text, and is stopped after a time limit. Events that are not understood are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from icalendar import Calendar
 
 from common.errors import InvalidInput
 
-# icalendar types a property as the union of all that properties can be.
+# icalendar's type of a property is the union of all possible types.
 Event = Any
 
 MAX_BYTES: Final = 256 * 1024
@@ -33,7 +33,7 @@ _LONGEST_EVENT: Final = timedelta(days=366)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The dates, how many all-day events they are from, and how many timed events were passed over."""
+    """The dates, the number of their all-day events, and the number of ignored timed events."""
 
     dates: frozenset[date]
     events: int
@@ -41,9 +41,9 @@ class Found:
 
 
 def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIMEOUT_S) -> Found:
-    """The dates from `first` to `last`, both included, that all-day events cover: several days, RRULE, RDATE, EXDATE.
+    """The dates of all-day events from `first` to `last`, both included: several days, RRULE, RDATE, EXDATE.
 
-    Raises InvalidInput and nothing else, within `timeout_s` and a little.
+    Raises InvalidInput and nothing else, shortly after `timeout_s` at the latest.
     """
     if not isinstance(text, str) or len(text) > MAX_BYTES or len(text.encode(errors="replace")) > MAX_BYTES:
         accepted = f"text of at most {MAX_BYTES // 1024} KiB"
@@ -74,12 +74,12 @@ def all_day_dates(text: object, first: date, last: date, timeout_s: float = TIME
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment, with its import path: the child finds this very module."""
+    """This process's environment with its import path, so that the child finds this module."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
 
 
 def main() -> None:
-    """The process that reads: the question on standard input, the answer on standard output."""
+    """The process that reads: the request on standard input, the answer on standard output."""
     text, first, last = json.load(sys.stdin)
     try:
         found = read(text, date.fromisoformat(first), date.fromisoformat(last))
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def read(text: str, first: date, last: date) -> Found:
-    """As `all_day_dates`, in this process and for as long as it takes. Raises ValueError and what parsers raise."""
+    """As `all_day_dates`, in this process and without a time limit. Raises ValueError and what the parsers raise."""
     events = _events(text)
     all_day = [event for event in events if not isinstance(event["DTSTART"].dt, datetime)]
     moved: dict[str, set[date]] = {}
@@ -124,7 +124,7 @@ def _events(text: str) -> list[Event]:
 
 def _covered(event: Event, replaced: set[date], first: date, last: date) -> set[date]:
     length = _length(event)
-    reach = first - length  # an event that begins before the first date may last into it
+    reach = first - length  # an event that begins before the first date may extend into the range
     starts = {_day(event["DTSTART"].dt), *_listed(event, "RDATE")} | set(_recurring(event, reach, last))
     starts -= {*_listed(event, "EXDATE"), *replaced}
     covered = {start + timedelta(n) for start in starts if reach <= start <= last for n in range(length.days)}
@@ -136,7 +136,7 @@ def _length(event: Event) -> timedelta:
         length = _day(event["DTEND"].dt) - _day(event["DTSTART"].dt)
     else:
         length = event["DURATION"].dt if "DURATION" in event else timedelta(days=1)
-    # Some programs write an end that is the start, and mean one day.
+    # Some programs write the start as the end, and mean one day.
     length = max(length, timedelta(days=1))
     if length > _LONGEST_EVENT:
         _refuse(event, f"lasts {length.days} days; at most {_LONGEST_EVENT.days} are read")
@@ -149,7 +149,7 @@ def _recurring(event: Event, first: date, last: date) -> Iterator[date]:
         if rule.get("FREQ", [""])[0] not in ("DAILY", "WEEKLY", "MONTHLY", "YEARLY"):
             _refuse(event, "recurs within the day")
         start = _midnight(event["DTSTART"].dt)
-        # An UNTIL with a time is common, and in a zone's time a mistake: of an all-day event it means its date.
+        # An UNTIL with a time is common. For an all-day event it means the date, whatever the zone.
         text = re.sub(r"(UNTIL=[0-9]+)T[0-9]+Z?", r"\1", rule.to_ical().decode())
         for occurrence in rrulestr(text, dtstart=start).between(_midnight(first), _midnight(last), inc=True):
             yield occurrence.date()

@@ -1,4 +1,4 @@
-"""What people do by hand: run a job now, try a failed run again, cancel one that waits, run a past range (backfill)."""
+"""Manual commands: run a job now, retry a failed run, cancel a waiting one, run a past range (backfill)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from common.timing.fires import fires, local_date
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
-# One backfill at most; whoever needs more starts another behind it.
+# The most executions of one backfill. For more, start another one after it.
 BACKFILL_LIMIT = 10_000
-# The dates of calendars that a backfill takes along: its item is written again for each of its runs.
+# The most calendar dates of a backfill. Each of its runs writes its item, which contains them.
 BACKFILL_EXCLUDED_DATES = 1_000
-# How long a nonce is known again.
+# How long a nonce is remembered.
 _ASKED_KEPT_S = DAY_S
 
 
 @dataclass(frozen=True, slots=True)
 class ManualCommands:
-    """Commands of a tenant on its own jobs and runs; the tenant comes from the credential."""
+    """A tenant's commands on its own jobs and runs; the tenant comes from the credential."""
 
     store: JobStore
     runs: Runs
@@ -40,7 +40,7 @@ class ManualCommands:
     clock: Clock
 
     def run_now(self, tenant: str, job_id: str, nonce: str) -> Execution:
-        """Start the job at once, paused or not. The same `nonce` starts it once. Raises NotFound."""
+        """Start the job at once, even if it is paused. The same `nonce` starts it once. Raises NotFound."""
         job = self.store.get(tenant, job_id)
         now = self.clock.now()
         execution = Execution(
@@ -54,13 +54,13 @@ class ManualCommands:
         )
         fire_at = self._first_asked(execution, nonce, now)
         execution = replace(execution, fire_at=fire_at, due_at=fire_at)
-        # Sent first: cut off behind that it runs, and asked for again it is the same execution.
+        # Sent first: after a crash the job still runs, and a repeated request is the same execution.
         self.queue.send([execution])
         self.changes.queue(execution, "started by hand", now)
         return execution
 
     def _first_asked(self, execution: Execution, nonce: str, now: float) -> int:
-        """When this nonce was used first, so that a client that asks again a second later starts nothing new."""
+        """When this nonce was first used, so that a client that repeats the request later starts nothing new."""
         asked = {
             **keys.asked_by_hand(execution.tenant, execution.job_id, nonce),
             "fire_at": execution.fire_at,
@@ -75,7 +75,7 @@ class ManualCommands:
         return execution.fire_at
 
     def _written_down(self, action: str, execution: Execution, now: float, note: str = "") -> Commit:
-        """Commits what was asked for together with its entry in the audit."""
+        """Commits the command together with its audit entry."""
         asked = {"execution_id": execution.execution_id, "note": note or None}
 
         def commit(tx: Transaction) -> None:
@@ -84,9 +84,9 @@ class ManualCommands:
         return commit
 
     def retry(self, tenant: str, execution_id: str) -> Execution:
-        """Give a failed run one more attempt, also beyond its policy's. Raises NotFound, Conflict.
+        """Give a failed run one more attempt, even beyond its retry policy. Raises NotFound, Conflict.
 
-        A run whose next attempt is due already gets its message once more: whoever asked before may have been cut off.
+        If the next attempt is due already, its message is sent again: the request before may have been interrupted.
         """
         execution, record = self._found(tenant, execution_id)
         now = self.clock.now()
@@ -123,15 +123,15 @@ class ManualCommands:
         return execution
 
     def backfill_count(self, tenant: str, job_id: str, start: int, end: int) -> int:
-        """How many executions a backfill of [start, end) would have. Raises NotFound, InvalidInput, Conflict."""
+        """The number of executions of a backfill of [start, end). Raises NotFound, InvalidInput, Conflict."""
         return len(self._backfilled(self.store.get(tenant, job_id), start, end)[1])
 
     def backfill(
         self, tenant: str, job_id: str, start: int, end: int, concurrency: int, backfill_id: str
     ) -> Backfill:
-        """Run the fire times of [start, end) again, `concurrency` at a time; each end of one starts the next.
+        """Run the fire times of [start, end) again, `concurrency` at a time; when one ends, the next starts.
 
-        The same `backfill_id` is the same backfill. Raises NotFound, InvalidInput, Conflict.
+        The same `backfill_id` always means the same backfill. Raises NotFound, InvalidInput, Conflict.
         """
         job = self.store.get(tenant, job_id)
         schedule, times = self._backfilled(job, start, end)
@@ -154,7 +154,7 @@ class ManualCommands:
         key = keys.backfill(tenant, job_id, backfill_id)
         asked = {name: getattr(whole, name) for name in ("backfill_id", "start_at", "end_at", "total")}
         tx = Transaction(self.store.jobs.client)
-        # The pointer is stored behind what is then sent: its first run may end at once and move it on from there.
+        # Stored with the pointer after the first executions, which are sent next and may end at once.
         tx.put(self.store.jobs, {**key, **begun.to_item()}, Expression("attribute_not_exists(pk)", {}))
         try:
             self.store.audited.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
@@ -162,20 +162,20 @@ class ManualCommands:
             stored = Backfill.from_item(before.existing or begun.to_item())
             if stored.begun or (stored.start_at, stored.end_at) != (start, end):
                 raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
-            first, begun = stored.first(now), stored  # whoever began it was cut off
+            first, begun = stored.first(now), stored  # the request that began it was interrupted
         self.queue.send(first)
         self.store.jobs.update(key, Expression("SET #begun = :yes", {":yes": True}))
         return replace(begun, begun=True)
 
     def backfill_progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
-        """How far it is. Raises NotFound."""
+        """The progress of a backfill. Raises NotFound."""
         item = self.store.jobs.get(keys.backfill(tenant, job_id, backfill_id))
         if item is None:
             raise NotFound("backfill", backfill_id)
         return Backfill.from_item(item)
 
     def _backfilled(self, job: Job, start: int, end: int) -> tuple[Schedule, list[int]]:
-        """The schedule with its calendars' dates in it, as they are now, and its fire times in [start, end)."""
+        """The schedule with the current dates of its calendars, and its fire times in [start, end)."""
         now = math.floor(self.clock.now())
         if not start < end:
             raise InvalidInput("end_at", "must be after start_at", value=end, accepted="a later instant")
@@ -195,7 +195,7 @@ class ManualCommands:
         return schedule, times
 
     def _with_calendars(self, job: Job, start: int, end: int) -> Schedule:
-        """The schedule that excludes by itself what its calendars exclude in [start, end)."""
+        """The schedule with the dates of its calendars in [start, end) as its own exclusions."""
         calendars, schedule = Calendars(self.store.jobs), job.schedule
         first, last = local_date(schedule, start), local_date(schedule, end)
         dates: set[str] = set()
@@ -224,7 +224,7 @@ class ManualCommands:
         return replace(execution, trigger=record.get("trigger", SCHEDULE)), record
 
     def _check_planned(self, execution: Execution, now: float) -> None:
-        """An execution without a record is one only if its job is going to fire then."""
+        """Check that an execution without a record exists: its job must be going to fire then."""
         job = self.store.get(execution.tenant, execution.job_id)
         start, end = execution.fire_at, execution.fire_at + 1
         fire_times = fires(self._with_calendars(job, start, end), start, end)

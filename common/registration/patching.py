@@ -1,4 +1,4 @@
-"""Changing a part of a job: a JSON merge patch (RFC 7396) onto its definition."""
+"""Changes a part of a job: a JSON merge patch (RFC 7396) on its definition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFINED = tuple(JobDefinition.model_fields)
 
 
 def definition_of(job: Job) -> dict[str, Any]:
-    """The job as a client could have written it: what `parse_definition` reads."""
+    """The job as a client could have written it, for `parse_definition`."""
     stored = {name: _plain(getattr(job, name)) for name in _DEFINED}
     return {**stored, "schedule": job.schedule_given}
 
@@ -25,7 +25,7 @@ def definition_of(job: Job) -> dict[str, Any]:
 def patch(
     registry: Registry, tenant: str, job_id: str, changes: object, expected_revision: int | None = None
 ) -> Job:
-    """Merge `changes` into the definition; None takes a field back to its default. What changes nothing is not stored.
+    """Merge `changes` into the definition; None resets a field to its default. Nothing is stored if nothing changes.
 
     Raises InvalidInput, NotFound, RevisionMismatch, Busy.
     """
@@ -41,12 +41,12 @@ def patch(
 
 
 def changed(old: Job, new: Job) -> Job:
-    """The new one, or the same object `old` where their definitions are the same."""
+    """The new job, or the object `old` if their definitions are the same."""
     return old if same_json(definition_of(new), definition_of(old)) else new
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether a reader of JSON sees the same in both: unlike Python's ==, true is not 1, and 1 is not 1.0."""
+    """Whether both are the same JSON. Unlike Python's ==, true is not 1, and 1 is not 1.0."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

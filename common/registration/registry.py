@@ -1,4 +1,4 @@
-"""Registering jobs: from what a client wrote to the stored job. API and CLI share it."""
+"""Registers jobs: validates what a client wrote, and stores the job. The API and the CLI use it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Registry:
     def create(
         self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
     ) -> Job:
-        """Register a new job; with `once`, return what the same request has created before, as it was then.
+        """Register a new job. With `once`, a repeated request returns the job that it created, as it was then.
 
         Raises InvalidInput, AlreadyExists, Busy, KeyReused, RequestUnderWay.
         """
@@ -62,7 +62,7 @@ class Registry:
         return self.store.change(tenant, job_id, change)
 
     def checked(self, tenant: str, job_id: str, raw: object) -> tuple[JobDefinition, Limits]:
-        """What a client wrote, if the tenant may have that as a job, and the limits that its schedule has to keep.
+        """The validated definition, and the limits of its schedule.
 
         Raises InvalidInput, NotFound (the tenant), TenantSuspended.
         """
@@ -71,14 +71,14 @@ class Registry:
         return checks.definition(raw), checks.limits
 
     def checks(self, tenant: str) -> Checks:
-        """What a tenant may have as a job, as it is now. Raises NotFound (the tenant), TenantSuspended."""
+        """What the tenant's jobs may contain now. Raises NotFound (the tenant), TenantSuspended."""
         rules = self.store.ledger.rules(tenant, self.store.clock.now())
         return Checks(tenant, rules, _narrowed(self.limits, rules), Calendars(self.store.jobs))
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What one tenant may have as a job; `limits` are those that its schedules have to keep too."""
+    """What one tenant's jobs may contain; `limits` also apply to its schedules."""
 
     tenant: str
     rules: TenantRules
@@ -87,11 +87,11 @@ class Checks:
     _known_calendars: set[str] = field(default_factory=set)
 
     def definition(self, raw: object) -> JobDefinition:
-        """What a client wrote, if the tenant may have it. Raises InvalidInput."""
+        """The validated definition of what a client wrote. Raises InvalidInput."""
         definition = parse_definition(raw, self.limits)
         _check_target(definition, self.rules)
         if exclude := definition.schedule.exclude:
-            _, names = read_exclusions(exclude.model_dump())  # before each of them is read
+            _, names = read_exclusions(exclude.model_dump())  # before the calendars are read
             self.calendars.check_named(self.tenant, set(names) - self._known_calendars)
             self._known_calendars.update(names)
         return definition
@@ -128,7 +128,7 @@ def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
 def defined(
     tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
 ) -> Job:
-    """The job that `definition` makes of `old`: a new one, or its next revision."""
+    """The job of a definition: a new one, or the next revision of `old`."""
     schedule, given = _schedule(tenant, job_id, definition, old, now, limits)
     before = old if old and old.state != DELETED else None
     same_times = before is not None and schedule == before.schedule
@@ -162,7 +162,7 @@ def defined(
 def _schedule(
     tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
 ) -> tuple[Schedule, Mapping[str, Any]]:
-    """What was written before means what it meant before: a one-off in the past stays, and so does `every`'s anchor."""
+    """The schedule. Unchanged parts keep their meaning: a one-off in the past stays, and so does `every`'s anchor."""
     given = schedule_given(definition)
     before = old if old and old.state != DELETED else None
     if before and before.schedule_given == given:
@@ -179,7 +179,7 @@ def _schedule(
 
 
 def _anchored_as(before: Timing, timing: Timing) -> Timing:
-    """An interval that stays the same goes on from the anchor that it has."""
+    """An unchanged interval keeps its anchor."""
     if (
         isinstance(before, EveryTiming)
         and isinstance(timing, EveryTiming)

@@ -1,4 +1,4 @@
-"""The schedule of a job as a tenant writes it, read and checked once.
+"""Reads and checks a job's schedule as a tenant writes it.
 
 `common/registration/cron_text.py` reads cron expressions, `common/timing/durations.py` durations and instants.
 """
@@ -30,7 +30,7 @@ def parse_schedule(
 
     Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), anchor (with every), start_at,
     end_at, exclude ({"dates": [...], "calendars": [...]}), jitter_s. A key whose value is None counts as absent.
-    Raises InvalidInput and nothing else. A time in the past is accepted: it never fires again, which harms nobody.
+    Raises InvalidInput and nothing else. A time in the past is accepted: it never fires.
     """
     if not isinstance(raw, Mapping):
         raise InvalidInput(
@@ -120,7 +120,7 @@ def _jitter(value: object) -> int:
 
 
 def read_exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The dates, and the names of calendars, of `exclude`. Raises InvalidInput."""
+    """The dates and the calendar names of `exclude`. Raises InvalidInput."""
     accepted = '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'
     if not isinstance(raw, Mapping) or not set(raw) <= {"dates", "calendars"}:
         raise InvalidInput(
@@ -153,7 +153,7 @@ def _listed(raw: Mapping[str, object], key: str) -> object:
 
 
 def _texts(value: object, where: str, most: int) -> tuple[str, ...]:
-    """The distinct texts of a list, sorted: equal exclusions are stored equal."""
+    """The distinct texts of a list, sorted, so that equal exclusions are stored as equal lists."""
     if (
         not isinstance(value, (list, tuple))
         or len(value) > most
@@ -166,7 +166,7 @@ def _texts(value: object, where: str, most: int) -> tuple[str, ...]:
 
 
 def is_date(text: object) -> bool:
-    """Whether it is an ISO date, such as 2026-12-24."""
+    """Whether the text is an ISO date, such as 2026-12-24."""
     if not isinstance(text, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         return False
     try:

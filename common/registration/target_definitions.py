@@ -1,7 +1,7 @@
-"""What a client may write as a job's target: one model per kind, told apart by `kind`.
+"""What a client may write as a job's target: one model per `kind`.
 
-pydantic is imported by the API and the CLI only; the executor reads the stored dict. Which of these targets a tenant
-may really call is asked in `common/tenants/allowed_targets.py`.
+Only the API and the CLI import pydantic; the executor reads the stored dict. `common/tenants/allowed_targets.py`
+decides which targets a tenant may call.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from common.tenants.web_address import BadUrl, is_public, read_url
 
-# pydantic uses Rust's engine: `$` is the end of the text, before no line break; `\d` would match any script's digits.
+# pydantic uses Rust's regular expressions: `$` never matches before a line break; `\d` matches digits of all scripts.
 _ARN: Final = r"^arn:aws[a-z-]*:{service}:[a-z]{{2}}(-[a-z]+)+-[0-9]:[0-9]{{12}}:{resource}$"
 # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 _LAMBDA_ARN: Final = _ARN.format(
@@ -36,7 +36,7 @@ _FIFO_ID: Final = r"^[A-Za-z0-9!-/:-@\[-`{-~]{1,128}$"
 _HEADERS: Final = 20
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 _HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]{0,1022}[!-~])?", re.ASCII)
-# What frames the request, is one hop's business, or is Minute8's word. RFC 9110 §7.6.1.
+# Headers that frame the request, belong to one hop, or are set by Minute8. RFC 9110 §7.6.1.
 _REFUSED_HEADERS: Final = frozenset(
     {
         *("accept-encoding", "connection", "content-length", "expect", "forwarded", "host", "http2-settings"),
@@ -52,7 +52,7 @@ class _Strict(BaseModel):
 
 
 class _AwsTarget(_Strict):
-    """With a role, Minute8 assumes it first, under the external id `minute8:<tenant>[:<external_id>]`."""
+    """Minute8 assumes the role, if given, before the call. The external id is `minute8:<tenant>[:<external_id>]`."""
 
     role_arn: Annotated[str, StringConstraints(pattern=_ROLE_ARN)] | None = Field(
         default=None, description="A role to assume for the call, such as one in another account."
@@ -70,7 +70,7 @@ class _AwsTarget(_Strict):
 
 
 class LambdaTarget(_AwsTarget):
-    """A Lambda function, called and waited for (`RequestResponse`) or handed the event (`Event`)."""
+    """A Lambda function. Minute8 waits for its result (`RequestResponse`) or only hands over the event (`Event`)."""
 
     kind: Literal["lambda"]
     arn: Annotated[str, StringConstraints(pattern=_LAMBDA_ARN)]
@@ -130,7 +130,7 @@ class EventBusTarget(_AwsTarget):
 
 
 class StepFunctionsTarget(_AwsTarget):
-    """A state machine, of which an execution is started."""
+    """A Step Functions state machine; each call starts an execution."""
 
     kind: Literal["step_functions"]
     arn: Annotated[str, StringConstraints(pattern=_STATES_ARN)]
@@ -169,7 +169,7 @@ def _sendable_headers(headers: dict[str, str]) -> dict[str, str]:
 
 
 class HttpTarget(_Strict):
-    """An HTTPS endpoint on the public internet, called and waited for. Every call is signed."""
+    """An HTTPS endpoint on the public internet. Minute8 waits for its answer and signs every call."""
 
     kind: Literal["http"]
     url: Annotated[str, AfterValidator(_callable_url)]
@@ -195,7 +195,7 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
 
 
 def is_awaited(target: BaseModel) -> bool:
-    """Whether its call tells how the work ended; of any other only that the service took the event."""
+    """Whether the call returns the result of the work; other calls only return that the service accepted the event."""
     if isinstance(target, LambdaTarget):
         return target.invocation == "RequestResponse"
     return isinstance(target, HttpTarget)
@@ -211,7 +211,7 @@ _ACCEPTED_ARNS: Final = {
 
 
 def accepted(problem: str, loc: tuple[int | str, ...]) -> str:
-    """What would have been accepted where pydantic found `problem`, at its place `loc` (from `target` on)."""
+    """What would have been accepted; pydantic found `problem` at the place `loc` (from `target` on)."""
     kind, field = (*(str(part) for part in loc[1:2]), "")[0], loc[-1]
     if problem in _NO_KIND:
         return "one of " + ", ".join(MODELS)
@@ -226,7 +226,7 @@ def accepted(problem: str, loc: tuple[int | str, ...]) -> str:
 
 
 def place(problem: str, loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """pydantic's place of an error as the client wrote it: the union's tag is no part of the path."""
+    """pydantic's place of an error as a path in the client's JSON, without the union's tag."""
     if loc[:1] != ("target",):
         return loc
     return ("target", "kind") if problem in _NO_KIND else loc[:1] + loc[2:]

@@ -1,4 +1,4 @@
-"""Changes of a run's record that the executor's pipeline does not make: queued, cancelled, opened again by hand."""
+"""Changes of a run's record that the executor's pipeline does not make: queue, cancel, reopen manually."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from common.runs.states import CANCELLED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 
-# How a change is committed: by hand, together with its entry in the audit (`Scribe.commit`).
+# How a change is committed; a manual change is committed together with its audit entry (`AuditedCommit.commit`).
 Commit = Callable[[Transaction], None]
 
 
 class RunChanges:
-    """Conditional writes to the runs table; each tells by its return value whether it was made."""
+    """Conditional writes to the runs table; each returns whether it was made."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def queue(self, execution: Execution, detail: str, now: float) -> bool:
-        """Record that an execution waits for its turn. False if it has a record already."""
+        """Record that an execution waits for its turn. False if it already has a record."""
         item = {
             "tenant": execution.tenant,
             "job_id": execution.job_id,
@@ -43,7 +43,7 @@ class RunChanges:
     def cancel(
         self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
-        """End an execution that has not started: never planned to a record, or queued. False if it has started."""
+        """End an execution that has not started: one without a record, or a queued one. False if it has started."""
         change = Expression(
             "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #due_at = :due,"
             " #schedule_revision = :revision, #trigger = if_not_exists(#trigger, :trigger), #status = :skipped,"
@@ -59,7 +59,7 @@ class RunChanges:
                 ":cancelled": CANCELLED,
                 ":note": note,
                 ":now": now,
-                # Until its time has come it keeps the execution from running.
+                # The record must last until the execution is due, since it keeps it from running.
                 ":expires": max(int(now), execution.due_at) + RETENTION_S,
             },
         )
@@ -69,7 +69,7 @@ class RunChanges:
     def cancel_retry(
         self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
-        """End a run that waits for its next attempt. False if it does not wait (any more)."""
+        """End a run that waits for its next attempt. False if it does not wait, or no longer waits."""
         change = Expression(
             "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
             " #error_type = :cancelled, #error = :note REMOVE #next_attempt_at",
@@ -86,7 +86,7 @@ class RunChanges:
         )
 
     def reopen(self, execution: Execution, now: float, commit: Commit = Transaction.commit) -> bool:
-        """Let a run whose attempt this was have one more. False if that attempt has not failed, or not for good."""
+        """Allow one more attempt after this failed one. False if the attempt has not failed permanently."""
         change = Expression(
             "SET #status = :retrying, #next_attempt_at = :now, #expires_at = :expires"
             " REMOVE #failed_tenant, #failed_at, #error_type, #error, #lease_until",

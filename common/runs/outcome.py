@@ -1,4 +1,4 @@
-"""How one attempt ended, in a form that can always be stored. Pure."""
+"""The outcome of one attempt, in a form that can always be stored. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from common.storage.wire_format import Item
 from common.timing.instants import DAY_S
 
-# What is kept of an attempt, in bytes: a write unit holds 1 KB, and an item 400 KB with all of a run's attempts.
+# The most bytes that are kept of an attempt. A write unit holds 1 KB, and an item 400 KB with all attempts of a run.
 LOG_TAIL_BYTES: Final = 800
 ERROR_BYTES: Final = 400
 TYPE_BYTES: Final = 100
@@ -18,24 +18,24 @@ _KEPT_BYTES: Final = {
     "log_tail": LOG_TAIL_BYTES,
     "request_id": TYPE_BYTES,
 }
-# No retry policy waits as long; what a target wishes beyond it counts as this.
+# No retry policy waits longer; a longer wish of a target is reduced to this.
 LONGEST_WISH_S: Final = 365.0 * DAY_S
 
 
 def cut(text: str, most_bytes: int) -> str:
-    """The beginning of a text from a target, as DynamoDB takes it: half a character would fail the whole record."""
+    """The beginning of a text from a target, cut between characters: DynamoDB refuses an incomplete character."""
     return text[:most_bytes].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one attempt ended. `permanent` alone decides whether another may follow.
+    """The outcome of one attempt. Only `permanent` decides whether another attempt may follow.
 
-    `retry_after_s` is the target's wish when; `throttled` says that the work was turned away before it began, so that
-    the attempt does not count.
+    `retry_after_s` is the delay that the target asked for. `throttled` says that the target refused the work before it
+    began, so the attempt does not count.
 
-    Every outcome can be stored, whatever a target said: its texts are cut and hold whole characters, and its wish is
-    at most LONGEST_WISH_S.
+    Every outcome can be stored, whatever a target answered: texts are cut between characters, and the delay is at most
+    LONGEST_WISH_S.
     """
 
     ok: bool
@@ -51,7 +51,7 @@ class Outcome:
         for name, most_bytes in _KEPT_BYTES.items():
             object.__setattr__(self, name, cut(getattr(self, name), most_bytes))
         if self.retry_after_s is not None:
-            is_number = self.retry_after_s >= 0  # NaN is not
+            is_number = self.retry_after_s >= 0  # false for NaN
             object.__setattr__(
                 self, "retry_after_s", min(self.retry_after_s, LONGEST_WISH_S) if is_number else None
             )

@@ -1,9 +1,9 @@
-"""The run record: what became of an execution. One item per execution, written by conditional writes only.
+"""The run record: one item per execution, written only by conditional writes.
 
-Its states and what may change them are in `run_states.py`, what it holds in docs/runs.md.
+`states.py` has its states and transitions, docs/runs.md its fields.
 
-A `running` run whose executor died is claimed again after its lease, by whichever message of it comes. `claimed_by`
-holds the SQS message id: of a `dispatched` run it tells a redelivery, which calls again, from a duplicate.
+If an executor dies, any message of its `running` run can claim it again after the lease. `claimed_by` is the SQS
+message id. For a `dispatched` run it distinguishes a redelivery, which calls again, from a duplicate.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from common.storage.tables import ConditionFailed, Expression, Item, Table
 from common.timing.instants import DAY_S
 
 RETENTION_S = 30 * DAY_S
-# A record holds 400 KB, and an attempt takes up to 1.6 KB: of a run with more attempts the newest are kept. The first
-# throttled ones are kept, too.
+# A record holds 400 KB, and an attempt takes up to 1.6 KB. A run with more attempts keeps the newest ones, and the
+# first throttled ones.
 ATTEMPTS_KEPT: Final = 110
 THROTTLES_KEPT: Final = 10
 
@@ -43,22 +43,22 @@ class Claim:
     message_id: str
     started_at: float
     lease_until: float
-    # How long its record is kept.
+    # How long the record is kept.
     kept_s: int = RETENTION_S
-    # Of this very try, so that its own write is known again where the answer was lost and the request sent twice.
+    # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
 
 
 class Runs:
-    """The runs table. Every write is conditional; losing is a normal outcome and told by the return value."""
+    """The runs table. Every write is conditional; losing is normal, and the return value says so."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
 
     def claim(self, claim: Claim, status: str = RUNNING) -> Item | None:
-        """Claim the attempt: None if this executor may go on, else the record of who was first.
+        """Claim the attempt: None if this executor may continue, else the existing record.
 
-        `status` is `running`, or `dispatched` where this is the only write of the run.
+        `status` is `running`, or `dispatched` if this is the run's only write.
         """
         execution = claim.execution
         words = (
@@ -125,7 +125,7 @@ class Runs:
             values[":throttles"] = throttles
         if retry_at is None:
             removed.append("#next_attempt_at")
-        else:  # it may lie further ahead than records are kept
+        else:  # the retry may be later than the record would expire
             words += ", #next_attempt_at = :next, #expires_at = :expires"
             values |= {":next": retry_at, ":expires": int(retry_at) + claim.kept_s}
         if status == FAILED:
@@ -151,7 +151,7 @@ class Runs:
     def skip(
         self, execution: Execution, reason: str, detail: str, now: float, kept_s: int = RETENTION_S
     ) -> bool:
-        """Record that an execution will not run, and why. False if it has a record already."""
+        """Record that an execution will not run, and why. False if it already has a record."""
         item = _skipped(execution, reason, detail, now, kept_s)
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         try:
@@ -161,7 +161,7 @@ class Runs:
         return True
 
     def give_up(self, execution: Execution, error_type: str, error: str, now: float) -> bool:
-        """End a run that waits for its next attempt: it will not come. False if it was not waiting for this one."""
+        """End a run that waits for its next attempt, which will not come. False if it does not wait for this one."""
         words = (
             "SET #status = :failed, #finished_at = :now, #failed_tenant = :tenant, #failed_at = :now,"
             " #error_type = :type, #error = :error REMOVE #next_attempt_at"
@@ -184,9 +184,9 @@ class Runs:
         return True
 
     def record_missed(self, missed: Missed, now: float) -> bool:
-        """One record for a job's missed fire times, however many, under the last of them. False if it was made before.
+        """Write one record for all missed fire times of a job, under the last of them. False if it exists already.
 
-        Where the last has a record of its own, for it was cancelled, that record tells of the others, too.
+        If the last one already has a record, because it was cancelled, that record also counts the others.
         """
         execution = Execution(
             tenant=missed.tenant,
@@ -228,7 +228,7 @@ class Runs:
         return self._table.get(_key(execution))
 
     def named(self, tenant: str, job_id: str, run_name: str) -> Item | None:
-        """The run of an execution id: `run_name` is its part behind tenant and job."""
+        """The run of an execution id: `run_name` is the part after tenant and job."""
         return self._table.get(keys.run(tenant, job_id, run_name))
 
     def of_job(
@@ -241,7 +241,7 @@ class Runs:
 
 
 def _claimable(claim: Claim) -> Expression:
-    """Nobody has this attempt, or its lease is over: its executor died.
+    """The condition of a claim: the attempt has no claim, or the lease of its claim is over because its executor died.
 
     The record of an `Event` run is written before the call. So only a redelivery of the same message shows that its
     executor died. A message that was redriven from the dead letters has a new id.
@@ -266,7 +266,7 @@ def _claimable(claim: Claim) -> Expression:
 
 
 def _is_own(claim: Claim, record: Item) -> bool:
-    """Whether the record was written under this claim: the answer to that was lost, and botocore sent it again."""
+    """Whether this claim wrote the record: the answer was lost, and botocore repeated the write."""
     return record.get("claim_token") == claim.token
 
 

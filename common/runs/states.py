@@ -1,46 +1,46 @@
-"""The states of a run and every change between them that may happen. Pure; docs/runs.md shows the same table.
+"""The states of a run and all allowed transitions. Pure; docs/runs.md shows the same table.
 
-The writes themselves (`runs.py`, `run_changes.py`) carry these as conditions, since only DynamoDB can compare and set;
-a test drives each write from each state and holds what happens against this table.
+The writes in `records.py` and `changes.py` carry these transitions as conditions, since only DynamoDB can compare and
+set. A test makes each write in each state and compares the result with this table.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# No record yet: planned, in the queue, or never heard of.
+# No record yet: planned, queued in SQS, or unknown.
 NONE: Final = "none"
-# It waits for its turn, and has a record already: started by hand, or behind a run that is still going.
+# It waits for its turn and already has a record: started manually, or waiting for an earlier run to end.
 QUEUED: Final = "queued"
 RUNNING: Final = "running"
-# The next attempt is to come.
+# It waits for its next attempt.
 RETRYING: Final = "retrying"
-# A service took the event; what became of it there is not known (yet).
+# A service accepted the event; the result of the work is not known (yet).
 DISPATCHED: Final = "dispatched"
 SUCCEEDED: Final = "succeeded"
 FAILED: Final = "failed"
 SKIPPED: Final = "skipped"
 
 STATES: Final = (NONE, QUEUED, RUNNING, RETRYING, DISPATCHED, SUCCEEDED, FAILED, SKIPPED)
-# It has ended, unless a person opens it again or a target tells how a dispatched run went on.
+# It has ended, unless a person reopens it or a target reports the result of a dispatched run.
 ENDED: Final = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
 
-# What happens to a run -> from which state to which.
+# Change -> from which state to which.
 TRANSITIONS: Final[dict[str, dict[str, str]]] = {
     "queue": {NONE: QUEUED},
     "claim": {NONE: RUNNING, QUEUED: RUNNING},
     "claim the next attempt": {RETRYING: RUNNING},
     "claim for a hand-over": {NONE: DISPATCHED, QUEUED: DISPATCHED},
     "hand over the next attempt": {RETRYING: DISPATCHED},
-    # By the same message, delivered again after its lease: the executor that had it died.
+    # The same message is delivered again after the lease: its executor died.
     "take over": {RUNNING: RUNNING, DISPATCHED: RUNNING},
     "take over a hand-over": {RUNNING: DISPATCHED, DISPATCHED: DISPATCHED},
-    # By whoever holds the claim; of a dispatched run if the service did not take it, or by what the target tells later.
+    # By the holder of the claim. A dispatched run: if the service refused it, or the target reports the result.
     "succeed": {RUNNING: SUCCEEDED, DISPATCHED: SUCCEEDED},
     "fail": {RUNNING: FAILED, DISPATCHED: FAILED},
     "retry later": {RUNNING: RETRYING, DISPATCHED: RETRYING},
     "skip": {NONE: SKIPPED, QUEUED: SKIPPED},
-    # Before the next attempt: the job was paused or deleted meanwhile, say.
+    # Before the next attempt, for example because the job was paused or deleted.
     "give up": {RETRYING: FAILED},
     "miss": {NONE: SKIPPED},
     "cancel": {NONE: SKIPPED, QUEUED: SKIPPED},
@@ -48,7 +48,7 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
     "open again by hand": {FAILED: RETRYING},
 }
 
-# Why a run was skipped, and what each word means.
+# Why a run was skipped, and the meaning of each reason.
 DELETED_JOB: Final = "deleted"
 PAUSED_JOB: Final = "paused"
 RESCHEDULED: Final = "rescheduled"
@@ -74,7 +74,7 @@ REASONS: Final[dict[str, str]] = {
     INVALID: "it could not be planned or enqueued; `detail` says why",
 }
 
-# What started it.
+# What started the run.
 TRIGGERS: Final[dict[str, str]] = {
     "schedule": "its schedule",
     "manual": "*run now*",
@@ -84,5 +84,5 @@ TRIGGERS: Final[dict[str, str]] = {
 
 
 def after(state: str, change: str) -> str | None:
-    """The state after a change; None if it cannot happen in this one."""
+    """The state after a change; None if the change is not allowed in this state."""
     return TRANSITIONS[change].get(state)

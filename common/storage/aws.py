@@ -1,4 +1,4 @@
-"""AWS clients, built on first use and then kept: building one takes tens of milliseconds, importing this none."""
+"""AWS clients, built on first use and then kept. Building one takes tens of milliseconds; importing this takes none."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def dynamodb() -> DynamoDBClient:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Build without the garbage collector, which would look through all that has just been imported and find nothing.
+    """Build without the garbage collector: it would search everything that was just imported and find nothing.
 
-    That takes a twelfth of a cold start. What there is by then stays with the process, so it is never looked at again.
+    The search takes a twelfth of a cold start. These objects live as long as the process, so they are frozen.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -56,10 +56,10 @@ def _uncollected() -> Iterator[None]:
 
 
 def tuned(client: Any) -> Any:
-    """Have a client of DynamoDB read items with json alone.
+    """Make a DynamoDB client parse items with json alone.
 
-    botocore walks the shape of every attribute, which is three quarters of what a page costs; the result is the same
-    but for binary attributes, and no item here has one.
+    botocore parses each attribute by its shape, which takes three quarters of the time of a page. The result is the
+    same except for binary attributes, and no item has one.
     """
     for operation in ("Query", "GetItem", "BatchGetItem", "UpdateItem"):
         client.meta.events.register(f"before-parse.dynamodb.{operation}", _read_json)
@@ -86,14 +86,14 @@ def events() -> EventBridgeClient:
 
 @cache
 def sts() -> STSClient:
-    """Asked inside a run's lease, whose margin it must fit into: it asks once and waits for little."""
+    """The client for STS. It runs within a run's lease, so it tries once and waits briefly."""
     config = _client_config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1})
     client: STSClient = _create_client("sts", config=config)
     return client
 
 
 def on_first_use(build: Callable[[], Client]) -> Client:
-    """Stands for a client that most invocations never use: it is built when something is asked of it."""
+    """A client that is built when one of its attributes is first used; most invocations never use it."""
     stand_in: Any = _OnFirstUse(build)
     return stand_in  # type: ignore[no-any-return]
 
@@ -117,7 +117,7 @@ def target_client(
     `credentials` are access key, secret key and token of an assumed role; without them they are the function's own.
     """
     keys: tuple[str | None, str | None, str | None] = credentials or (None, None, None)
-    with _building:  # targets are called from several threads, and a session builds one client at a time
+    with _building:  # several threads call targets, and a session can build only one client at a time
         made = _create_client(
             service,
             region_name=region,
@@ -183,9 +183,9 @@ def _roots() -> str | None:
 
 
 def new_session() -> Any:
-    """botocore's own session: boto3's adds 30 ms of resource loading that nothing here uses.
+    """botocore's own session: boto3's adds 30 ms for loading resources that are not used here.
 
-    botocore asks for AWS_DEFAULT_REGION alone; as in the other SDKs and the AWS CLI, AWS_REGION goes first.
+    botocore reads only AWS_DEFAULT_REGION. As in the other SDKs and the AWS CLI, AWS_REGION is read first.
     https://docs.aws.amazon.com/sdkref/latest/guide/feature-region.html
     """
     import botocore.session
@@ -200,8 +200,8 @@ _session = cache(new_session)
 
 
 def _own_config() -> ClientConfig:
-    # What Minute8 asks of its own tables and queues is written here, not typed by tenants: botocore need not check it,
-    # which takes a sixth of a request's processor time.
+    # Requests to Minute8's own tables and queues contain no unchecked input. Validation by botocore takes a sixth of a
+    # request's processor time.
     return _client_config(parameter_validation=False)
 
 
@@ -214,7 +214,7 @@ def _client_config(**options: object) -> ClientConfig:
         "retries": {"mode": "standard", "total_max_attempts": 4},
         "max_pool_connections": _POOL_CONNECTIONS,
         "tcp_keepalive": True,
-        # Given as a whole: botocore composes its own anew for each request, which takes a fifth of its time.
+        # Fixed: botocore composes its own for each request, which takes a fifth of the request's time.
         "user_agent": "minute8",
     }
     return Config(**(defaults | options))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The tables of a deployment: the one place where each is named and its `Table` is made."""
+"""The tables of a deployment: the only place that names them and creates a `Table` for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from common.storage.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of one deployment; `named` makes one by its short name, and fails where that one is not configured."""
+    """The tables of one deployment. `named` returns one by its short name; it fails if that table is not configured."""
 
     named: Callable[[str], Table]
 
@@ -34,5 +34,5 @@ class Tables:
 
 
 def tables(settings: Config) -> Tables:
-    """Those of this process's deployment. Reading one raises MissingSetting if its environment variable is not set."""
+    """The tables of this process's deployment. Reading one raises MissingSetting if its variable is not set."""
     return Tables(lambda name: Table(aws.dynamodb(), settings.required(f"{name}_table")))

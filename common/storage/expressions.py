@@ -1,4 +1,4 @@
-"""Conditions and updates in DynamoDB's expression language, and what it means when DynamoDB refuses one."""
+"""Conditions and updates in DynamoDB's expression language, and the errors of refused writes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from common.storage.wire_format import Item, from_wire, to_wire
 
 
 class ConditionFailed(Exception):
-    """A conditional write lost: a normal outcome. `existing` is the item that was there, if it was asked for.
+    """A conditional write lost: a normal outcome. `existing` is the stored item, if the write requested it.
 
-    `nth` is which write of a transaction it was, from 0: the first that lost; `key` is its item's.
+    `nth` is the number of the failed write in its transaction, from 0; if several failed, the first. `key` is its key.
     """
 
     def __init__(self, existing: Item | None = None, nth: int = 0, key: Key | None = None) -> None:
@@ -26,9 +26,9 @@ class ConditionFailed(Exception):
 
 
 class TransactionConflict(Busy):
-    """Another transaction held some of the items, those of `keys`, as far as DynamoDB tells; nothing was written.
+    """Another transaction was writing some of the items; nothing was written. `keys` are those that DynamoDB named.
 
-    The same call may succeed next.
+    The same call may succeed next time.
     """
 
     def __init__(self, keys: Sequence[Key] = ()) -> None:
@@ -48,8 +48,8 @@ class Expression:
 
 
 def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | None:
-    """What DynamoDB refused a write for, if it was its condition or another transaction."""
-    # botocore gives its errors of the connection a response too, which is None
+    """Why DynamoDB refused a write, if the reason is a condition or another transaction."""
+    # botocore's connection errors also have a response, which is None.
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
     match response.get("Error", {}).get("Code"):
         case "ConditionalCheckFailedException":
@@ -60,7 +60,7 @@ def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | N
 
 
 def expression_arguments(condition: Expression | None, change: Expression | None = None) -> dict[str, Any]:
-    """The arguments of a write with a condition, a change or both; a refusal brings the item that was there."""
+    """The arguments of a write with a condition, an update or both; a refusal returns the existing item."""
     arguments: dict[str, Any] = {}
     names: dict[str, str] = {}
     values: Item = {}

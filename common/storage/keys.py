@@ -1,4 +1,4 @@
-"""Every key of every table, here and nowhere else. The tenant is the first part of each key that is a tenant's.
+"""All keys of all tables. The first part of a tenant's keys is the tenant.
 
 | table   | pk                           | sk                              | item                                   |
 | ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
@@ -37,35 +37,35 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 from common.timing.instants import compact_time
 
-# Over how many partitions the directory and the pending entries spread: a partition takes 1,000 write units a second.
+# The number of partitions for the directory and the pending entries. One takes 1,000 write units a second.
 SPREAD = 8
 
 
-# Before and behind every job id and every run's name.
+# Sorts before every job id and every run's name (the first one) and after them (the last one).
 FIRST = "-"
 LAST = "~"
 
 
 class Key(TypedDict):
-    """The primary key of one item, in any of the tables."""
+    """The primary key of an item in any table."""
 
     pk: str
     sk: str
 
 
 class Index(NamedTuple):
-    """A secondary index, and the attribute that is its partition key."""
+    """A secondary index and its partition key attribute."""
 
     name: str
     pk: str
 
 
-# Of the runs table, and sparse: the failed runs of each tenant by the time at which they failed.
+# The failed runs of each tenant by the time of the failure. A sparse index of the runs table.
 FAILURES: Final = Index("failures", "failed_tenant")
 
 
 def key_of(item: Mapping[str, Any]) -> Key:
-    """The key of an item that was read."""
+    """The key of an item."""
     return {"pk": item["pk"], "sk": item["sk"]}
 
 
@@ -94,7 +94,7 @@ def idempotency_key(tenant: str, key_hash: str) -> Key:
 
 
 def jobs_between(prefix: str, after_job_id: str, last_job_id: str) -> tuple[str, str]:
-    """The sort keys from one job id to another, both with; empty: from the first, to the last."""
+    """The sort keys from one job id to another, both included; empty: from the first, or to the last."""
     return f"{prefix}{after_job_id}", f"{prefix}{last_job_id or LAST}"
 
 
@@ -159,7 +159,7 @@ def directory(group: str, shard: int) -> Key:
 
 
 def directory_partition(group: str) -> str:
-    """One-off groups lie apart and sort by window, so that a tick reads those of its own window and no others."""
+    """One-off groups have their own partitions and sort by window, so a tick reads only those of its window."""
     return f"{'ONE_OFF' if group.startswith('at|') else 'DIRECTORY'}#{_spread(group)}"
 
 
@@ -168,12 +168,12 @@ def one_off_partitions() -> list[str]:
 
 
 def one_off_range(start: int, end: int) -> tuple[str, str]:
-    """The sort keys of the one-off groups whose window starts in [start, end]; epoch seconds of ten digits sort."""
+    """The sort keys of the one-off groups whose window starts in [start, end]; ten-digit epoch seconds sort as text."""
     return f"at|{start}#", f"at|{end}$"
 
 
 def directory_partitions() -> list[str]:
-    """The partitions that hold all recurring groups."""
+    """The partitions of all recurring groups."""
     return [f"DIRECTORY#{n}" for n in range(SPREAD)]
 
 
@@ -184,17 +184,17 @@ def group_and_shard(directory_sk: str) -> tuple[str, int]:
 
 
 def pending(tenant: str, job_id: str, revision: int) -> Key:
-    """By revision, so that no later change of the job takes the place of what an earlier one left to do."""
+    """With the revision, so that a later change of the job does not overwrite the pending entry of an earlier one."""
     return {"pk": f"PENDING#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{revision}"}
 
 
 def postponed(visible_at: int, name: str) -> Key:
-    """By time, so that what is due before an instant is one range; `name` is the execution's id and its attempt."""
+    """With the time, so that one range holds all that is due before an instant; `name` is execution id and attempt."""
     return {"pk": f"POSTPONED#{_spread(name)}", "sk": f"{visible_at:010d}#{name}"}
 
 
 def postponed_before(until: int) -> str:
-    """The end of the sort keys of what is due before `until`."""
+    """The end of the range of sort keys that are due before `until`."""
     return f"{until:010d}"
 
 
@@ -207,7 +207,7 @@ def pending_partitions() -> list[str]:
 
 
 def run(tenant: str, job_id: str, run_name: str) -> Key:
-    """`run_name` is the part of the execution id behind tenant and job; it sorts by fire time."""
+    """`run_name` is the part of the execution id after tenant and job; it sorts by fire time."""
     return {"pk": runs_of_job(tenant, job_id), "sk": run_name}
 
 
@@ -216,8 +216,8 @@ def runs_of_job(tenant: str, job_id: str) -> str:
 
 
 def runs_between(from_at: int | None, until_at: int | None) -> tuple[str, str]:
-    """The names of a job's runs with fire times in [from_at, until_at); None: without an end."""
-    # A name is longer than its time, so that it sorts behind the end's own text.
+    """The names of a job's runs with fire times in [from_at, until_at); None: no limit."""
+    # A name is longer than its time, so it sorts after the end's own text.
     first = compact_time(from_at) if from_at is not None else FIRST
     return first, compact_time(until_at) if until_at is not None else LAST
 
@@ -238,7 +238,7 @@ def tenant(tenant_id: str) -> Key:
     return {"pk": tenant_id, "sk": "TENANT"}
 
 
-# No tenant's id holds a #, so that none can be taken for the list.
+# No tenant's id contains a #, so none can be confused with the list.
 TENANTS = "TENANTS#"
 
 
@@ -250,7 +250,7 @@ TENANT_CHANGES = "TENANT_CHANGES#"
 
 
 def tenant_change(at: float, tenant_id: str) -> Key:
-    """By time, so that what changed since an instant is one range."""
+    """With the time, so that one range holds all changes since an instant."""
     return {"pk": TENANT_CHANGES, "sk": f"{_milliseconds(at)}#{tenant_id}"}
 
 
@@ -275,7 +275,7 @@ def api_key_reference(tenant_id: str, key_id: str) -> Key:
     return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
 
 
-# The owner of the platform's own keys, in the place of a tenant.
+# The owner of the platform's own keys, in place of a tenant.
 OPERATORS = "OPERATORS#"
 
 AUDIT_PREFIX = "AUDIT#"

@@ -1,4 +1,4 @@
-"""The few ways in which Minute8 touches DynamoDB. Items are plain dicts here; few above see its wire format."""
+"""The few DynamoDB operations that Minute8 uses. Items are plain dicts; other modules rarely see the wire format."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _BATCH_GET = 100
-# Between requests for the same items, of which none was read. botocore has its own for requests that fail.
+# Pauses between requests for items that DynamoDB left out. botocore retries failed requests itself.
 _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 _DELETES_A_REQUEST = 25
 
-# A transaction holds an item for some tens of milliseconds. The waits add up to half a second at most.
+# A transaction locks an item for some tens of milliseconds. The waits add up to at most half a second.
 WRITE_TRIES = 6
 _FIRST_PAUSE_S = 0.016
 
 
 def _pause(nth: int) -> None:
-    """Wait before a write is tried again, for the `nth` time from 0. Random, so that two writers part."""
+    """Wait before the `nth` retry of a write, from 0. Random, so that two writers do not collide again."""
     time.sleep(random.uniform(0.5, 1) * _FIRST_PAUSE_S * 2**nth)
 
 
 class Table:
-    """One table. Reads are strongly consistent unless an index is read.
+    """One table. Reads are strongly consistent, except reads of an index.
 
-    A transaction that holds an item refuses all other writes of it. botocore does not retry those, so each write here
-    does, with a `pause` between.
+    While a transaction locks an item, DynamoDB refuses all other writes of it. botocore does not retry those, so each
+    write here does, with a `pause` in between.
     """
 
     def __init__(self, client: DynamoDBClient, name: str, pause: Callable[[int], None] = _pause) -> None:
@@ -52,7 +52,7 @@ class Table:
         self._pause = pause
 
     def beside(self, kind: str) -> Table:
-        """Another table of the same deployment: their names differ in the last part, as in `minute8-prod-tenants`."""
+        """Another table of the same deployment: the last part of the name differs, as in `minute8-prod-tenants`."""
         return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._pause)
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
@@ -60,10 +60,10 @@ class Table:
         return from_wire(answer["Item"]) if "Item" in answer else None
 
     def get_many(self, wanted: Sequence[Key], sleep: Callable[[float], None] = time.sleep) -> Iterator[Item]:
-        """Those that there are, in no order. A page holds 16 MB at most, and what it left out is asked for again.
+        """The items that exist, in any order. A page holds at most 16 MB; items that were left out are requested again.
 
         Raises:
-            Busy: DynamoDB left out all that it was asked for, several times in a row.
+            Busy: DynamoDB returned none of the requested items, several times in a row.
         """
         for start in range(0, len(wanted), _BATCH_GET):
             keys = [to_wire(key) for key in wanted[start : start + _BATCH_GET]]
@@ -102,7 +102,7 @@ class Table:
         return from_wire(self._write(self.client.update_item, request)["Attributes"])
 
     def delete(self, key: Key, condition: Expression | None = None) -> None:
-        """Delete if it is there. Raises ConditionFailed, TransactionConflict."""
+        """Delete the item if it exists. Raises ConditionFailed, TransactionConflict."""
         request = {"TableName": self.name, "Key": to_wire(key), **expression_arguments(condition)}
         self._write(self.client.delete_item, request)
 
@@ -120,7 +120,7 @@ class Table:
             nth += 1
 
     def delete_many(self, which: Sequence[Key]) -> int:
-        """Delete what is there of these, in no order, not as one step. How many: less if DynamoDB throttles."""
+        """Delete the existing items, in any order, not atomically. Returns how many: fewer if DynamoDB throttles."""
         deleted = 0
         for first in range(0, len(which), _DELETES_A_REQUEST):
             some = which[first : first + _DELETES_A_REQUEST]
@@ -144,10 +144,10 @@ class Table:
         where: Expression | None = None,
         attributes: Sequence[str] = (),
     ) -> Iterator[Item]:
-        """All items of a partition, of the table or an index, in sort-key order, at most `limit`.
+        """All items of a partition of the table or an index, in sort-key order, at most `limit`.
 
-        They are read as they are consumed, `page` of them a request, else as many as a request may bring.
-        With `attributes` these alone: it costs the same read units, and less time on the way and to decode.
+        They are read while the caller consumes them, `page` per request; without it, as many as fit.
+        With `attributes` only these are returned: this costs the same read units, but less time to transfer and decode.
         """
         words, values = f"{index.pk if index else 'pk'} = :pk", {":pk": pk}
         if sk_prefix:
@@ -219,7 +219,7 @@ class Transaction:
         self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
 
     def check(self, table: Table, key: Key, condition: Expression) -> None:
-        """Only if `condition` holds of an item that is not written."""
+        """Require that `condition` holds for an item that is not written."""
         self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)
 
     def delete(self, table: Table, key: Key, condition: Expression | None = None) -> None:
@@ -239,11 +239,11 @@ class Transaction:
         self._keys.append(key)
 
     def commit(self) -> None:
-        """Write all of it.
+        """Write everything.
 
         Raises:
             ConditionFailed: a condition did not hold; nothing was written.
-            TransactionConflict: another transaction was in the way; nothing was written.
+            TransactionConflict: another transaction was writing an item; nothing was written.
         """
         try:
             self._client.transact_write_items(TransactItems=self._writes)

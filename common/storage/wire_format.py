@@ -1,4 +1,4 @@
-"""Items as plain dicts, and as DynamoDB has them on the wire."""
+"""Items as plain dicts, and in DynamoDB's wire format."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LARGEST: Final = 10**38
 
 
 class NotStorable(TypeError):
-    """DynamoDB does not take the value: whoever writes it has to look at it before."""
+    """DynamoDB does not accept the value; the caller must check it before."""
 
 
 def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
     """A plain dict as DynamoDB's attribute values. None is left out, a float is rounded to 3 places, a Decimal is not.
 
-    What DynamoDB refuses is refused here, since moto takes it. Raises NotStorable.
-    By hand, like `from_wire`: boto3's own takes four times as long, on every read and write, and 50 ms to import.
+    Values that DynamoDB refuses are refused here, since moto accepts them. Raises NotStorable.
+    boto3's serializer takes four times as long on every read and write, and 50 ms to import.
     """
     return {name: _wire_value(value, DEEPEST) for name, value in item.items() if value is not None}
 
@@ -61,7 +61,7 @@ def _wire_value(value: Any, deepest: int) -> dict[str, Any]:
 
 
 def _plain_value(wire: Mapping[str, Any]) -> Any:
-    # in the order of how often they come, since a tick reads tens of thousands
+    # In the order of their frequency: a tick reads tens of thousands of values.
     if "S" in wire:
         return wire["S"]
     if "N" in wire:

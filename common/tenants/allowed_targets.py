@@ -1,6 +1,6 @@
 """Whether a tenant may call a target: globs over ARNs, patterns over hosts. Pure.
 
-It is asked when a job is registered and again before every call, since patterns change while jobs stay.
+Checked when a job is registered and again before every call, because patterns can change after the registration.
 
     arn:aws:lambda:us-east-1:123456789012:function:reports-*    `*` and `?`, within each part of an ARN
     hooks.example.com, hooks.example.com:8443                   one host; without a port: 443, and 80 for http
@@ -20,9 +20,9 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
-    """Whether the patterns cover all that a call of the target reaches: its ARN and its role, or its host.
+    """Whether the patterns cover everything that a call of the target reaches: its ARN and its role, or its host.
 
-    No pattern allows nothing. What cannot be read (a target of an unknown shape, a broken URL) is never allowed.
+    An empty list of patterns allows nothing. An unreadable target (unknown shape, broken URL) is never allowed.
     """
     patterns = tuple(patterns)
     reached = list(_reached(target))
@@ -30,9 +30,9 @@ def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
 
 
 def is_minute8_resource(target: Mapping[str, Any]) -> bool:
-    """Whether it is a part of Minute8, of any stage, which no job may call, whatever the patterns say.
+    """Whether the target is a part of Minute8, of any stage. No job may call these, whatever the patterns say.
 
-    All its names begin with `minute8-`: `…:function:minute8-prod-api`, `…:event-bus/minute8-prod`.
+    All their names begin with `minute8-`: `…:function:minute8-prod-api`, `…:event-bus/minute8-prod`.
     """
     return ":minute8-" in str(target.get("arn", "")).replace("/", ":")
 
@@ -64,7 +64,7 @@ def _covers(pattern: object, reached: object) -> bool:
 
 
 def _arn_matches(pattern: str, arn: str) -> bool:
-    """Part by part, so that no wildcard reaches from one part (say, the region) into the next (the account)."""
+    """Compare part by part, so that a wildcard cannot match across parts (from the region into the account, say)."""
     wanted, parts = pattern.split(":", _ARN_PARTS - 1), arn.split(":", _ARN_PARTS - 1)
     if len(wanted) != _ARN_PARTS or len(parts) != _ARN_PARTS or parts[0] != "arn":
         return False
@@ -73,7 +73,7 @@ def _arn_matches(pattern: str, arn: str) -> bool:
 
 def _host_matches(pattern: str, address: WebAddress) -> bool:
     host, port = pattern, ""
-    if not pattern.endswith("]"):  # the colons of an IPv6 address are no port's
+    if not pattern.endswith("]"):  # colons inside an IPv6 address do not begin a port
         before, colon, after = pattern.rpartition(":")
         host, port = (before, after) if colon else (after, "")
     if port != str(address.port) and (port or address.port != _DEFAULT_PORTS[address.scheme]):
@@ -84,9 +84,9 @@ def _host_matches(pattern: str, address: WebAddress) -> bool:
 
 
 def glob_matches(glob: str, text: str) -> bool:
-    """`*` stands for any characters, `?` for one; nothing else is special.
+    """`*` matches any characters, `?` one; no other character is special.
 
-    Greedy with one point of return, so its time is the product of the lengths, whatever a tenant writes.
+    Greedy with one point of return: its time is at most the product of the lengths, for any input.
     """
     at_glob = at_text = resume_text = 0
     star = -1

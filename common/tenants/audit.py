@@ -1,7 +1,7 @@
-"""The audit: who changed what of a tenant's, from what, to what, and when. Written with the change itself.
+"""The audit: who changed what of a tenant, the values before and after, and when.
 
-An entry is part of the change's own transaction, so that there is none without the other. It holds only the fields that
-changed; what is long (a payload) is told by its size and hash, which is enough to see that it changed and to compare.
+An entry is part of the change's own transaction, so neither exists without the other. It holds only the changed fields.
+A long value (a payload) is replaced by its size and hash, which show that it changed and can be compared.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S
 
 KEPT_S: Final = 400 * DAY_S
-# Who it was, where it was no key: somebody with AWS credentials, or Minute8 itself.
+# The author if no key was used: AWS credentials, or Minute8 itself.
 AWS: Final = "aws"
 ITSELF: Final = "minute8"
 _LONGEST_VALUE: Final = 1_000
 _LONGEST_WORD: Final = 200
-# How many entries one call looks at.
+# How many entries one call reads.
 MOST_SEEN: Final = 2_000
-# Behind every entry's id.
+# Sorts after every entry's id.
 _LAST: Final = "~"
 _TRIES: Final = 8
 _FIRST_WAIT_S: Final = 0.01
@@ -40,7 +40,7 @@ _FIRST_WAIT_S: Final = 0.01
 class Entry:
     """One change. `by` is a key's id, `operator:` and a key's id, `aws` or `minute8`.
 
-    `subject` is the id of what was changed, or whose run it was; `before` and `after` hold what differs.
+    `subject` is the id of the changed thing, or of the job of a changed run. `before` and `after` hold what differs.
     """
 
     entry_id: str
@@ -54,7 +54,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """Which entries are wanted: made in [from_at, until_at), of one subject, of one action or kind (`job`)."""
+    """A filter: entries made in [from_at, until_at), about one subject, with one action or kind (`job`)."""
 
     from_at: int | None = None
     until_at: int | None = None
@@ -63,7 +63,7 @@ class EntryFilter:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> EntryFilter:
-        """From texts, of which others are left out. Raises InvalidInput."""
+        """A filter from texts; unknown names are ignored. Raises InvalidInput."""
         for name in ("subject", "action"):
             word = given.get(name, "")
             if len(word) > _LONGEST_WORD:
@@ -80,17 +80,17 @@ class EntryFilter:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The entries of all tenants, in a table of their own, so that who may write them can write no key and no tenant.
+    """The entries of all tenants, in a separate table: functions that may write entries cannot write keys or tenants.
 
-    It stands beside the tenants table. Earlier versions wrote the entries into the latter: they are read from both
-    until the last of those has expired.
+    Earlier versions wrote the entries into the tenants table. Entries are read from both tables until the last old
+    entry has expired.
     """
 
     tenants: Table
 
     @property
     def table(self) -> Table:
-        """Where entries are written."""
+        """The table that new entries are written to."""
         return self.tenants.beside("audit")
 
     def add(
@@ -105,7 +105,7 @@ class Audit:
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
     ) -> None:
-        """Have `tx` write an entry too."""
+        """Add an entry to `tx`."""
         tx.put(self.table, self._item(tenant, by, action, subject, now, before or {}, after or {}))
 
     def _item(
@@ -119,7 +119,7 @@ class Audit:
         after: Mapping[str, Any],
     ) -> Item:
         was, became = differing(before, after)
-        # The time first, so that they sort; then chance, for two changes within a millisecond.
+        # The time first, so that entries sort; then random text, for two changes in one millisecond.
         entry_id = f"{_time_id(now)}-{secrets.token_hex(4)}"
         return {
             **keys.audit(tenant, entry_id),
@@ -133,16 +133,16 @@ class Audit:
         }
 
     def newest(self, tenant: str, limit: int, before_id: str = "") -> Iterator[Entry]:
-        """A tenant's entries, newest first, from behind `before_id`."""
+        """A tenant's entries before `before_id`, newest first."""
         items = self._between(tenant, EntryFilter(), before_id, limit + 1)
         return (_entry(item) for item in islice(items, limit))
 
     def page(
         self, tenant: str, wanted: EntryFilter, *, limit: int, before_id: str = ""
     ) -> tuple[list[Entry], str]:
-        """Newest first, and the id behind which the list goes on; empty at its end.
+        """The entries, newest first, and the id after which the next page starts; empty at the end.
 
-        A call reads MOST_SEEN entries at most, and says where to go on also when it has found nothing yet.
+        A call reads at most MOST_SEEN entries, and returns where the next call continues even if it found none.
         """
         found: list[Entry] = []
         seen_id = before_id
@@ -158,7 +158,7 @@ class Audit:
 
     def _between(self, tenant: str, wanted: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
         first = _time_id(wanted.from_at) if wanted.from_at is not None else ""
-        # An id is longer than its time, so that it sorts behind the end's own text.
+        # An id is longer than its time, so it sorts after the end's own text.
         last = _time_id(wanted.until_at) if wanted.until_at is not None else _LAST
         last = min(last, before_id) if before_id else last
         if first >= last:
@@ -174,7 +174,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class AuditedCommit:
-    """Commits changes together with an entry about each."""
+    """Commits changes together with their audit entries."""
 
     audit: Audit
     by: str = AWS
@@ -204,7 +204,7 @@ class AuditedCommit:
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields that are not the same in both, as each had them. Pure."""
+    """The fields that differ, with the values of each side. Pure."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return (
         {name: _shown(before[name]) for name in names if before.get(name) is not None},
@@ -213,7 +213,7 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict
 
 
 def _time_id(at: float) -> str:
-    """Milliseconds in 13 digits, up to the year 2286, so that they sort."""
+    """Milliseconds as 13 digits, which sort until the year 2286."""
     return f"{min(max(int(at * 1000), 0), 10**13 - 1):013d}"
 
 

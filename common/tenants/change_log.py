@@ -1,7 +1,7 @@
-"""The log of the tenants that the platform has changed, so that processes need not read each tenant to find out.
+"""The log of tenants that the platform has changed. Processes read it instead of reading each tenant.
 
-An entry is part of the change's own transaction. It stands under the time at which its writer decided, which is before
-it can be seen: whoever reads the log reads LATE_COMMIT_S of what it has read before once more.
+An entry is part of the change's own transaction. Its key is the time of the decision, which is before the commit.
+A reader therefore reads the last LATE_COMMIT_S again.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from common.storage import keys
 from common.storage.tables import Table, Transaction
 from common.timing.instants import DAY_S
 
-# A transaction is tried again while others are in its way, and the clocks of two machines differ.
+# Conflicting transactions are retried, and the clocks of two machines differ.
 LATE_COMMIT_S: Final = 300
-# Longer than any process trusts what it has read.
+# Longer than any process trusts its copies.
 _KEPT_S: Final = DAY_S
 
 
 def note(tx: Transaction, table: Table, tenant: str, now: float) -> None:
-    """Have `tx`, which changes what the platform keeps of a tenant, tell everybody."""
+    """Add an entry for the tenant to `tx`, which changes the tenant."""
     tx.put(table, {**keys.tenant_change(now, tenant), "expires_at": int(now) + _KEPT_S})
 
 

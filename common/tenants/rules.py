@@ -1,7 +1,7 @@
-"""What the platform lets a tenant do: its state, its targets, its quotas, how long its runs are kept. Pure.
+"""What the platform allows a tenant: its state, targets, quotas, and how long its runs are kept. Pure.
 
-The rules lie on the tenant's item. What an item of an earlier version does not say is as for a new tenant, so that no
-older tenant may suddenly do more than the platform has said.
+The rules are on the tenant's item. A rule that an old item does not have gets the default of a new tenant, so that an
+old tenant never gets more than the platform has allowed.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ State = Literal["active", "suspended", "deleting", "deleted"]
 ACTIVE: Final = "active"
 SUSPENDED: Final = "suspended"
 DELETING: Final = "deleting"
-# A deleted tenant leaves a tombstone: its name is not given away while anything of it may still be on its way.
+# A deleted tenant leaves a tombstone: its name cannot be used again while some of its items or messages may be left.
 DELETED: Final = "deleted"
 
 _MOST_DAYS: Final = 400
 _MOST_PATTERNS: Final = 100
 _PATTERN_CHARS: Final = 512
-# An ARN in its six parts; a host, everything below one, or an IPv6 address, each with or without a port.
+# An ARN in its six parts; or a host, `*.` and a host, or an IPv6 address, each with an optional port.
 _PATTERN: Final = re.compile(
     r"\*|arn(:[^:\s]*){4}:\S+|(\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?",
     re.ASCII | re.IGNORECASE,
@@ -40,7 +40,7 @@ _MOST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """How much of everything. `executions_per_day` is estimated from the schedules when jobs are registered."""
+    """The quotas. `executions_per_day` is estimated from the schedules when jobs are registered."""
 
     jobs: int = 10_000
     executions_per_day: int = 1_000_000
@@ -51,7 +51,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class TenantRules:
-    """What a tenant may do. `allowed_targets` are patterns (common/tenants/allowed_targets.py); none allows nothing."""
+    """What a tenant may do. `allowed_targets` are patterns (allowed_targets.py); an empty list allows nothing."""
 
     state: State = ACTIVE
     allowed_targets: tuple[str, ...] = ()
@@ -63,12 +63,12 @@ class TenantRules:
         return self.retention_days * DAY_S
 
     def to_item(self) -> dict[str, Any]:
-        """As attributes of the tenant's item."""
+        """The attributes on the tenant's item."""
         return {**asdict(self), "allowed_targets": list(self.allowed_targets)}
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> TenantRules:
-        """The inverse; also of items that hold none or some of it, or quotas of a later version."""
+        """The inverse of `to_item`; also reads items with some or no rules, or with quotas of a later version."""
         given = item.get("quotas", {})
         known = {one.name: given[one.name] for one in fields(Quotas) if one.name in given}
         return cls(
@@ -83,7 +83,7 @@ SETTABLE: Final = ("allowed_targets", "quotas", "retention_days")
 
 
 def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
-    """The rules with some of `SETTABLE` replaced, of the quotas those that are given; None means the default.
+    """The rules with some of `SETTABLE` replaced, and only the given quotas; None sets the default.
 
     Raises InvalidInput.
     """
@@ -140,7 +140,7 @@ def _quotas(quotas: Quotas, given: object) -> Quotas:
 
 
 def least(quota: str) -> int:
-    """The smallest value that a quota can have: no jobs is a wish, no seconds is none."""
+    """The smallest value of a quota: zero jobs makes sense, zero seconds does not."""
     return 0 if quota in ("jobs", "executions_per_day", "requests_per_minute") else 1
 
 
@@ -153,5 +153,5 @@ def _whole(name: str, value: object, most: int, least: int = 1) -> int:
 
 
 def patterns_shown(patterns: Iterable[str]) -> str:
-    """The patterns as an error shows them."""
+    """The patterns for an error message."""
     return ", ".join(patterns) or "none"

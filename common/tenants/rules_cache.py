@@ -1,7 +1,8 @@
-"""The tenants' rules as a process knows them: one read per tenant, and one of what has changed per interval.
+"""A process's cache of the tenants' rules: one read per tenant, and one read of the change log per interval.
 
-With thousands of tenants nearly every run is of one that was not seen for seconds. So rules stay trusted while the log
-of changes, asked every TRUSTED_FOR_S, does not name their tenant; where it cannot be asked, for TRUSTED_FOR_S alone.
+With thousands of tenants, most runs belong to a tenant that was not used for seconds. So cached rules stay valid while
+the change log, which is read every TRUSTED_FOR_S, does not name the tenant. If the log cannot be read, they are valid
+for TRUSTED_FOR_S only.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from common.storage.tables import Table
 from common.tenants import change_log
 from common.tenants.rules import TenantRules
 
-# What the platform changes takes effect everywhere within this: suspending a tenant, say.
+# Changes by the platform, such as a suspension, take effect everywhere within this time.
 TRUSTED_FOR_S: Final = 15
-# The longest that rules are trusted which the log does not name. It bounds what a writer that knows no log (an earlier
-# version, while a new one is deployed) can leave behind.
+# How long cached rules are valid if the log does not name the tenant. This bounds the effect of a writer that does not
+# write the log: an earlier version during a deployment.
 _LONGEST_TRUST_S: Final = 3_600
 _KEPT: Final = 10_000
-# Tenants share locks, so that there are not as many as tenants; who waits for another's read waits for milliseconds.
+# Tenants share locks, which bounds their number. Waiting for another tenant's read takes milliseconds.
 _LOCKS: Final = 64
 _log = logging.getLogger("minute8.known_tenants")
 
 
 class RulesOf(Protocol):
-    """Where rules come from."""
+    """A source of rules."""
 
     def rules(self, tenant: str, now: float) -> TenantRules | None:
-        """Those of a tenant; None if there is no such tenant."""
+        """The rules of a tenant; None if the tenant does not exist."""
 
 
 class KnownTenants:
-    """Rules out of the tenants table, as of TRUSTED_FOR_S ago at most. One instance lives as long as its process."""
+    """Rules from the tenants table, at most TRUSTED_FOR_S old. Use one instance per process."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -45,24 +46,24 @@ class KnownTenants:
         self._reading = [threading.Lock() for _ in range(_LOCKS)]
         self._asking = threading.Lock()
         self._asked_at = -math.inf
-        # Up to when the log was read, and whom it named then.
+        # Up to when the log was read, and which tenants it named then.
         self._known_until = -math.inf
         self._named: set[str] = set()
         # How often a tenant was read.
         self.reads = 0
 
     def rules(self, tenant: str, now: float) -> TenantRules | None:
-        """As of TRUSTED_FOR_S ago at most; also that there is no such tenant is remembered, for so long."""
+        """The rules, at most TRUSTED_FOR_S old. A missing tenant is cached for the same time."""
         if kept := self._trusted(tenant, now):
             return kept.value
         with self._reading[hash(tenant) % _LOCKS]:
-            if kept := self._trusted(tenant, now):  # read while we waited
+            if kept := self._trusted(tenant, now):  # another thread read them while we waited
                 return kept.value
-            # Half the price. A replica may lag behind a change; then the log names the tenant, soon if not yet.
+            # An eventually consistent read costs half. If it misses a change, the log names the tenant soon.
             return self._read(tenant, now, consistent=tenant in self._named)
 
     def read(self, tenant: str, now: float) -> TenantRules | None:
-        """As of now."""
+        """The current rules."""
         return self._read(tenant, now, consistent=True)
 
     def _read(self, tenant: str, now: float, *, consistent: bool) -> TenantRules | None:
@@ -70,7 +71,7 @@ class KnownTenants:
         item = self._table.get(key, consistent=consistent)
         if (
             item is None and not consistent
-        ):  # a replica may not have a new tenant yet, and its run would be skipped
+        ):  # an eventually consistent read can miss a new tenant, and its run would be skipped
             item = self._table.get(key)
         rules = TenantRules.from_item(item) if item else None
         with self._lock:
@@ -85,21 +86,21 @@ class KnownTenants:
         kept = self._kept.get(tenant, now)
         if kept is None or kept.value is None or not self._log_is_known(now):
             return None
-        return self._kept.get(tenant, now)  # forgotten, if the log names it
+        return self._kept.get(tenant, now)  # None if the log named the tenant
 
     def _log_is_known(self, now: float) -> bool:
-        """Forget the tenants that were changed, every TRUSTED_FOR_S; False where it is not known who was."""
+        """Remove changed tenants from the cache, every TRUSTED_FOR_S. False if the log could not be read."""
         with self._asking:
             if abs(now - self._asked_at) >= TRUSTED_FOR_S:
-                self._asked_at = now  # also if it fails: an outage is not to cost a request for each run
+                self._asked_at = now  # also on failure: an outage must not cost a request for each run
                 try:
                     self._forget_changed(now)
-                except Exception:  # noqa: BLE001  whatever it is, each tenant can still be read
+                except Exception:  # noqa: BLE001  each tenant can still be read after any error
                     _log.exception("the log of changed tenants cannot be read")
             return abs(now - self._known_until) < TRUSTED_FOR_S
 
     def _forget_changed(self, now: float) -> None:
-        # A clock that was ahead has asked for too little.
+        # The clock was set back, so the last read asked for too little.
         since = self._known_until if self._known_until <= now else -math.inf
         self._named = change_log.changed_since(self._table, max(since, now - _LONGEST_TRUST_S))
         for tenant in self._named:

@@ -1,7 +1,7 @@
-"""An HTTP target's address, and which network addresses may be called at all.
+"""An HTTP target's URL, and which network addresses may be called.
 
-Registration, the tenant's allowed patterns and the call itself all read a URL here and nowhere else: where two parsers
-disagree about a URL, one of them checks a host and the other calls another one.
+Registration, the allowed patterns and the call all use this parser. If two parsers read a URL differently, one host
+would be checked and another one called.
 https://cheatsheetseries.owasp.org/cheatsheets/Server_Side_Request_Forgery_Prevention_Cheat_Sheet.html
 """
 
@@ -16,7 +16,7 @@ IpAddress = IPv4Address | IPv6Address
 
 URL_CHARS: Final = 2048
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
-# Below are the ports of mail, shells and the like, which a request must not be smuggled into.
+# Ports below belong to mail, shells and so on; no request may be smuggled into those protocols.
 _FIRST_FREE_PORT: Final = 1024
 
 _URL: Final = re.compile(
@@ -28,11 +28,11 @@ _URL: Final = re.compile(
     re.ASCII,
 )
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
-# What some resolvers take for an IPv4 address in other clothes: 2130706433, 0x7f.1, 0177.0.0.1.
+# Other spellings of an IPv4 address that some resolvers accept: 2130706433, 0x7f.1, 0177.0.0.1.
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
-# https://www.iana.org/assignments/iana-ipv4-special-registry/ and multicast; written out, since what
-# `ipaddress.is_global` says of some of them differs between versions of Python.
+# https://www.iana.org/assignments/iana-ipv4-special-registry/ and multicast. Written out, because
+# `ipaddress.is_global` differs between versions of Python for some of them.
 _REFUSED_V4: Final = tuple(
     ip_network(block)
     for block in (
@@ -41,8 +41,8 @@ _REFUSED_V4: Final = tuple(
         *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
     )
 )
-# Of IPv6 only global unicast is called, less what is special within it: Teredo and other protocol assignments, 6to4,
-# documentation. So IPv4 in IPv6 (mapped, compatible, NAT64), ULA (AWS's fd00:ec2::254), link-local are all outside.
+# Of IPv6 only global unicast is allowed, without its special ranges: Teredo and other protocol assignments, 6to4,
+# documentation. This excludes IPv4 in IPv6 (mapped, compatible, NAT64), ULA (AWS's fd00:ec2::254) and link-local.
 # https://www.iana.org/assignments/iana-ipv6-special-registry/
 _GLOBAL_V6: Final = ip_network("2000::/3")
 _REFUSED_V6: Final = tuple(
@@ -51,7 +51,7 @@ _REFUSED_V6: Final = tuple(
 
 
 class BadUrl(ValueError):
-    """The text is no URL that Minute8 would call; the message says why."""
+    """Minute8 does not call this URL; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class WebAddress:
 
     @property
     def host_header(self) -> str:
-        """What the Host field says: https://www.rfc-editor.org/rfc/rfc9110#name-host-and-authority"""
+        """The value of the Host header: https://www.rfc-editor.org/rfc/rfc9110#name-host-and-authority"""
         host = f"[{self.host}]" if isinstance(self.ip, IPv6Address) else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -112,8 +112,8 @@ def _read_host(text: str) -> tuple[str, IpAddress | None]:
 
 
 def is_public(ip: IpAddress) -> bool:
-    """Whether an address is one host of the public internet: nothing private, local, shared, special or multicast."""
+    """Whether an address is one host on the public internet: not private, local, shared, special or multicast."""
     if isinstance(ip, IPv4Address):
         return not any(ip in block for block in _REFUSED_V4)
-    # A scope (fe80::1%eth0) names a way out of this machine, which is nothing that a name server may choose.
+    # A scope (fe80::1%eth0) selects an interface of this machine. A name server must not choose that.
     return ip.scope_id is None and ip in _GLOBAL_V6 and not any(ip in block for block in _REFUSED_V6)

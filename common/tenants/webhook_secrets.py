@@ -3,7 +3,7 @@
 A receiver verifies `webhook-signature` over `<webhook-id>.<webhook-timestamp>.<body>` with any of its libraries.
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
-The secret is stored as it is, since a signature needs it; DynamoDB encrypts the table at rest.
+The secret is stored in plain text, because signing needs it; DynamoDB encrypts the table at rest.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.instants import DAY_S
 
 PREFIX: Final = "whsec_"
-_SECRET_BYTES: Final = 32  # the convention wants 24 to 64
-# After a rotation calls carry both signatures for so long, so that a receiver changes over when it likes.
+_SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
+# How long calls carry both signatures after a rotation, so that a receiver can change over at any time.
 ROTATION_S: Final = DAY_S
-# An executor notices a rotation within this.
+# Executors use a new secret after this time at the latest.
 TRUSTED_FOR_S: Final = 60
 _MOST_KNOWN: Final = 10_000
 
 
 class WebhookSecrets:
-    """The secrets of all tenants, in the tenants table. One instance lives as long as its process."""
+    """The secrets of all tenants, in the tenants table. Use one instance per process."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._known: Cache[str, Item | None] = Cache(TRUSTED_FOR_S, _MOST_KNOWN)
 
     def ensure(self, tenant: str, now: float, *, by: str = AWS) -> str:
-        """The tenant's secret, made now if it has none. Raises Busy."""
+        """The tenant's secret; created if it has none. Raises Busy."""
         if item := self._table.get(keys.webhook_secret(tenant)):
             return str(item["secret"])
         fresh = new_secret()
@@ -52,7 +52,7 @@ class WebhookSecrets:
         return fresh
 
     def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
-        """A new secret; the one before still signs for a day. Raises Busy."""
+        """Create a new secret; the old one still signs for a day. Raises Busy."""
         before = self._table.get(keys.webhook_secret(tenant)) or {}
         fresh = new_secret()
         item: Item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
@@ -64,11 +64,11 @@ class WebhookSecrets:
         return fresh
 
     def _commit(self, tx: Transaction, tenant: str, by: str, action: str, now: float) -> None:
-        """With its entry in the audit, which holds no secret."""
+        """Commit with an audit entry, which does not contain the secret."""
         AuditedCommit(Audit(self._table), by).commit(tx, tenant, action, tenant, now)
 
     def signing(self, tenant: str, now: float) -> tuple[str, ...]:
-        """The secrets that sign a call now, the newest first; none if the tenant never had one."""
+        """The secrets that sign a call now, newest first; empty if the tenant never had one."""
         known = self._known.get(tenant, now)
         item = known.value if known else self._read(tenant, now)
         if item is None:
@@ -87,7 +87,7 @@ def new_secret() -> str:
 
 
 def signature(signing: Iterable[str], webhook_id: str, timestamp: int, body: bytes) -> str:
-    """The `webhook-signature` header: one signature per secret. `webhook_id` must hold no full stop."""
+    """The `webhook-signature` header: one signature per secret. `webhook_id` must not contain a full stop."""
     signed = f"{webhook_id}.{timestamp}.".encode() + body
     return " ".join(
         "v1," + base64.b64encode(hmac.digest(_key(secret), signed, hashlib.sha256)).decode()

@@ -1,4 +1,4 @@
-"""A cron expression as bit masks, so that asking whether it fires is a handful of integer ANDs.
+"""A cron expression as bit masks: a few integer ANDs decide whether it fires.
 
 croniter parses and validates; its instance is read once per distinct text (about 100 µs) and never evaluated.
 `common/registration/cron_text.py` reads what a tenant typed.
@@ -35,7 +35,7 @@ _RUNS_FREELY: Final = re.compile(r"\*(/\d+)?|\d+/\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """Which seconds, minutes, hours, dates: masks with bit n for the value n, dates as in `date_bits.py`."""
+    """Seconds, minutes, hours, months and dates: masks with bit n for the value n; dates as in `date_bits.py`."""
 
     minutes: int
     hours: int
@@ -65,7 +65,7 @@ class Cron:
 def compile_cron(expression: str) -> Cron:
     """The masks of a canonical expression: five fields, or six with the seconds first.
 
-    Raises what croniter raises (ValueError mostly); text from a tenant goes through `cron_text.read_cron` first.
+    Raises what croniter raises (mostly ValueError). Text from a tenant must pass `cron_text.read_cron` first.
     """
     parsed: Any = croniter(expression, 0, second_at_beginning=True)
     minute, hour, day, month, weekday, *second = parsed.expanded
@@ -85,7 +85,7 @@ def compile_cron(expression: str) -> Cron:
 
 
 def runs_freely(field: str) -> bool:
-    """Whether a minute or hour field follows elapsed time. Read from the text, since croniter turns `0-23` into `*`."""
+    """Whether a minute or hour field follows elapsed time. Read from the text: croniter turns `0-23` into `*`."""
     return any(_RUNS_FREELY.fullmatch(item) for item in field.split(","))
 
 
@@ -110,7 +110,7 @@ def _nearest(days: set[int]) -> int:
 
 
 def _weekday_mask(values: list[int | str], nth: dict[int, set[int | str]]) -> int:
-    """Date bits of plain weekdays, or (if there are any) of n-th and last (`l`) ones."""
+    """Date bits of weekdays: of the n-th and last (`l`) ones if there are any, else of all."""
     if nth:
         return sum(
             weekday_bit(weekday, LAST if which == "l" else int(which))
@@ -124,8 +124,10 @@ def _weekday_mask(values: list[int | str], nth: dict[int, set[int | str]]) -> in
 
 @lru_cache(maxsize=1)
 def _every_kind_of_date() -> tuple[tuple[int, int], ...]:
-    """The dates of 28 years. A year is leap or not and begins on one of seven weekdays; these years have all fourteen
-    kinds, so a date that is not among them never comes, in the whole 400-year cycle of the calendar."""
+    """The dates of 28 years, which include all fourteen kinds of year: leap or not, beginning on one of seven weekdays.
+
+    A date that is not among them never comes in the whole 400-year cycle of the calendar.
+    """
     return tuple(date_bits(day) for day in range(date(1972, 1, 1).toordinal(), date(2000, 1, 1).toordinal()))
 
 
@@ -135,7 +137,7 @@ def ever_fires(cron: Cron) -> bool:
 
 
 def shortest_interval_s(cron: Cron) -> int | None:
-    """The least seconds between two fires as the calendar reads (clock changes apart), None if it is over a day."""
+    """The fewest seconds between two fires, without clock changes; None if it is more than a day."""
     seconds, minutes, hours = cron.seconds, _bits(cron.minutes), _bits(cron.hours)
     within_minute = seconds[-1] - seconds[0]
     within_hour = (minutes[-1] - minutes[0]) * 60 + within_minute

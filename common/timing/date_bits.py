@@ -1,4 +1,4 @@
-"""Dates as bits: all that a cron expression can ask about a date.
+"""Dates as bits: everything that a cron expression can ask about a date.
 
 Bit 0 is the last day of its month, 1 to 31 the day, 32 + n "the weekday nearest to the n-th" (`nW`).
 Bit 64 + 6w is the month's last weekday w (Sunday is 0), 64 + 6w + n its n-th one.
@@ -14,9 +14,9 @@ from typing import Final
 LAST_DAY: Final = 1
 ALL_DAYS: Final = (1 << 32) - 2
 ALL_WEEKDAYS: Final = ((1 << 42) - 1) << 64
-# In place of n: the month's last one.
+# Used as n: the month's last one.
 LAST: Final = 0
-# In a month there are at most five of each weekday.
+# A month has at most five of each weekday.
 NTHS: Final = range(1, 6)
 _EACH_NTH: Final = 0b111110
 
@@ -58,7 +58,7 @@ def date_bits(day: int) -> tuple[int, int]:
 
 
 def _nearest_to(day: int, weekday: int, length: int) -> set[int]:
-    """The n of all "nW" that mean this day: Saturday moves to Friday, Sunday to Monday, never out of the month."""
+    """All n whose "nW" means this day: Saturday moves to Friday, Sunday to Monday, never out of the month."""
     if weekday in (0, 6):
         return set()
     wanted = {day}

@@ -59,7 +59,7 @@ def duration_text(seconds: int) -> str:
 def parse_instant(value: object, field: str, zone: str | None = None) -> int:
     """Epoch seconds of an RFC 3339 time; one without an offset is local time in `zone`, and refused if that is None.
 
-    Local time that the clock skips means the first instant after the gap; that it repeats, the first pass.
+    Local time that the clock skips means the first instant after the gap; time that it repeats means the first pass.
     Raises InvalidInput.
     """
     match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) <= 64 else None

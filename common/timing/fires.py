@@ -1,12 +1,12 @@
-"""When a schedule fires: the evaluation of windows, and the policy for clock changes.
+"""When a schedule fires: evaluates windows, and applies the policy for clock changes.
 
-The policy, whole:
-- a time that names an hour (its hour is not `*`) and that the clock skips fires once, at the first instant after the
-  gap, merged with a regular fire there;
-- a fixed time (neither its minute nor its hour is `*`, `*/n` or `a/n`) that the clock repeats fires in the first pass
-  only; all others follow elapsed time and fire in both.
+The complete policy:
+- A skipped time fires once, at the first instant after the gap, if it names an hour (its hour is not `*`). It merges
+  with a regular fire there.
+- A repeated time fires only in the first pass if it is fixed: neither its minute nor its hour is `*`, `*/n` or `a/n`.
+  All other times follow elapsed time and fire in both passes.
 
-Every instant depends on itself alone, so that any split of a time into windows gives the same fires.
+Every instant is decided alone, so the fires are the same however time is split into windows.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _EPOCH_ORDINAL: Final = 719_163
 
 
 def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] = ()) -> Iterator[int]:
-    """The fire times in [start, end): epoch seconds in UTC, strictly increasing, each once.
+    """The fire times in [start, end): epoch seconds in UTC, strictly increasing, without duplicates.
 
-    `excluded` are the ISO dates of the schedule's calendars, on top of its own `exclude_dates`. A fire is excluded by
-    the local date on which it falls (the date in UTC for `every` and `at`).
+    `excluded` are the ISO dates of the schedule's calendars, in addition to its own `exclude_dates`. A fire is excluded
+    by its local date (its date in UTC for `every` and `at`).
     """
     start, end = _bounded(schedule, start, end)
     dates = _dates(schedule, excluded)
@@ -50,7 +50,7 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] 
 
 
 def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] = ()) -> int:
-    """How many `fires` yields; it takes time for the days between, and not for each fire."""
+    """The number of fires that `fires` yields. Its time depends on the number of days, not of fires."""
     start, end = _bounded(schedule, start, end)
     dates = _dates(schedule, excluded)
     match schedule.timing:
@@ -65,7 +65,7 @@ def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Container
 def newest_fires(
     schedule: Schedule, start: int, end: int, count: int, *, excluded: Container[str] = ()
 ) -> list[int]:
-    """The last `count` fire times in [start, end), ascending; it looks no further back than for these."""
+    """The last `count` fire times in [start, end), ascending; searches no further back than needed."""
     back_s = _SHORT_S
     while True:
         first = max(start, end - back_s)
@@ -87,13 +87,13 @@ def _dates(schedule: Schedule, excluded: Container[str]) -> _Dates | None:
 
 
 def local_date(schedule: Schedule, at: int) -> str:
-    """The ISO date that exclusions ask about: the local one of a fire time, in UTC for `every` and `at`."""
+    """The ISO date that exclusions use: the local date of a fire time, or its date in UTC for `every` and `at`."""
     offset = offset_at(schedule.timing.timezone, at) if isinstance(schedule.timing, CronTiming) else 0
     return iso_date((at + offset) // DAY_S + _EPOCH_ORDINAL)
 
 
 class _Dates:
-    """The excluded dates from both sources, asked by ordinal."""
+    """The excluded dates from both sources, looked up by ordinal."""
 
     def __init__(self, own: Container[str], calendars: Container[str]) -> None:
         self._own = own
@@ -132,7 +132,7 @@ def cron_fires(
 
 
 def can_fire(cron: Cron, span: Span) -> bool:
-    """Whether an expression fires in a span: the date, the clock-change policy, then any hour and minute."""
+    """Whether an expression fires in a span: checks the date, the clock-change policy, then hour and minute."""
     if not cron.on_date(span.month, span.date):
         return False
     if span.kind == REPEATED and not cron.repeats:
@@ -147,7 +147,7 @@ def can_fire(cron: Cron, span: Span) -> bool:
 
 
 def _within(cron: Cron, span: Span) -> Iterator[int]:
-    """The fire times on a span's date, ascending; a little too many where the span begins or ends inside a minute."""
+    """The fire times on a span's date, ascending; may include extra ones if the span begins or ends inside a minute."""
     for hour, mask in span.parts:
         if not cron.hours >> hour & 1:
             continue
@@ -164,14 +164,14 @@ def _within(cron: Cron, span: Span) -> Iterator[int]:
 
 
 def _on_grid(cron: Cron, at: int) -> int:
-    """Five fields fire on whole UTC minutes, also in a zone whose offset is not one (Monrovia before 1972)."""
+    """Align to whole UTC minutes, also in a zone whose offset is not whole minutes (Monrovia before 1972)."""
     return at if cron.by_second else -(-at // 60) * 60
 
 
 def _spans_between(zone: str, start: int, end: int, months: int) -> Iterator[Span]:
-    """The spans of a window: a short one's own, a long one's by whole chunks, which other calls share.
+    """The spans of a window: exact for a short window, in whole shared chunks for a long one.
 
-    A chunk that touches none of the `months` is passed over, so that a yearly job costs little over decades.
+    A chunk that touches none of the `months` is skipped, so that a yearly job costs little over decades.
     """
     if end - start <= _SHORT_S:
         if start < end:
@@ -184,7 +184,7 @@ def _spans_between(zone: str, start: int, end: int, months: int) -> Iterator[Spa
 
 @lru_cache(maxsize=4096)
 def _months_of(chunk: int) -> int:
-    """The month bits of a chunk in any zone: a day more on either side, and a day for a date that was skipped."""
+    """The month bits of a chunk in any zone: one day more on each side, and one for a skipped date."""
     first = chunk // DAY_S + _EPOCH_ORDINAL
     mask = 0
     for day in range(first - 2, first + _CHUNK_S // DAY_S + 2):
@@ -196,7 +196,7 @@ def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: Container
     count, behind_gap = 0, False
     for span in _spans_between(zone, start, end, cron.months):
         if span.kind == SKIPPED:
-            behind_gap = True  # what it owes merges with what is regular behind it
+            behind_gap = True  # the fire after the gap merges with regular ones there
             continue
         opens_at, closes_at = max(start, span.opens_at), min(end, span.closes_at)
         whole = (opens_at, closes_at) == (span.opens_at, span.closes_at)
@@ -237,7 +237,7 @@ def _every_fires(
 
 
 def due_at(schedule: Schedule, job_key: str, fire_at: int) -> int:
-    """When a fire is really started: its time plus a jitter in [0, jitter_s], the same whenever it is asked."""
+    """When a fire is really started: its time plus a jitter in [0, jitter_s]; always the same for the same fire."""
     if not schedule.jitter_s:
         return fire_at
     digest = hashlib.blake2b(f"{job_key}|{fire_at}".encode(errors="replace"), digest_size=8).digest()
@@ -247,7 +247,7 @@ def due_at(schedule: Schedule, job_key: str, fire_at: int) -> int:
 def next_fires(
     schedule: Schedule, after: int, count: int, until: int | None = None, *, excluded: Container[str] = ()
 ) -> list[int]:
-    """The first `count` fire times at or after `after`, before `until`; at most 41 years are searched for each."""
+    """The first `count` fire times at or after `after`, before `until`; searches at most 41 years for each."""
     found: list[int] = []
     while len(found) < count:
         end = after + _HORIZON_S if until is None else min(until, after + _HORIZON_S)

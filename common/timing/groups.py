@@ -1,4 +1,4 @@
-"""Groups: schedules that can only fire in the same ten-minute windows share one key, and the tick asks each key once.
+"""Groups: schedules that can fire only in the same ten-minute windows share one key. The tick checks each key once.
 
 A key is readable text:
 - `cron|America/New_York|0-9,30-39 3 * * *`: minutes widened to tens, seconds dropped, so that a million jobs spread
@@ -7,7 +7,7 @@ A key is readable text:
   in every window;
 - `at|1763694600`: the beginning of the window.
 
-Bounds, exclusions and jitter are not in the key: a group may be due when a member is not, never the other way round.
+Bounds, exclusions and jitter are not in the key: a group may be due when a member is not, but never the reverse.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _CronGroup:
 
 
 class _Stretch:
-    """Fires lie in [offset, offset + length) of every period; a period of 0 means that it comes once."""
+    """Fires lie in [offset, offset + length) of every period; a period of 0 means once."""
 
     __slots__ = ("length", "offset", "period")
 
@@ -119,7 +119,7 @@ def _parsed(key: str) -> _CronGroup | _Stretch:
 
 
 def _widened(cron: Cron) -> str:
-    """The text of a cron group; written from the masks, so that `*/12` and `0,12` meet in one group."""
+    """The text of a cron group, written from the masks, so that `*/12` and `0,12` have the same key."""
     tens = [ten for ten in range(0, 60, 10) if cron.minutes >> ten & _TENS]
     minute = "*" if len(tens) == 6 else ",".join(f"{ten}-{ten + 9}" for ten in tens)
     free_hour = "*" if cron.repeats else "0-23"
@@ -164,7 +164,7 @@ def _weekdays_text(cron: Cron) -> str:
 
 
 def _read(text: str) -> Cron:
-    """The masks of a group's text. Not croniter: a cold tick reads 100,000 of these, and they are our own writing."""
+    """The masks of a group's text. Without croniter: a cold tick reads 100,000 of these, and all are canonical."""
     fields, _, repeats = text.partition("|")
     minute, hour, day, month, weekday = fields.split(" ")
     return Cron(

@@ -1,4 +1,4 @@
-"""Instants as people and other programs read them."""
+"""Texts of instants, for people and for other programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 
 
 def rfc3339(at: float) -> str:
-    """2026-11-21T03:18:00Z; with milliseconds where there are any."""
+    """2026-11-21T03:18:00Z; with milliseconds if there are any."""
     moment = datetime.fromtimestamp(at, UTC)
     return moment.isoformat(timespec="milliseconds" if at % 1 else "seconds").replace("+00:00", "Z")
 
@@ -21,7 +21,7 @@ def compact_time(at: int) -> str:
 
 
 def parse_compact(text: str) -> int | None:
-    """The inverse of `compact_time`; None if it is no such text."""
+    """The inverse of `compact_time`; None for other text."""
     if not _COMPACT.fullmatch(text):
         return None
     try:

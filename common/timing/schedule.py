@@ -1,4 +1,4 @@
-"""The schedule of a job in its stored form: what it means, with everything resolved.
+"""The stored form of a job's schedule, with everything resolved.
 
 `common/registration/schedule_text.py` reads what a tenant writes; `common/timing/fires.py` evaluates.
 """
@@ -40,8 +40,8 @@ Timing = CronTiming | EveryTiming | AtTiming
 class Schedule:
     """A timing with its bounds (start inclusive, end exclusive), exclusions and jitter.
 
-    `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`); `calendars` are names, whose dates
-    the caller resolves and passes to `fires`.
+    `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`). `calendars` are names; the caller
+    resolves their dates and passes them to `fires`.
     """
 
     timing: Timing
@@ -52,7 +52,7 @@ class Schedule:
     jitter_s: int = 0
 
     def to_item(self) -> dict[str, Any]:
-        """The stored form: ints, text and lists; what has its default is left out."""
+        """The stored form: ints, text and lists; default values are left out."""
         optional = {
             "start_at": self.start_at,
             "end_at": self.end_at,

@@ -9,8 +9,8 @@ WINDOW_S = 600
 # The longest DelaySeconds that SQS takes:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-delay-queues.html
 MAX_DELAY_S = 900
-# A fire time older than this when it is planned was missed, not merely late: the job's catch-up policy decides.
-# One whole window, so that a single lost tick costs lateness and nothing else.
+# A fire time older than this when it is planned was missed: the job's catch-up policy decides.
+# One whole window, so that one lost tick only causes lateness.
 MISSED_AFTER_S = WINDOW_S
 
 
@@ -20,9 +20,9 @@ def window_start(at: int) -> int:
 
 
 def planning_end(now: float) -> int:
-    """The furthest end that a tick may plan to at `now`: a whole ten minutes, at most MAX_DELAY_S ahead.
+    """The furthest end that a tick may plan to at `now`: whole ten minutes, at most MAX_DELAY_S ahead.
 
-    At minute 8 this is the end of the next whole ten minutes (3:18 → 3:30); a tick that is early or late plans as far
-    as SQS can delay and no further (3:22 → 3:30, 3:25 → 3:40).
+    At minute 8 this is the end of the next whole ten minutes (3:18 → 3:30). A tick that is early or late plans as far
+    as SQS can delay (3:22 → 3:30, 3:25 → 3:40).
     """
     return window_start(int(now) + MAX_DELAY_S)

@@ -1,7 +1,7 @@
 """Time zones: when a zone's clock changes, and what its calendar shows during a span of instants.
 
-The rules come from the pinned `tzdata` package and never from the machine, so that every machine agrees.
-Facts only; what a schedule does at a clock change is decided in `common/timing/fires.py`.
+The rules come from the pinned `tzdata` package and never from the machine, so all machines use the same rules.
+Only facts are here; `common/timing/fires.py` decides what a schedule does at a clock change.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TZDATA_VERSION: Final[str] = tzdata.IANA_VERSION
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _PROBE_S: Final = 2 * DAY_S  # no zone has changed its clock twice within six days
 _BLOCK_S: Final = 128 * DAY_S
-_LONGEST_CHANGE_S: Final = 26 * 3600  # the date line: a clock moves by a day at most
+_LONGEST_CHANGE_S: Final = 26 * 3600  # at the date line a clock moves by at most a day
 
 PLAIN: Final = 0
 REPEATED: Final = 1  # the second pass of a wall clock that was set back
@@ -35,7 +35,7 @@ SKIPPED: Final = 2  # wall-clock times that never came, since the clock was set 
 
 
 class Change(NamedTuple):
-    """One clock change: from `at` on the zone is `after` seconds ahead of UTC, until then `before`."""
+    """One clock change: the zone is `before` seconds ahead of UTC until `at`, and `after` seconds from then on."""
 
     at: int
     before: int
@@ -43,11 +43,11 @@ class Change(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch of instants within one local date and one offset, or (SKIPPED) the local times that it jumped over.
+    """Instants within one local date and one offset, or (SKIPPED) the skipped local times.
 
-    `parts` are (hour, mask of minutes), rounded outwards to whole minutes; `month` and `date` are the bits of
-    `date_bits`; `midnight_at` is where the date's 0:00 lies at this offset; `day` is the ordinal of the local date on
-    which something fires here. A SKIPPED span is the minute after the gap, whose end is `opens_at`.
+    `parts` are (hour, mask of minutes), rounded outwards to whole minutes. `month` and `date` are the bits of
+    `date_bits`. `midnight_at` is the instant of the date's 0:00 at this offset. `day` is the ordinal of the local date
+    on which fires happen. A SKIPPED span is the minute after the gap, whose end is `opens_at`.
     """
 
     opens_at: int
@@ -124,7 +124,7 @@ def _first_with(zone: str, low: int, high: int, before: int) -> int:
 def instant_of_local(zone: str, local: datetime) -> int:
     """The instant at which a zone's clock shows `local` (naive, whole seconds).
 
-    A time that comes twice means the first pass; one that is skipped means the first instant after the gap.
+    A repeated time means the first pass; a skipped one means the first instant after the gap.
     """
     wall = int(local.replace(tzinfo=UTC).timestamp())
     offset = offset_at(zone, wall - _LONGEST_CHANGE_S)
@@ -158,7 +158,7 @@ def _parts(first: int, last: int) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=2048)
 def spans(zone: str, start: int, end: int) -> tuple[Span, ...]:
-    """What a zone's calendar shows during [start, end), in order; cached, since a window is asked for again and again.
+    """What a zone's calendar shows during [start, end), in order; cached, since a window is requested many times.
 
     A gap that ended in the minute before `start` is included: a schedule of whole minutes fires after it.
     """
@@ -178,7 +178,7 @@ def _spans(zone: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _pass(start: int, end: int, offset: int, repeated_until: int) -> Iterator[Span]:
-    """One stretch of one offset, its repeated beginning apart."""
+    """One pass of one offset; its repeated beginning is a separate span."""
     middle = min(max(start, repeated_until), end)
     yield from _days(start, middle, offset, REPEATED)
     yield from _days(middle, end, offset, PLAIN)
