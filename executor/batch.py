@@ -21,7 +21,6 @@ from executor.redelivery import Redelivery
 
 # More than any batch holds, so that no message waits for another; there are as many as the fullest batch so far.
 _MOST_THREADS: Final = 100
-_TAKES_LONG_S: Final = 0.5
 
 
 def execute_batch(
@@ -62,7 +61,7 @@ def _expect_death(
     redelivery: Redelivery, under_way: list[tuple[Message, Future[Report]]], leases: Mapping[Message, float]
 ) -> None:
     """Have what takes long delivered again soon if this process dies. Most batches end before, and pay nothing."""
-    wait([future for _, future in under_way], timeout=_TAKES_LONG_S)
+    wait([future for _, future in under_way], timeout=redelivery.takes_long_s)
     long = {
         message: leases[message] for message, future in under_way if message in leases and not future.done()
     }

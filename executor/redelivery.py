@@ -7,9 +7,9 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Change
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING, Final
 
 from common import telemetry
@@ -32,11 +32,16 @@ _MOST_S: Final = 43_200
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """Tells the executions queue when to deliver messages again."""
+    """Tells the executions queue when to deliver messages again.
+
+    `takes_long_s`: a batch that is not done by then asks for `after_leases`; None: no batch does.
+    """
 
     client: SQSClient
     url: str
     clock: Clock
+    takes_long_s: float | None = 0.5
+    random: Random = field(default_factory=Random)
 
     def after_failures(self, failed: Mapping[Message, Exception]) -> None:
         """A failed message comes again after a wait that grows, one that waits for a lease when that has ended."""
@@ -54,7 +59,7 @@ class Redelivery:
         if isinstance(error, StillRunning):
             return error.until - self.clock.now() + 1
         most_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S << min(message.receives - 1, 16))
-        return random.uniform(0.75, 1) * most_s
+        return self.random.uniform(0.75, 1) * most_s
 
     def _hide(self, waits: Mapping[Message, float]) -> None:
         """For so many seconds from now: a batch holds ten messages, and so does a request.

@@ -39,6 +39,7 @@ from common.tenants.rules_cache import KnownTenants, RulesOf
 from executor.batch import execute_batch
 from executor.pipeline import Executor, Message
 from executor.recorder import Report
+from executor.redelivery import Redelivery
 from executor.targets import Kind
 from executor.wiring import executor
 from scheduler.tick import Scheduler
@@ -253,6 +254,7 @@ class World:
     registry: Registry
     scheduler: Scheduler
     executor: Executor
+    redelivery: Redelivery
     runs: Runs
     index: DueIndex
     told: list[tuple[str, Mapping[str, Any]]]
@@ -275,7 +277,7 @@ class World:
         """Deliver a message; whatever ends the executor's process, the queue delivers it again."""
         try:
             with self.sqs.invocation_for(message):
-                reports, failed = execute_batch(self.executor, [message])
+                reports, failed = execute_batch(self.executor, [message], self.redelivery)
         except Killed:
             self.sqs.give_back(message)
             return
@@ -344,6 +346,8 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         registry=Registry(store, Limits()),
         scheduler=scheduler(tables, queue, clock, told),
         executor=executor(tables, queue, clock, store, told, tenants or AnyTenant(), kinds),
+        # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
+        redelivery=Redelivery(sqs, "queue", clock, takes_long_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         told=told.events,
         manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
         runs=runs,

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from common.runs.records import Outcome
-from executor import batch
 from executor.batch import execute_batch
 from executor.pipeline import Message
 from executor.redelivery import AFTER_LEASE_S, Redelivery
@@ -18,8 +17,8 @@ from tests.worlds import World, at, job
 DUE = "2026-11-21T03:15:00Z"
 
 
-def redelivery(w: World) -> Redelivery:
-    return Redelivery(w.sqs, "queue", w.clock)  # type: ignore[arg-type]
+def redelivery(w: World, takes_long_s: float = 0.5) -> Redelivery:
+    return Redelivery(w.sqs, "queue", w.clock, takes_long_s)  # type: ignore[arg-type]
 
 
 def due(w: World, **fields: Any) -> Message:
@@ -55,7 +54,6 @@ def test_what_dynamodb_turned_away_comes_again_in_seconds_and_then_less_often(
 def test_a_run_whose_executor_dies_is_taken_over_ten_seconds_after_its_lease(
     w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "_TAKES_LONG_S", 0.05)
     told = threading.Event()
 
     def call(event: Mapping[str, Any]) -> Outcome:
@@ -75,7 +73,7 @@ def test_a_run_whose_executor_dies_is_taken_over_ten_seconds_after_its_lease(
     monkeypatch.setattr(w.sqs, "change_message_visibility_batch", changed)
     message = due(w, timeout_s=30)
     with pytest.raises(KeyboardInterrupt):
-        execute_batch(w.executor, [message], redelivery(w))
+        execute_batch(w.executor, [message], redelivery(w, takes_long_s=0.05))
     w.sqs.give_back(message)
     lease_until = at(DUE) + 30 + 5
     assert w.sqs.next_at() == lease_until + AFTER_LEASE_S

@@ -41,6 +41,7 @@ class Stage:
         w = self.w
         self._saved = copy.deepcopy(self._tables())
         self._now, self._rng = w.clock.now(), w.store.rng.getstate()
+        self._waits, self._receives = w.redelivery.random.getstate(), dict(w.sqs._receives)
         self._lists = [(kept, list(kept)) for kept in self._kept()]
 
     def restore(self) -> World:
@@ -49,6 +50,8 @@ class Stage:
         tables.update(copy.deepcopy(self._saved))
         self.w.clock.move_to(self._now)
         self.w.store.rng.setstate(self._rng)
+        self.w.redelivery.random.setstate(self._waits)
+        self.w.sqs._receives = dict(self._receives)
         for kept, content in self._lists:
             kept[:] = content
         self.wire.disarm()

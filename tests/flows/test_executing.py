@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.planning.execution import UnreadableMessage
-from common.runs.records import Outcome
+from common.runs.records import Outcome, Runs
 from executor.batch import execute_batch
 from executor.pipeline import Message
 from executor.recorder import StillRunning
@@ -22,6 +22,22 @@ def fails_until(attempt: int) -> Any:
         return Outcome(ok=True) if event["minute8"]["attempt"] >= attempt else FAILS
 
     return answer
+
+
+def test_what_dynamodb_turns_away_is_made_seconds_later(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim, refusals = Runs.claim, iter([RuntimeError("throttled")] * 3)
+
+    def turned_away(runs: Runs, *arguments: Any) -> Any:
+        if refusal := next(refusals, None):
+            raise refusal
+        return claim(runs, *arguments)
+
+    monkeypatch.setattr(Runs, "claim", turned_away)
+    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    w.run_until("2026-11-21T03:15:15Z")
+    assert w.statuses("alice", "once") == ["succeeded"]
+    ((called_at, _),) = w.target.calls
+    assert at("2026-11-21T03:15:08Z") <= called_at  # after 2, 4 and 8 s, a quarter less at most
 
 
 def test_a_failed_attempt_is_tried_again_later_and_recorded(w: World) -> None:
