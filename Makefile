@@ -21,7 +21,7 @@ NODE_READY := node_modules/.ready
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor api cli scripts examples benchmarks tests
 
-.PHONY: help install up sample down reset status demo test lint types check bench package deploy remove
+.PHONY: help install up sample down reset status demo test lint types check bench package deploy rollback remove
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,9 +70,13 @@ package: install ## Build what goes to AWS, without an account, and print its si
 deploy: install ## Deploy to your AWS account: STAGE=… (default dev)
 	@$(RUN) -m scripts.deploy --stage $(STAGE) $(ARGS)
 
+rollback: install ## Put STAGE=… back to the deployment before this one
+	@[[ "$(origin STAGE)" != file ]] || { echo "make rollback wants to be told what: make rollback STAGE=…" >&2; exit 2; }
+	@$(RUN) -m scripts.stack rollback --stage $(STAGE) $(ARGS)
+
 remove: install ## Remove STAGE=… from your AWS account
 	@[[ "$(origin STAGE)" != file ]] || { echo "make remove wants to be told what: make remove STAGE=…" >&2; exit 2; }
-	@node_modules/.bin/osls remove --stage $(STAGE) $(ARGS)
+	@$(RUN) -m scripts.stack remove --stage $(STAGE) $(ARGS)
 
 # --- what is installed, once ----------------------------------------------------------------------
 $(VENV_READY): requirements.txt requirements-jwt.txt requirements-dev.txt scripts/minute8

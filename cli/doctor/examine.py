@@ -36,6 +36,7 @@ CHECKS: Final = (
     *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),
     *(Check(f"mapping {feed.queue}", partial(queues.mapping, feed=feed)) for feed in FEEDS),
     *(Check(f"function {name}", partial(functions.function, name=name)) for name in FUNCTIONS),
+    Check("concurrency", functions.concurrency),
     *(Check(f"permissions {name}", partial(functions.permissions, name=name)) for name in FUNCTIONS),
     *(Check(f"table {name}", partial(stored.table, name=name)) for name in TABLES),
     Check("api", api.api),

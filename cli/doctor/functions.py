@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import FUNCTIONS, PERMISSIONS, RUNTIME
+from cli.doctor.expected import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
 from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
+
+# Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+_AT_ONCE: Final = {"scheduler": 1, "planner": 5, "executor": 5, "outcomes": 5, "api": 4}
+_INVOKES_PER_POLLER: Final = 10
 
 
 def function(deployment: Deployment, name: str) -> Iterator[Finding]:
@@ -67,6 +73,40 @@ def _believed_timeout(deployment: Deployment, found: dict[str, object]) -> Itera
             " longer calls are cut off",
             DEPLOY,
         )
+
+
+def concurrency(deployment: Deployment) -> Iterator[Finding]:
+    """What the account lets run at once is enough for the stage's parameters. A new account can have 10."""
+    client = deployment.client("lambda")
+    limit = client.get_account_settings()["AccountLimit"]
+    needed = 0
+    for name, least in _AT_ONCE.items():
+        if deployment.function(name) is None:
+            continue
+        own = client.get_function_concurrency(FunctionName=deployment.named(name))
+        if own.get("ReservedConcurrentExecutions") is None:
+            needed += _asked_for(deployment) if name == "executor" else least
+    account, common = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
+    if common < needed:
+        yield warning(
+            f"the functions of this stage can use {needed} of the account's concurrency at once, and of its {account}"
+            f" only {common} are not reserved: calls are throttled and executions late",
+            "ask AWS for a higher quota of Lambda's concurrent executions, or lower maximumConcurrency",
+        )
+    yield ok(f"{account} in the account, {common} not reserved; this stage asks for {needed}")
+
+
+def _asked_for(deployment: Deployment) -> int:
+    """How many executors the queue's mapping may start at once; without parameters, how many it starts with."""
+    (feed,) = (feed for feed in FEEDS if feed.function == "executor")
+    for mapping in deployment.client("lambda").list_event_source_mappings(
+        FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
+    )["EventSourceMappings"]:
+        if most := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
+            return int(most)
+        if pollers := mapping.get("ProvisionedPollerConfig", {}).get("MaximumPollers"):
+            return _INVOKES_PER_POLLER * int(pollers)
+    return _AT_ONCE["executor"]
 
 
 def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:

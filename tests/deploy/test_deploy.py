@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from scripts import build_layer, deploy, parameters
+from scripts import build_layer, deploy, parameters, stack
 from tests.worlds import TABLES, make_tables
 
 
@@ -137,3 +137,37 @@ def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         deploy, "outputs_of", lambda session, stage, region: {**outputs, "ApiUrl": "https://abc.example"}
     )
+
+
+def test_a_rollback_goes_to_the_newest_deployment_before_the_one_that_runs() -> None:
+    kept = stack.timestamps(
+        f"serverless/minute8/prod/{ms}-2026-11-21T03:12:00.000Z/{file}"
+        for ms in (1763694720000, 963694720000, 1763694729999)
+        for file in ("minute8.zip", "serverless-state.json")
+    )
+    assert kept == {"1763694720000", "963694720000", "1763694729999"}
+    assert stack.previous("1763694729999", kept) == "1763694720000"
+    assert stack.previous("1763694720000", kept) == "963694720000"  # by number, not by text
+    with pytest.raises(LookupError):
+        stack.previous("963694720000", kept)
+
+
+def test_a_rollback_and_a_removal_go_to_the_region_of_the_deployment(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"7", "8"}))
+    assert stack.main(["rollback", "--stage", "prod"]) == 0
+    assert stack.main(["remove", "--stage", "prod", "--verbose"]) == 0
+    place = ["--stage", "prod", "--region", "eu-central-1"]
+    assert commands == [["rollback", *place, "--timestamp", "7"], ["remove", *place, "--verbose"]]
+
+
+def test_without_a_region_or_an_earlier_deployment_nothing_is_removed_or_rolled_back(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert stack.main(["remove", "--stage", "prod"]) == 2
+    monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"8"}))
+    assert stack.main(["rollback", "--stage", "prod", "--region", "eu-central-1"]) == 1
+    assert commands == []

@@ -20,7 +20,13 @@ from scripts.embedded.process import ROOT, _processes
 
 pytestmark = pytest.mark.embedded
 
-TABLES = ["minute8-test-due", "minute8-test-jobs", "minute8-test-runs", "minute8-test-tenants"]
+TABLES = [
+    "minute8-test-audit",
+    "minute8-test-due",
+    "minute8-test-jobs",
+    "minute8-test-runs",
+    "minute8-test-tenants",
+]
 ITEM = {"pk": {"S": "kept"}, "sk": {"S": "over a restart"}}
 
 

@@ -287,6 +287,13 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         {"function api": W},
         "update is under way",
     ),
+    ("new account", lambda p: p.at_once(10), {"concurrency": W}, "of its 10 only 10 are not reserved"),
+    (
+        "more than the account has",
+        mapped("executor", ScalingConfig={"MaximumConcurrency": 990}),
+        {"concurrency": W},
+        "can use 1005 of the account's concurrency at once",
+    ),
     (
         "permission gone",
         lambda p: p.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning")),

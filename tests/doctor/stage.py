@@ -101,6 +101,7 @@ class Patient:
         self.roles = self.clients["iam"]
         self.clients |= {"iam": self.simulator, "cloudformation": self.stacks}
         self.loops("Allow")
+        self.at_once(1_000)
         self.clock = ManualClock(at(NOW))
         self.api_answers: int | httpx.HTTPError = 200
         self.deployment = Deployment(
@@ -131,6 +132,11 @@ class Patient:
     def loops(self, setting: str) -> None:
         """What the executor's RecursiveLoop is; moto has no such thing."""
         self.alter("lambda", get_function_recursion_config=lambda FunctionName: {"RecursiveLoop": setting})
+
+    def at_once(self, of_account: int) -> None:
+        """The account's concurrency, nothing of it reserved; moto has no such thing."""
+        limits = {"ConcurrentExecutions": of_account, "UnreservedConcurrentExecutions": of_account}
+        self.alter("lambda", get_account_settings=lambda: {"AccountLimit": limits})
 
     def mapping(self, function: str) -> Any:
         (only,) = self["lambda"].list_event_source_mappings(FunctionName=self.name(function))[

@@ -1,0 +1,86 @@
+"""Take a stage back to an earlier deployment, or remove it: python -m scripts.stack rollback --stage prod
+
+A rollback redeploys what the deployment bucket keeps: code, layers and template of the last six deployments. It
+changes no data. Its region is found as for `make deploy`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from typing import Any, Final
+
+import botocore.session
+from botocore.exceptions import BotoCoreError, ClientError
+
+from scripts.build_layer import ROOT
+from scripts.deploy import session_of
+
+_OSLS: Final = ROOT / "node_modules" / ".bin" / "osls"
+# serverless/minute8/prod/1763694720000-2026-11-21T03:12:00.000Z/…
+_DEPLOYMENT: Final = re.compile(r"serverless/minute8/[^/]+/(\d+)-[^/]+/")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the verb; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.stack", description=__doc__)
+    parser.add_argument("verb", choices=["rollback", "remove"])
+    parser.add_argument("--stage", required=True)
+    parser.add_argument("--region", "-r")
+    parser.add_argument("--aws-profile")
+    parser.add_argument(
+        "--timestamp", "-t", help="of `rollback`: a deployment, instead of the one before this"
+    )
+    options, others = parser.parse_known_args(arguments)
+    session = session_of(options.aws_profile)
+    region = options.region or session.get_config_variable("region")
+    if not region:
+        print("no region: set AWS_REGION, or a region in the AWS profile, or give --region", file=sys.stderr)
+        return 2
+    command = [options.verb, "--stage", options.stage, "--region", region]
+    if options.verb == "rollback":
+        try:
+            timestamp = options.timestamp or previous(*deployments(session, options.stage, region))
+        except (BotoCoreError, ClientError, LookupError) as error:
+            print(f"rollback: {error}", file=sys.stderr)
+            return 1
+        print(f"rollback: stage {options.stage} in {region} to the deployment {timestamp}", flush=True)
+        command += ["--timestamp", timestamp]
+    if options.aws_profile:
+        command += ["--aws-profile", options.aws_profile]
+    return subprocess.run([str(_OSLS), *command, *others], cwd=ROOT, check=False).returncode
+
+
+def deployments(session: botocore.session.Session, stage: str, region: str) -> tuple[str, set[str]]:
+    """The timestamp of the deployment that runs, and of all that the bucket keeps. Raises LookupError."""
+    cloudformation: Any = session.create_client("cloudformation", region_name=region)
+    stack = f"minute8-{stage}"
+    resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
+    bucket = cloudformation.describe_stack_resource(
+        StackName=stack, LogicalResourceId="ServerlessDeploymentBucket"
+    )["StackResourceDetail"]["PhysicalResourceId"]
+    s3: Any = session.create_client("s3", region_name=region)
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"serverless/minute8/{stage}/")
+    kept = timestamps(one["Key"] for page in pages for one in page.get("Contents", []))
+    (running,) = timestamps([resources["ExecutorLambdaFunction"]["Properties"]["Code"]["S3Key"]])
+    return running, kept
+
+
+def timestamps(keys: Iterable[str]) -> set[str]:
+    """Those of the deployments that the bucket's keys belong to."""
+    return {match[1] for key in keys if (match := _DEPLOYMENT.match(key))}
+
+
+def previous(running: str, kept: set[str]) -> str:
+    """The newest deployment before the one that runs. Raises LookupError if the bucket keeps none."""
+    older = [one for one in kept if int(one) < int(running)]
+    if not older:
+        raise LookupError("there is no deployment before the one that runs")
+    return max(older, key=int)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
