@@ -1,4 +1,4 @@
-"""Whether an execution whose second has come may run, decided from its tenant and job as they are now. Pure."""
+"""Decides from the current tenant and job whether an execution that is due may run. Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from common.runs import states
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 
-# The last attempt that the policy's age allows may be late by a minute, and clocks may differ by ten.
+# The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """It does not run; `reason` is one of a few words, `detail` a sentence for a person."""
+    """The execution does not run; `reason` is one of a few words, `detail` a sentence for a person."""
 
     reason: str
     detail: str
 
 
 def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
-    """None if it may run, else why it may not."""
+    """None if it may run, else why not."""
     if job is None or job.state == DELETED:
         return Skip(states.DELETED_JOB, "the job was deleted after this execution was planned")
     if execution.trigger == SCHEDULE:
@@ -52,15 +52,16 @@ def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
 
 
 def is_of(execution: Execution, job: Job) -> bool:
-    """Whether it was asked for of this very job, and not of a deleted one of the same name.
+    """Whether a person requested it for this job, and not for a deleted one of the same name.
 
-    The revision tells where the clock of the machine that was asked is behind the one that created the job.
+    The revision decides if the clock of the requesting machine was slower than that of the machine that created the
+    job.
     """
     return execution.aged_from_at >= job.created_at or execution.schedule_revision == job.schedule_revision
 
 
 def admit_tenant(rules: TenantRules | None, job: Job | None) -> Skip | None:
-    """None if the platform lets the tenant run this, else why it does not; asked again before every attempt."""
+    """None if the platform lets the tenant run this, else why not. Checked before every attempt."""
     if rules is None:
         return Skip(states.DELETED_JOB, "there is no such tenant (any more)")
     if rules.state == SUSPENDED:

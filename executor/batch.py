@@ -1,7 +1,6 @@
-"""A batch of messages, all at once: it takes as long as its slowest, and one message's failure is that message's alone.
+"""A batch of messages, all at once: the slowest decides how long it takes, and a failure affects only its message.
 
-Those that are due at the same second, as nearly all of a batch are, are held together, and their jobs are read in one
-request where each would need its own.
+Almost all messages of a batch are due at the same second. They are held together, and one request reads all their jobs.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from executor.pipeline import Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery
 
-# More than any batch holds, so that no message waits for another; there are as many as the fullest batch so far.
+# More threads than messages in any batch, so that no message waits for another. Threads are started when needed.
 _MOST_THREADS: Final = 100
 
 
 def execute_batch(
     executor: Executor, messages: list[Message], redelivery: Redelivery | None = None
 ) -> tuple[list[Report], list[str]]:
-    """Take each message to its end, in a thread of its own. With `redelivery` the queue is told when to deliver again.
+    """Process each message in its own thread. With `redelivery` the queue is told when to deliver failed ones again.
 
-    Returns the reports, and the ids of the messages to be delivered again.
+    Returns the reports, and the ids of the messages to deliver again.
     """
     reports: list[Report] = []
     failed: dict[Message, Exception] = {}
@@ -44,7 +43,7 @@ def execute_batch(
     for message, future in under_way:
         try:
             reports.append(future.result())
-        except Exception as error:  # noqa: BLE001  whatever it is, the other messages go on
+        except Exception as error:  # noqa: BLE001  the other messages continue after any error
             telemetry.logger().warning(
                 "message failed",
                 message_id=message.message_id,
@@ -71,7 +70,7 @@ def _expect_death(
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Kept from batch to batch: starting them takes a tenth of a batch's processor time."""
+    """Kept for the next batches: starting the threads takes a tenth of a batch's processor time."""
     return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="execute")
 
 
@@ -86,10 +85,10 @@ def _jobs(executor: Executor, executions: list[Execution], far_from: float) -> J
 
 
 def _by_second(messages: Iterable[Message], far_from: float) -> list[list[tuple[Message, Execution | None]]]:
-    """Grouped by when they are due, the earliest first.
+    """Messages grouped by when they are due, the earliest first.
 
-    Before all go those that cannot be read, and those that go back to the queue: after waiting for others they would
-    be near enough to be held, too, and the waits of a batch would add up.
+    Unreadable messages and those that go back to the queue come before all others. After waiting for others, the latter
+    would be near enough to be held, and the waits of a batch would add up.
     """
 
     def second(one: tuple[Message, Execution | None]) -> int:
@@ -104,4 +103,4 @@ def _execution(message: Message) -> Execution | None:
     try:
         return Execution.decode(message.body)
     except UnreadableMessage:
-        return None  # told where it is executed
+        return None  # reported where it is executed

@@ -1,4 +1,4 @@
-"""The call of a target: what it gets, and the outcome."""
+"""The call of a target: its event and its outcome."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from executor.targets import Kind
 
 
 def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
-    """Call the job's target once, for the claimed attempt. Whatever happens is an outcome; nothing is raised."""
+    """Call the job's target once, for the claimed attempt. Every error becomes an outcome; nothing is raised."""
     try:
         return kind.call(job.target, event(job, claim.execution, claim.token), timeout_s)
-    except PayloadTooLarge as error:  # of a job that was stored before this was refused
+    except PayloadTooLarge as error:  # only jobs stored by old versions
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
-    except Exception as error:  # noqa: BLE001  an attempt whose end is not recorded would be made again
+    except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
         said = shown(str(error))
         telemetry.logger().warning(
             "unforeseen error of a call", kind=job.target["kind"], type=type(error).__name__, error=said
@@ -29,8 +29,8 @@ def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
 
 
 def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
-    """What the target gets: the job's payload with its placeholders replaced, and what it needs to be idempotent and to
-    know its nominal time. Raises PayloadTooLarge."""
+    """The target's event: the payload with its placeholders replaced, and the context of the execution, such as its id
+    and nominal time. Raises PayloadTooLarge."""
     timezone = job.schedule_given.get("timezone", "UTC")
     context = {
         "tenant": execution.tenant,
@@ -43,6 +43,6 @@ def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
         "trigger": execution.trigger,
     }
     if job.target.get("invocation") == "Event":
-        # Lambda hands it to the function's destination with the event: there it proves whose outcome is told.
+        # Lambda passes it to the function's destination; there it proves which attempt the outcome belongs to.
         context["outcome_token"] = token
     return {"payload": render(job.payload, values_for(execution, timezone)), "minute8": context}

@@ -13,11 +13,11 @@ from common.planning.postponed import Postponed
 from common.storage import keys
 from common.storage.tables import Table
 
-# SQS delays by whole seconds, so a message is out up to a second before its execution is due; that long it is held.
-# What is further away goes back to the queue.
+# SQS delays by whole seconds, so a message can arrive up to a second early; it is then held for that time.
+# A message that arrives earlier goes back to the queue.
 HOLD_S: Final = 2.0
 
-# Jobs as they were at the second of some executions, by tenant and job id; None: there is no such job.
+# Jobs by tenant and job id, read at the second of their executions; None: the job does not exist.
 Jobs = Mapping[tuple[str, str], Job | None]
 
 
@@ -30,7 +30,7 @@ class DueJobs:
     clock: Clock
 
     def hold(self, execution: Execution, came_at: float) -> bool:
-        """Wait for the second at which it is due; False if that was so far away that it went back to the queue."""
+        """Wait until the execution is due; False if that is too far away, and it went back to the queue."""
         if execution.visible_at - came_at > HOLD_S:
             self.postponed.send(execution)
             return False
@@ -42,7 +42,7 @@ class DueJobs:
         return Job.from_item(item) if item else None
 
     def load_when_due(self, executions: Sequence[Execution]) -> Jobs:
-        """The jobs of executions that are due at the same second, read at that second; none if it is far away."""
+        """The jobs of executions that are due at the same second, read then; empty if that is too far away."""
         due_at = executions[0].visible_at
         if due_at - self.clock.now() > HOLD_S:
             return {}
@@ -52,6 +52,6 @@ class DueJobs:
         return dict.fromkeys(names) | {(job.tenant, job.job_id): job for job in found}
 
     def _wait_until(self, at: int) -> None:
-        # Again and again: a sleep may end early, and never may a run start early.
+        # In a loop: a sleep may end early, and a run must never start early.
         while (early_s := at - self.clock.now()) > 0:
             self.clock.sleep(early_s)

@@ -1,4 +1,4 @@
-"""Whether a job's calendars exclude the date of an execution, asked again when it is due."""
+"""Whether a job's calendars exclude the date of an execution, checked again when it is due."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from executor.admission import Skip
 
 
 def excluded(jobs: Table, execution: Execution, job: Job) -> Skip | None:
-    """None if it may run. One read for each calendar that the job names, none for the others.
+    """None if it may run. Reads each calendar that the job names.
 
-    A date stored a minute ago therefore stops what was planned before it. What has begun goes on: its later attempts
-    are not asked about. Nor are runs that a person starts.
+    A date stored a minute ago therefore stops executions that were planned before. Later attempts of a started run are
+    not checked, nor are runs that a person starts.
     """
     if not job.schedule.calendars or execution.trigger != SCHEDULE or execution.attempt > 1:
         return None

@@ -1,4 +1,4 @@
-"""Failures in a row: they are counted on the job, end with a success, and pause the job where it asks for that."""
+"""Failures in a row: counted on the job, reset by a success. The job is paused if its policy says so."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from common.planning.execution import SCHEDULE, Execution
 from common.runs.records import FAILED, Outcome
 from common.storage.tables import Item
 
-# What a job's note begins with if it was paused here.
+# The beginning of the job's note after such a pause.
 _NOTE = "paused after "
 
 
 class FailureStreak:
-    """Keeps the count. Only failures for good and the success that ends them cost a write."""
+    """Keeps the count. Only permanent failures, and the success that ends a streak, cost a write."""
 
     def __init__(self, store: JobStore, publisher: Events) -> None:
         self._store = store
         self._events = publisher
 
     def failed(self, job: Job | None, execution: Execution, outcome: Outcome) -> None:
-        """A run has failed for good: tell it, count it, and pause the job if that were too many."""
+        """A run has failed permanently: publish it, count it, and pause the job if its limit is reached."""
         detail = {
             **_about(execution),
             "attempt": execution.attempt,
@@ -34,7 +34,8 @@ class FailureStreak:
         if job is None or execution.trigger != SCHEDULE:
             return
         if job.state == PAUSED:
-            # Only what began before can fail now: perhaps it is what paused the job, and died before it told.
+            # Only runs that began before the pause can fail now. This one may have caused it, and died before
+            # publishing.
             if job.note.startswith(_NOTE):
                 self._publish_paused(job)
             return
@@ -43,25 +44,25 @@ class FailureStreak:
             self._pause(job, count)
 
     def given_up(self, execution: Execution, reason: str, detail: str) -> None:
-        """A run that had failed is not tried again, through no fault of its target: told, and not counted."""
+        """A run is not retried, for a reason outside its target: publish it, but do not count it."""
         said = {"attempt": execution.attempt - 1, "error_type": reason, "error": f"not tried again: {detail}"}
         self._events.publish(events.RUN_FAILED, {**_about(execution), **said})
 
     def succeeded(self, job: Job, execution: Execution) -> None:
-        """A run has succeeded: if others failed before it, that is over."""
+        """A run has succeeded: end the streak of failures, if there is one."""
         if not job.failures_in_row or execution.trigger != SCHEDULE:
             return
         if not self._store.failures.end(job.tenant, job.job_id, execution.run_name):
-            return  # a run beside this one has published it, or a later one has failed
+            return  # a concurrent run has published it, or a later one has failed
         self._events.publish(
             events.RUN_RECOVERED, {**_about(execution), "failures_in_row": job.failures_in_row}
         )
 
     def once_more(self, job: Job, execution: Execution, record: Item) -> None:
-        """The same for a run whose executor may have died between recording its end and telling of it."""
+        """The same for a run whose executor may have died between recording its end and publishing it."""
         last = (record.get("attempts") or [{}])[-1]
         if last.get("attempt") != execution.attempt or "error_type" in record:
-            return  # it was ended from outside: cancelled, or not tried again
+            return  # it did not end by an attempt: it was cancelled, or not retried
         if last["outcome"] == "succeeded":
             self.succeeded(job, execution)
         elif record["status"] == FAILED:
@@ -72,7 +73,7 @@ class FailureStreak:
         try:
             paused = self._store.pause(job.tenant, job.job_id, f"{_NOTE}{count} failed runs in a row")
         except NotFound:
-            return  # deleted meanwhile
+            return  # the job was deleted meanwhile
         self._publish_paused(paused)
 
     def _publish_paused(self, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""The executor Lambda: a batch of messages in, the ids of those to be delivered again out."""
+"""The executor Lambda: takes a batch of messages, and returns the ids of those to deliver again."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The overlap locks: one item per job with a policy other than `allow`, in the runs table.
+"""The overlap locks: one item in the runs table per job with a policy other than `allow`.
 
-A lock is a lease, so a crashed executor's ends by itself. A run that waits for its next attempt is still going and
-keeps the lock. The item names the run that holds it and the one that waits for it. A run that does not get the lock
-checks whether those have ended meanwhile (their executor died, a person cancelled them), and then frees their place.
+A lock is a lease, so a crashed executor's lock expires. A run that waits for its next attempt keeps the lock. The item
+names the run that holds it and the run that waits for it. A run that does not get the lock checks whether those have
+ended meanwhile (their executor died, or a person cancelled them), and then frees their places.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from executor.overlap import Wait, decide
 # How long a queued execution keeps its place after the time at which it should have taken the lock.
 # Clocks may differ by ten minutes.
 _PLACE_KEPT_S = 900
-# After the last lease, or place in the queue, has ended.
+# How long an item is kept after the last lease, or place in the queue, has ended.
 _KEPT_S = 7 * DAY_S
 
 
 class OverlapPolicy:
-    """Lets one run of a job go at a time, where the job asks for that."""
+    """Lets only one run of a job run at a time, if the job's policy says so."""
 
     def __init__(self, locks: Locks, runs: Runs) -> None:
         self._locks = locks
         self._runs = runs
 
     def take(self, job: Job, claim: Claim) -> Item | None:
-        """None if the execution may go on, else the lock as others hold it."""
+        """None if the execution may continue, else the lock that others hold."""
         if job.overlap == "allow":
             return None
         lock = self._locks.take(claim)
@@ -42,7 +42,7 @@ class OverlapPolicy:
         return lock
 
     def wait(self, job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
-        """What becomes of an execution that did not get the lock; if it is to take the place in the queue, it has."""
+        """The policy's decision for an execution that did not get the lock. It takes the queue's place if it may."""
         while True:
             step = decide(job, execution, lock, now)
             if isinstance(step, Skip) or not step.takes_place:
@@ -50,21 +50,21 @@ class OverlapPolicy:
             taken = self._locks.queue_up(execution, now, step.until)
             if taken is None:
                 return step
-            lock = taken  # by another run, since the lock was read
+            lock = taken  # another run took the place since the lock was read
 
     def keep(self, job: Job, execution: Execution, next_attempt_at: float) -> None:
-        """It has not ended: another attempt follows."""
+        """Keep the lock: the run has not ended, and another attempt follows."""
         if job.overlap != "allow":
             self._locks.keep(execution, next_attempt_at + job.timeout_s + _PLACE_KEPT_S)
 
     def ended(self, job: Job | None, execution: Execution) -> Execution | None:
-        """It has ended. Returns the execution that waited for that, to be enqueued at once."""
+        """Free the lock of an ended run. Returns the execution that waited for it, to be enqueued at once."""
         if job is None or job.overlap == "allow":
             return None
         return self._locks.release(execution)
 
     def _free_ended(self, execution: Execution, lock: Item) -> bool:
-        """Free the places of runs that have ended; whether there were any."""
+        """Free the places of runs that have ended. Returns whether there were any."""
         freed = False
         for place in ("holder", "queued"):
             name = lock.get(place)
@@ -74,7 +74,7 @@ class OverlapPolicy:
         return freed
 
     def _has_ended(self, execution: Execution, run_name: str) -> bool:
-        """Whether another run of the same job has ended; one without a record has not."""
+        """Whether another run of the same job has ended; a run without a record has not."""
         record = self._runs.named(execution.tenant, execution.job_id, run_name)
         return record is not None and record["status"] in ENDED
 
@@ -86,7 +86,7 @@ class Locks:
         self._table = table
 
     def take(self, claim: Claim) -> Item | None:
-        """Take the job's lock for a claim, or again: None if that went well, else the lock as another run holds it."""
+        """Take or renew the job's lock for a claim: None on success, else the lock that another run holds."""
         me, lease_until = claim.execution.run_name, claim.lease_until
         free = (
             "(attribute_not_exists(#holder) OR #lease_until < :now OR (#holder = :me AND #lease_until < :lease))"
@@ -106,7 +106,7 @@ class Locks:
         return None
 
     def queue_up(self, execution: Execution, now: float, until: float) -> Item | None:
-        """Take the one place in the queue: None if it is ours now, else the lock with who has it."""
+        """Take the one place in the queue: None on success, else the lock with the run that has the place."""
         free = Expression(
             "attribute_not_exists(#queued) OR #queued = :me OR #queued_until < :now",
             {":me": execution.run_name, ":now": now},
@@ -137,13 +137,15 @@ class Locks:
             self._table.update(_key(execution), change, mine)
 
     def release(self, execution: Execution) -> Execution | None:
-        """Let go, if we hold it; the execution that waits for it, if any."""
+        """Release the lock, if we hold it. Returns the execution that waits for it, if any."""
         mine = Expression("#holder = :me", {":me": execution.run_name})
         try:
             lock = self._table.update(_key(execution), Expression("REMOVE #holder, #lease_until", {}), mine)
         except ConditionFailed as other:
             lock = other.existing or {}
-            if lock.get("queued") == execution.run_name:  # it ended while it waited: paused, say
+            if (
+                lock.get("queued") == execution.run_name
+            ):  # it ended while it waited, for example because of a pause
                 self.forget(execution, "queued", execution.run_name)
                 return None
             if "holder" in lock:
@@ -151,7 +153,7 @@ class Locks:
         return Execution.decode(lock["queued_message"]) if "queued_message" in lock else None
 
     def forget(self, execution: Execution, place: str, run_name: str) -> None:
-        """Free a place, `holder` or `queued`, of a run that has ended."""
+        """Free the place (`holder` or `queued`) of a run that has ended."""
         left = {"holder": "#holder, #lease_until", "queued": "#queued, #queued_message, #queued_until"}[place]
         with suppress(ConditionFailed):
             self._table.update(

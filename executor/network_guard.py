@@ -1,7 +1,7 @@
-"""The way out to the public internet: resolves a host, checks every address, connects to one that was checked.
+"""The way to the public internet: resolves a host, checks every address, and connects to a checked address.
 
-Between the check and the connection nothing is resolved again, so a name that changes its mind (DNS rebinding) changes
-nothing. A name of which any address is not public is refused as a whole.
+The name is not resolved again between the check and the connection, so DNS rebinding has no effect. A name with any
+address that is not public is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from common.errors import Minute8Error
 from common.tenants.web_address import IpAddress, WebAddress, is_public
 
-# Of one name; a name with hundreds of dead addresses must not use up the time one by one.
+# The most addresses of a name that are tried; hundreds of dead addresses must not use up the time.
 _MOST_ADDRESSES = 4
 
 Resolver = Callable[[str, int], list[str]]
@@ -28,18 +28,18 @@ class ForbiddenAddress(Minute8Error):
 
 
 class Unreachable(Minute8Error):
-    """The host does not resolve or does not answer; that may pass."""
+    """The host does not resolve or does not answer; this may be temporary."""
 
 
 def system_resolver(host: str, port: int) -> list[str]:
-    """The addresses of a host, as the system's resolver knows them. Raises OSError."""
+    """The addresses of a host from the system's resolver. Raises OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkGuard:
-    """Tests hand in a resolver, and `allows` to reach their own server; the product uses it as it is."""
+    """Tests pass a resolver, and `allows` to reach their own server; production uses the defaults."""
 
     resolve: Resolver = system_resolver
     allows: Callable[[IpAddress], bool] = is_public
@@ -62,7 +62,7 @@ class NetworkGuard:
         )
 
     def checked(self, address: WebAddress, timeout_s: float) -> list[IpAddress]:
-        """All addresses of the host, each of them allowed. Raises ForbiddenAddress, Unreachable."""
+        """All addresses of the host, if all are allowed. Raises ForbiddenAddress, Unreachable."""
         if address.ip is not None:
             ips: list[IpAddress] = [address.ip]
         else:
@@ -75,7 +75,7 @@ class NetworkGuard:
         return ips
 
     def _resolve_within(self, address: WebAddress, timeout_s: float) -> list[str]:
-        """getaddrinfo has no time limit of its own, and whose name servers are asked is the tenant's choice."""
+        """Bounds the time: getaddrinfo has no time limit, and the tenant chooses the name servers."""
         answer: queue.SimpleQueue[list[str] | Exception] = queue.SimpleQueue()
 
         def ask() -> None:

@@ -1,6 +1,6 @@
-"""What happens when the previous run of a job is still going: `allow`, `skip` or `queue_one`. Pure.
+"""The overlap policy: what happens if the previous run of a job has not ended (`allow`, `skip`, `queue_one`). Pure.
 
-`locks.py` keeps who runs and who waits; jobs that allow overlap never come here.
+`locks.py` stores which run holds the lock and which one waits. Jobs that allow overlap never use this module.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from common.runs.states import OVERLAP
 from common.storage.wire_format import Item
 from executor.admission import Skip
 
-# A run that waits for another without a lease looks again after this.
+# How long a run waits before it checks again, if the other run has no lease.
 _LOOK_AGAIN_S = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """It runs when the run that is going has ended, which should be by `until`.
+    """Run after the current run has ended, which should be by `until`.
 
-    `takes_place`: it takes the one place in the queue; without one it comes back and asks again.
+    `takes_place`: it takes the one place in the queue. Otherwise its message comes back and asks again.
     """
 
     until: int
@@ -30,9 +30,9 @@ class Wait:
 
 
 def decide(job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
-    """What the job's policy makes of an execution that has not begun and did not get the lock.
+    """The policy's decision for an execution that did not get the lock.
 
-    A later attempt waits whatever the policy is, and so do a backfill's runs: a person asked for exactly those.
+    Later attempts always wait, whatever the policy is. So do a backfill's runs: a person requested exactly those.
     """
     going_until = lock.get("lease_until", 0)
     is_going = going_until >= now

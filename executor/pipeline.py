@@ -23,9 +23,9 @@ from executor.overlap import Wait
 from executor.recorder import Dispatched, Lost, Recorder, Report
 from executor.targets import Kind
 
-# Between claiming and the call's end there is little but the call itself.
+# The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
-# Handing over an event takes milliseconds.
+# Sending an event takes milliseconds.
 EVENT_TIMEOUT_S: Final = 10
 _NO_JOBS: Final[Jobs] = {}
 
@@ -36,14 +36,14 @@ class Message:
 
     message_id: str
     body: str
-    # What SQS knows this delivery by, and the how-manieth it is.
+    # The message id and the delivery count of SQS.
     receipt: str = ""
     receives: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An execution whose second has come, with its job and its tenant's rules as they are now; not claimed yet."""
+    """An execution that is due, with its current job and tenant's rules; not yet claimed."""
 
     claim: Claim
     job: Job | None
@@ -52,7 +52,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that may be made: the claim to write, and how to call the target."""
+    """An attempt that may be made: the claim to write, and the target's kind."""
 
     claim: Claim
     job: Job
@@ -63,9 +63,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Stage two. `kinds` are the target kinds it can call.
+    """Stage two. `kinds` are the supported kinds of target.
 
-    `tenants` says what each tenant may do.
+    `tenants` returns each tenant's rules.
     """
 
     due_jobs: DueJobs
@@ -83,13 +83,13 @@ class Executor:
         came_at: float | None = None,
         leases: dict[Message, float] | None = None,
     ) -> Report:
-        """Take one message to its end. A job that is not among `jobs` is read. It came `came_at`, by default now.
+        """Process one message completely. A job that is not among `jobs` is read. `came_at` is now by default.
 
-        The lease that the attempt gets goes into `leases`.
+        The lease of the attempt is added to `leases`.
 
         Raises:
-            UnreadableMessage: it is no execution; it will end in the dead-letter queue.
-            StillRunning: it has to be delivered again later.
+            UnreadableMessage: it is not an execution; it will end in the dead-letter queue.
+            StillRunning: it must be delivered again later.
         """
         execution = Execution.decode(message.body)
         if not self.due_jobs.hold(execution, self.clock.now() if came_at is None else came_at):
@@ -125,7 +125,7 @@ class Executor:
         return Attempt(leased, job, kind, timeout_s, is_awaited)
 
     def _take_turn(self, attempt: Attempt) -> Skip | Wait | Lost | None:
-        """None if no other run of the job is in the way."""
+        """None if no other run of the job prevents it."""
         claim, job = attempt.claim, attempt.job
         if (lock := self.overlap.take(job, claim)) is None:
             return None
@@ -144,12 +144,12 @@ class Executor:
 
 
 def _kept_s(rules: TenantRules | None) -> int:
-    """Of a deleted tenant nothing is to stay: nobody can look at it, and its name may be given away again."""
+    """Write nothing for a deleted tenant: nobody could read it, and its name may be used again."""
     return rules.runs_kept_s if rules and rules.state in (ACTIVE, SUSPENDED) else DAY_S
 
 
 def _is_to_come(execution: Execution, record: Item) -> bool:
-    """Whether the record waits for this very attempt."""
+    """Whether the record waits for this attempt."""
     if execution.attempt == 1:
         return bool(record["status"] == QUEUED)
     return bool(record["status"] == RETRYING and record["attempt"] == execution.attempt - 1)

@@ -1,4 +1,4 @@
-"""The end of the pipeline: it writes what became of an attempt to the record, the queue, the job and the events."""
+"""The end of the pipeline: writes the result of an attempt to the record, the queue, the job and the events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_WAIT_S: Final = 0.2
 
 
 class StillRunning(Minute8Error):
-    """This message's earlier delivery may still be at work: it is to be delivered again, after the lease."""
+    """An earlier delivery of this message may still be running: deliver this one again after the lease."""
 
     def __init__(self, execution_id: str, until: float) -> None:
         super().__init__(f"{execution_id} until {until}")
@@ -35,7 +35,7 @@ class StillRunning(Minute8Error):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of one message, for logs and metrics."""
+    """The result of one message, for logs and metrics."""
 
     result: Literal[
         "succeeded", "dispatched", "failed", "retrying", "skipped", "queued", "duplicate", "sent_on"
@@ -47,9 +47,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The attempt has a record already: of another message, or of an earlier delivery of this one.
+    """The attempt already has a record, of another message or of an earlier delivery of this one.
 
-    `no_takeover` says why nobody else may make the attempt if its executor died; empty: it was claimed since.
+    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since.
     """
 
     record: Item
@@ -58,7 +58,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """A service took the event; the claim is the whole record."""
+    """A service accepted the event; the claim is the complete record."""
 
 
 Verdict = Skip | Wait | Lost | Dispatched | Outcome
@@ -66,7 +66,7 @@ Verdict = Skip | Wait | Lost | Dispatched | Outcome
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """The one writer of the pipeline's results."""
+    """The only writer of the pipeline's results."""
 
     runs: Runs
     changes: RunChanges
@@ -79,10 +79,10 @@ class Recorder:
     clock: Clock
 
     def record(self, claim: Claim, job: Job | None, verdict: Verdict) -> Report:
-        """Write what became of an attempt; `claim` is what was claimed, or would have been.
+        """Write the result of an attempt; `claim` is the claim that was or would have been written.
 
         Raises:
-            StillRunning: an earlier delivery has the attempt, and its lease is not over.
+            StillRunning: an earlier delivery holds the attempt, and its lease is not over.
         """
         match verdict:
             case Skip():
@@ -127,7 +127,7 @@ class Recorder:
     def _begun_before(
         self, claim: Claim, job: Job | None, record: Item, why: str, *, permanent: bool
     ) -> Report:
-        """An earlier delivery of this message made the attempt, or died while it did. It is not made again: `why`."""
+        """Another delivery made this attempt, or died while making it. It is not made again; `why` is the reason."""
         same_attempt = record.get("attempt") == claim.execution.attempt and record["status"] == RUNNING
         if not same_attempt or record["lease_until"] >= self.clock.now():
             return self._claimed_before(claim, job, record)
@@ -141,7 +141,7 @@ class Recorder:
         return self._outcome(began, job, died)
 
     def _claimed_before(self, claim: Claim, job: Job | None, record: Item) -> Report:
-        """Somebody has this attempt already: another message, or an earlier delivery of this very one."""
+        """The attempt is claimed already: by another message, or by an earlier delivery of this one."""
         if _is_mine(claim, record):
             if record["status"] == RETRYING:
                 # The earlier delivery died between recording and enqueuing the next attempt.
@@ -159,7 +159,7 @@ class Recorder:
         return Report("duplicate", claim.execution, detail=record.get("status", ""))
 
     def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:
-        """Classify it: it succeeded, it is tried again, or it failed for good."""
+        """Classify the result: success, retry, or permanent failure."""
         execution, finished_at, next_at = claim.execution, self.clock.now(), None
         lateness_s = _lateness_s(claim)
         if job and not outcome.ok:
@@ -178,7 +178,7 @@ class Recorder:
         return Report("failed", execution, lateness_s, outcome.error_type)
 
     def _finish(self, claim: Claim, outcome: Outcome, finished_at: float, next_at: float | None) -> bool:
-        """Record how the attempt ended; again while the lease lasts, for what is not recorded is called once more."""
+        """Record the result. Tries again while the lease lasts, since an unrecorded attempt is made again."""
         wait_s = _FIRST_WAIT_S
         while True:
             try:
@@ -190,7 +190,7 @@ class Recorder:
                 wait_s *= 2
 
     def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
-        """Let the run that waited for this one go on at once, and a backfill's next; `record` if it ended before."""
+        """Start the run that waited for this one, and a backfill's next one; `record` if this one ended before."""
         same_job = job and job.state != DELETED and is_of(execution, job)
         if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX) and MOVED_ON not in (record or {}):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()))

@@ -1,6 +1,6 @@
-"""When a message comes again: soon after what DynamoDB turned away, and soon after the lease of an executor that died.
+"""When a message is delivered again: soon after DynamoDB refused a request, or soon after a dead executor's lease.
 
-The queue's own timeout has to be above the function's, so without this each of them would wait for minutes.
+The queue's own timeout must exceed the function's, so without this each message would wait for minutes.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html
 """
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import ChangeMessageVisibilityBatchRequestEntryTypeDef
 
-# Behind the end of a lease, so that an executor that lives has recorded its run by then.
+# After the end of a lease, so that a living executor has recorded its run by then.
 AFTER_LEASE_S: Final = 10
-# From the second delivery on each wait is twice as long. Twenty deliveries take about an hour then.
+# From the second delivery on, each wait is twice as long. Twenty deliveries then take about an hour.
 _FIRST_WAIT_S: Final = 2
 _LONGEST_WAIT_S: Final = 300
 # SQS hides no message for longer than 12 hours.
@@ -44,13 +44,13 @@ class Redelivery:
     random: Random = field(default_factory=Random)
 
     def after_failures(self, failed: Mapping[Message, Exception]) -> None:
-        """A failed message comes again after a wait that grows, one that waits for a lease when that has ended."""
+        """Deliver a failed message after a growing wait, and a message that waits for a lease after its end."""
         self._hide({message: self._wait_s(message, error) for message, error in failed.items()})
 
     def after_leases(self, leases: Mapping[Message, float]) -> None:
-        """If this executor dies, its messages come again when the last of the leases has ended.
+        """If this executor dies, deliver its messages again when the last of the leases has ended.
 
-        Not each after its own: one that has long succeeded stays in the queue until the whole batch has ended.
+        The messages share one time: a message that succeeded stays in the queue until the whole batch has ended.
         """
         wait_s = max(leases.values(), default=0.0) + AFTER_LEASE_S - self.clock.now()
         self._hide(dict.fromkeys(leases, wait_s))
@@ -62,9 +62,9 @@ class Redelivery:
         return self.random.uniform(0.75, 1) * most_s
 
     def _hide(self, waits: Mapping[Message, float]) -> None:
-        """For so many seconds from now: a batch holds ten messages, and so does a request.
+        """Hide the messages for `delay_s` from now: a batch and a request both hold at most ten messages.
 
-        A wait that cannot be set leaves the queue's own, which is only longer.
+        If the time cannot be set, the queue's own timeout applies, which is longer.
         """
         entries: list[ChangeMessageVisibilityBatchRequestEntryTypeDef] = [
             {

@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again: the one place that decides it. Pure."""
+"""When a failed attempt is retried: only this module decides it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from common.planning.execution import Execution
 if TYPE_CHECKING:
     from common.runs.records import Outcome
 
-# A tenant's own curve may be as short as a second; what is already overloaded is not asked that often.
+# A tenant's own retry delay may be as short as a second, which is too short for an overloaded target.
 _THROTTLED_FACTOR = 2.0
 _THROTTLED_CAP_S = 60
 
@@ -19,15 +19,15 @@ _THROTTLED_CAP_S = 60
 def retry_at(
     policy: Retry, execution: Execution, outcome: Outcome, first_due_at: float, now: float
 ) -> int | None:
-    """The second at which the attempt after this one is due, or None if there is to be none.
+    """The second at which the next attempt is due, or None if there is none.
 
-    base · factor^(n-1), at most cap, of which a part between a half and the whole is waited ("equal jitter"), so that
-    what failed together does not come back together. The part is derived from the execution: planned twice, it is the
-    same. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
+    The delay is base · factor^(n-1), at most cap. The wait is between half of it and all of it ("equal jitter"), so
+    that attempts that failed together are not retried together. The jitter is derived from the execution, so computing
+    it twice gives the same time. https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
 
-    A throttled attempt does not count towards `max_attempts` and has a curve of its own. A target's wish
-    (`retry_after_s`) takes the place of the curve, and is a least wait where the attempt was throttled. Nothing reaches
-    beyond the policy's age: then there is no further attempt, rather than one sooner than the target asked for.
+    A throttled attempt does not count towards `max_attempts` and has its own delay. A target's wish (`retry_after_s`)
+    replaces the computed delay; after a throttled attempt it is the minimum. No attempt is due after the policy's age:
+    the run then fails, because an earlier attempt would ignore the target's wish.
     """
     if outcome.permanent:
         return None
@@ -47,11 +47,11 @@ def _curve_s(policy: Retry, execution: Execution, throttled: bool) -> float:
         cap_s = max(policy.cap_s, _THROTTLED_CAP_S)
     else:
         failures, factor, cap_s = execution.attempt - execution.throttles - 1, policy.factor, policy.cap_s
-    # The exponent grows past what a float holds long after the cap is reached.
+    # The power overflows a float long after the cap is reached.
     return min(float(cap_s), policy.base_s * factor ** min(failures, 64))
 
 
 def _fraction(execution: Execution) -> float:
-    """Between 0 and 1, the same for the same attempt of the same execution."""
+    """A number between 0 and 1, always the same for the same attempt of the same execution."""
     digest = hashlib.sha256(f"{execution.execution_id}/{execution.attempt}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64

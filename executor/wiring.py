@@ -1,4 +1,4 @@
-"""How the executor and the completion of its dispatched runs are put together."""
+"""Builds the executor and the completion of dispatched runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def executor(
     rules: RulesOf,
     kinds: Mapping[str, Kind],
 ) -> Executor:
-    """Stage two. `store` pauses jobs, `rules` say what each tenant may do."""
+    """The executor. `store` pauses jobs, `rules` returns each tenant's rules."""
     runs = Runs(tables.runs)
     postponed = Postponed(tables.due, queue, clock)
     overlap = OverlapPolicy(Locks(tables.runs), runs)

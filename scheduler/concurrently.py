@@ -1,4 +1,4 @@
-"""Doing the same to many things: a few one after the other, more of them from several threads."""
+"""Runs the same function for many items: few in sequence, more in several threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _THREADS: Final = 16
 
 
 def for_each(things: Sequence[T], do: Callable[[T], object]) -> None:
-    """Raises the first error of any, when all have been tried."""
+    """Raises the first error after all items were tried."""
     if len(things) <= _FEW:
         for thing in things:
             do(thing)

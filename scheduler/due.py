@@ -1,4 +1,4 @@
-"""What is due in a window, by the directory of groups. What of it cannot be read is set aside."""
+"""What is due in a window, from the directory of groups. Unreadable groups are set aside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def due_shards(
 ) -> Iterator[Shard]:
     """The shards that may fire in the window; those without entries go into `empty`.
 
-    What cannot be read is set aside when all are read, and so before the mark moves.
+    Unreadable ones are set aside after all are read, and therefore before the mark moves.
     """
     unreadable: list[BadShard] = []
     for shard in index.recurring_shards():

@@ -1,4 +1,4 @@
-"""The scheduler Lambda: EventBridge calls it at minute 8, 18, 28…; it needs nothing of the event."""
+"""The scheduler Lambda: EventBridge calls it at minute 8, 18, 28…; it ignores the event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scheduler.tick import FanOut, Scheduler, Summary
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
-    """Tick, then remove some of the tenants that are to be deleted. Returns the tick's summary."""
+    """Run a tick, then remove some items of deleted tenants. Returns the tick's summary."""
     publish_lag(scheduler())
     summary = scheduler().tick()
     publish(summary, "tick")
@@ -32,7 +32,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
 
 
 def publish_lag(scheduler: Scheduler) -> None:
-    """Count how far the mark is behind, before the tick that may fail."""
+    """Count how late the mark is, before the tick, which may fail."""
     now = scheduler.clock.now()
     lag_s = max(0.0, now - scheduler.index.ensure_mark(now).planned_until)
     telemetry.metrics().add_metric(telemetry.MARK_LAG_S, "Seconds", lag_s)
@@ -40,7 +40,7 @@ def publish_lag(scheduler: Scheduler) -> None:
 
 
 def publish(summary: Summary, what: str) -> None:
-    """Log and count what a tick did, or a planner."""
+    """Log and count the results of a tick or a planner."""
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for bad in summary.bad:
         logger.error("bad due entry", tenant=bad.tenant, job_id=bad.job_id, problem=bad.problem)
@@ -52,7 +52,7 @@ def publish(summary: Summary, what: str) -> None:
 
 
 def tell_removed(removed: Removed) -> None:
-    """Log what was removed of deleted tenants, and what stood in the way."""
+    """Log what was removed of deleted tenants, and the errors."""
     logger = telemetry.logger()
     for problem in removed.problems:
         logger.error("removal left to the next tick", **problem)
@@ -68,7 +68,7 @@ def _deletions() -> Deletions:
 
 @cache
 def scheduler() -> Scheduler:
-    """This process's. A planner has no use for the fan-out."""
+    """This process's scheduler. A planner does not need the fan-out."""
     settings, clock = config(), SystemClock()
     tables = deployed.tables(settings)
     fan_out = None

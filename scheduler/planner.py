@@ -1,4 +1,4 @@
-"""One planner: hand over the executions of one share, and move the mark if it was the last."""
+"""A planner: enqueues the executions of one share, and moves the mark after the last share."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Share, Shares, decode, encode, encode_set_aside
 from scheduler.tick import Scheduler, Summary
 
-# A planner that has worked for so long leaves the rest to another; its function has 300 s (serverless.yml).
+# After this time a planner leaves the rest to another; its function has 300 s (serverless.yml).
 WORKS_FOR_S: Final = 180
 
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Takes shares from the planning queue, and what was set aside, and plans them as the tick would."""
+    """Takes shares and quarantined records from the planning queue, and plans them as the tick would."""
 
     scheduler: Scheduler
     shares: Shares
     queue: PlanningQueue
 
     def plan(self, body: str) -> Summary:
-        """Plan what a message names; what is handed over already costs a read.
+        """Plan what a message names; a share that is already done costs one read.
 
         Raises:
             HandOverFailed, UnreadableShare or an AWS error: the share's record stays, and the queue delivers it again.
@@ -40,7 +40,7 @@ class Planner:
             if not self._plan(share, encode(work.end, work.number), summary):
                 return summary
             self.shares.confirm(share)
-        # Also where it was handed over before: its planner may have died before it moved the mark.
+        # Also for a share that was done before: its planner may have died before it moved the mark.
         self.shares.finish_if_last(work.end)
         return summary
 
@@ -50,7 +50,7 @@ class Planner:
             quarantine.release(share)
 
     def _plan(self, share: Share, message: str, summary: Summary) -> bool:
-        """Whether all of it is handed over. If not, its progress is recorded, and `message` goes to another planner."""
+        """Whether the whole share is done. If not, its progress is stored, and `message` goes to another planner."""
         until = summary.now + WORKS_FOR_S
         progress = self.scheduler.plan_shards(
             share.shards, share.window, summary, after=share.after, until=until

@@ -1,4 +1,4 @@
-"""The planner Lambda: takes a share of a window from the planning queue, where a tick had too much for itself."""
+"""The planner Lambda: takes shares of a window from the planning queue if the tick has too much work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.planner import Planner
 
 
 def handle(event: Mapping[str, Any], context: object) -> None:
-    """One message at a time. What it raises has the message delivered again."""
+    """Process one message. If it raises, the queue delivers the message again."""
     for record in event["Records"]:
         publish(_planner().plan(record["body"]), "share")
 

@@ -1,7 +1,7 @@
-"""What a tick does when its planning is done: it removes some more of the tenants that are to be deleted.
+"""The last step of a tick: removes more items of tenants that are being deleted.
 
-In slices, one tenant after the other, until the time is up; the next tick goes on. Whatever goes wrong is told and left
-to the next tick: the planning is over by then, and is neither delayed nor undone by it.
+It works in slices, one tenant after the other, until the time is up; the next tick continues. Errors are logged and
+left to the next tick. Planning is done by then, so removal cannot delay or undo it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any, Final
 from common.clock import Clock
 from common.platform.deletion import Deletion, Deletions
 
-# So long after its tick began it may begin another slice, which takes seconds; the function has 300 s (serverless.yml).
+# The latest start of another slice, after the tick's start. A slice takes seconds; the function has 300 s
+# (serverless.yml).
 WORKS_FOR_S: Final = 180
 
 
 @dataclass(slots=True)
 class Removed:
-    """What it came to: of how many tenants something was to be removed, and how many items of them were."""
+    """The result: how many tenants had something to remove, and how many items were removed."""
 
     tenants: int = 0
     items: int = 0
@@ -27,7 +28,7 @@ class Removed:
 
 
 def remove_tenants(deletions: Deletions, clock: Clock, began_at: float) -> Removed:
-    """Move each deletion on for as long as there is something to remove, and time. Raises nothing."""
+    """Continue each deletion while it has items to remove, and time is left. Raises nothing."""
     removed = Removed()
     try:
         left = list(deletions.under_way())
@@ -45,7 +46,7 @@ def remove_tenants(deletions: Deletions, clock: Clock, began_at: float) -> Remov
         items = _items(after) - _items(before)
         removed.items += items
         removed.finished += after.finished_at is not None
-        if items > 0 and after.finished_at is None:  # else it waits for something
+        if items > 0 and after.finished_at is None:  # else it waits
             left.append(after)
     return removed
 

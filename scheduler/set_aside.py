@@ -1,4 +1,4 @@
-"""What was set aside is tried again: by planners where there are some, else by the tick itself."""
+"""Retries what was set aside: with planners if there are any, else in the tick."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from common.timing.groups import group_can_fire
 if TYPE_CHECKING:
     from scheduler.tick import Scheduler, Summary
 
-# So many names go into one message; what has failed before comes alone.
+# How many names one message contains; a record that failed before is sent alone.
 _TOGETHER: Final = 20
 
 
 def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
-    """Have what can be read by now planned, at most MOST of it. Returns how much was set aside."""
+    """Plan the readable records, at most MOST of them. Returns how many were set aside."""
     fresh: list[str] = []
     failed: list[str] = []
     found = 0
@@ -40,7 +40,7 @@ def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
 
 
 def plan_one(scheduler: Scheduler, name: str, summary: Summary) -> None:
-    """Plan what was set aside under this sort key, without a limit of time."""
+    """Plan the record with this sort key, without a time limit."""
     if share := scheduler.quarantine.take(name, summary.now):
         scheduler.plan_shards(share.shards, share.window, summary, after=share.after)
         scheduler.quarantine.release(share)

@@ -1,4 +1,4 @@
-"""What a window does not run: recorded where the tenants look, told, and made known to the platform."""
+"""The executions that a window skips: recorded for the tenants, published, and reported to the platform."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from common.runs.records import Runs
 from common.runs.states import INVALID, MISSED
 from scheduler.concurrently import for_each
 
-# So many records are kept back, to be written at once.
+# How many records are buffered and then written at once.
 _AT_ONCE: Final = 500
-# So many bad entries of an invocation are made known one by one. All are counted, and recorded as runs.
+# How many bad entries of an invocation are reported one by one. All are counted, and recorded as runs.
 SHOWN: Final = 100
 
 
 @dataclass(slots=True)
 class Skipped:
-    """Takes what is skipped, and writes it in batches. Whoever uses it calls `write` before the mark moves."""
+    """Buffers skipped executions and writes them in batches. The caller must call `write` before the mark moves."""
 
     runs: Runs
     events: Events
@@ -35,7 +35,7 @@ class Skipped:
     _kept: list[Callable[[], object]] = field(default_factory=list)
 
     def missed(self, missed: Missed) -> None:
-        """One record of all fire times that a job has missed, and an event if it is new."""
+        """Write one record of all missed fire times of a job, and publish an event if it is new."""
         self.missed_count += missed.count
         self._keep(lambda: self._record_missed(missed))
 
@@ -52,7 +52,7 @@ class Skipped:
         self._keep(lambda: self.runs.skip(execution, INVALID, f"refused by SQS: {reason}", self.now))
 
     def write(self) -> None:
-        """Write all that is kept back."""
+        """Write all buffered records."""
         kept, self._kept = self._kept, []
         for_each(kept, lambda write: write())
 

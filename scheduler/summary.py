@@ -1,4 +1,4 @@
-"""What a tick, or a planner, has done."""
+"""The results of a tick or a planner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Summary:
     refused: int = 0
     pending: int = 0
     shares: int = 0
-    # How many groups and shares are set aside, and wait to be planned.
+    # How many groups and shares are set aside.
     set_aside: int = 0
     bad_entries: int = 0
     # The first of them.

@@ -1,10 +1,10 @@
-"""One tick: plan [mark, end of the next whole ten minutes) and hand every execution to the queue.
+"""One tick: plans [mark, end of the next whole ten minutes) and enqueues every execution.
 
-A window that was announced and never finished is planned first, and as it was decided then. What cannot be planned is
-set aside, and the mark moves on; last of all the tick tries what was set aside before.
+An announced but unfinished window is planned first, with its stored decision. What cannot be planned is set aside, and
+the mark moves on. At the end the tick retries what was set aside before.
 
-The order of the steps is what makes it safe to cut it off anywhere, or to run it twice at once: announce, read, hand
-over, and only then move the mark. What is sent again by the next tick has the same execution id, and is run once.
+The order of the steps makes it safe to stop anywhere, or to run two ticks at once: announce, read, enqueue, and only
+then move the mark. If the next tick enqueues something again, it has the same execution id and runs once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from scheduler.set_aside import plan_set_aside
 from scheduler.skipped import Skipped
 from scheduler.summary import Summary as Summary
 
-# A window that begins sooner than this is handed over as fast as it goes.
+# If a window begins sooner than this, its executions are enqueued as fast as possible.
 HURRY_S = 30
 # Where a window is behind, the tick waits so long for planners, in order to plan the next one too.
 _PATIENCE_S = 60
@@ -41,16 +41,16 @@ _PATIENCE_S = 60
 # tenant can have millions of retries wait for the same second: they are not to hold up a window.
 _POSTPONED_FIRST_S = 20
 _POSTPONED_UNTIL_S = 150
-# A window that so many ticks before have not got through goes to planners, in shares that are smaller each time.
+# A window that this many ticks have not finished goes to planners, in shares that get smaller each time.
 _TRIES = 2
 _FEWEST_ENTRIES = 50
-# The shards that have become empty are dropped by so many at once, and by so many a tick.
+# How many empty shards are removed at once, and how many per tick.
 _DROPPED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Where the shares of a window go that is too much for one invocation: more than `share_entries` due entries."""
+    """Where the shares of a window go if it is too large for one invocation: more than `share_entries` due entries."""
 
     shares: Shares
     queue: PlanningQueue
@@ -59,7 +59,7 @@ class FanOut:
 
 @dataclass(slots=True)
 class Progress:
-    """How far planning some shards is: so many are done, and the next up to the place `after`."""
+    """How far the planning of some shards is: this many are done, and the next one up to the place `after`."""
 
     shards: Sequence[Shard]
     after: str = ""
@@ -89,7 +89,7 @@ class Scheduler:
     patient: bool = False
 
     def tick(self) -> Summary:
-        """Plan what is to be planned now.
+        """Plan everything that can be planned now.
 
         Raises:
             HandOverFailed, or an AWS error: the mark has not moved; the next tick plans the same window again.
@@ -108,7 +108,7 @@ class Scheduler:
             if mark.is_open:
                 left = self._hand_over_postponed(mark, summary, self.clock.now() + _POSTPONED_FIRST_S)
                 mark = self._plan_window(mark, summary)
-            if mark.is_divided:  # planners have it; the next tick sends again what they have not done by then
+            if mark.is_divided:  # planners have it; the next tick sends again what is not done by then
                 break
         summary.end = mark.planned_until
         if left:
@@ -135,7 +135,7 @@ class Scheduler:
         return mark
 
     def _hand_over_postponed(self, window: Mark, summary: Summary, stop_at: float) -> bool:
-        """Whether some may be left, for lack of time."""
+        """Whether some may be left for lack of time."""
         skipped = self._skipped(summary)
         for handed_over in self.postponed.hand_over(window.planning_until, stop_at):
             if isinstance(handed_over, BadEntry):
@@ -199,14 +199,14 @@ class Scheduler:
         for_each(empty[:_DROPPED], self.index.drop_empty)
 
     def _finish_registrations(self, mark: Mark, summary: Summary) -> Mark:
-        """Hand over what a registration committed and then, cut off, did not hand over itself.
+        """Enqueue what a registration committed but did not enqueue, because it was interrupted.
 
-        Before any window is announced, so that what is left of a registration is never older than what is announced.
+        Done before any window is announced, so that no registration's rest is older than the announced window.
         """
         pendings = list(self.index.pending())
         if not pendings:
             return mark
-        # Read after them: it holds whatever was announced before one of them was committed.
+        # Read after them: it includes everything that was announced before one of them was committed.
         mark = self.index.ensure_mark(summary.now)
         calendars = RememberedCalendars(self.calendars)
         for pending in pendings:
@@ -260,11 +260,11 @@ class Scheduler:
     def _planned(
         self, entry: DueEntry, window: Mark, calendars: RememberedCalendars, skipped: Skipped
     ) -> list[Execution]:
-        """One entry's executions. Whatever is wrong with it, the others are planned all the same."""
+        """One entry's executions. An error in one entry does not stop the others."""
         try:
             excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
             planned = plan(entry, window.planned_until, window.planning_until, window.decided_at, excluded)
-        except (BotoCoreError, ClientError):  # no fault of the entry's
+        except (BotoCoreError, ClientError):  # not the entry's fault
             raise
         except Exception as error:  # noqa: BLE001
             skipped.bad_entry(_unplannable(entry, error), window.planned_until)

@@ -1,4 +1,4 @@
-"""How the scheduler is put together."""
+"""Builds the scheduler."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def scheduler(
     fan_out: FanOut | None = None,
     patient: bool = False,
 ) -> Scheduler:
-    """Stage one."""
+    """The scheduler."""
     return Scheduler(
         index=DueIndex(tables.due),
         runs=Runs(tables.runs),

@@ -1,4 +1,4 @@
-"""The outcomes Lambda: a batch of destinations' records in, the ids of those to be delivered again out."""
+"""The outcomes Lambda: takes a batch of destination records, and returns the ids of those to deliver again."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
 
 
 def complete_batch(outcomes: Outcomes, records: list[Mapping[str, Any]]) -> tuple[Counter[Result], list[str]]:
-    """One after the other; one's failure is its own alone. What came of them, and those to be delivered again."""
+    """Process the records one by one; a failure affects only its record. Returns reports, and ids to deliver again."""
     results: Counter[Result] = Counter()
     failed: list[str] = []
     for record in records:
         try:
             results[outcomes.complete(record["body"])] += 1
-        except Exception as error:  # noqa: BLE001  whatever it is, the other messages go on
+        except Exception as error:  # noqa: BLE001  the other messages continue after any error
             telemetry.logger().warning(
                 "outcome failed", message_id=record["messageId"], error=repr(error), body=record["body"][:500]
             )

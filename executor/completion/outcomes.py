@@ -1,8 +1,8 @@
-"""What became of an `Event` invocation: Lambda's destination tells it, and the dispatched run is completed.
+"""Completes dispatched runs: Lambda's destination reports the outcome of an `Event` invocation.
 
-A destination tells of every asynchronous invocation of its function, also of those that are none of Minute8's, and
-whoever may send to the queue can write what they like. So a run is completed only by the token that its very call
-carried: nobody but Lambda and the function itself has seen it.
+A destination reports every asynchronous invocation of its function, including invocations by others. Anybody who may
+send to the queue can also write any record. So only the token of the attempt's own call completes a run: only Lambda
+and the function have seen it.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
 
@@ -27,20 +27,20 @@ from executor.targets import answers
 from executor.targets.lambda_function import raised
 
 VERSION = "1.0"
-# What a destination's record says of how the invocation ended; "Success" is the one that is no failure.
+# The conditions with which a destination's record reports a failure or a success.
 _SUCCESS = "Success"
 
-# "ignored": of no run of Minute8's; "refused": of a run, without its token; "known": told before, or overtaken.
+# "ignored": not a run of Minute8; "refused": without the run's token; "known": reported before, or too late.
 Result = Literal["succeeded", "failed", "ignored", "refused", "known"]
 
 
 class UnreadableOutcome(Minute8Error):
-    """No record of a destination in a version that this code reads. It belongs in the dead-letter queue."""
+    """Not a destination record in a version that this code reads. It belongs in the dead-letter queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One record of a destination: of which attempt, by which token, how it ended and when."""
+    """One destination record: its attempt and token, how the invocation ended, and when."""
 
     execution: Execution
     token: str
@@ -58,7 +58,7 @@ class Outcomes:
     clock: Clock
 
     def complete(self, body: str) -> Result:
-        """Complete the run that a record tells of. Told twice it is completed once. Raises UnreadableOutcome."""
+        """Complete the run of a record. Repeating it changes nothing. Raises UnreadableOutcome."""
         record = _record(body)
         if not isinstance(_context(record), dict):
             return "ignored"
@@ -69,7 +69,7 @@ class Outcomes:
         execution = replace(told.execution, trigger=run.get("trigger", SCHEDULE))
         job = self._load(execution)
         if run["status"] != DISPATCHED or not self._finish(replace(told, execution=execution), run):
-            if job:  # whoever completed it may have died before it told
+            if job:  # the completing process may have died before it published the event
                 self.failure_streak.once_more(job, execution, run)
             return "known"
         if told.outcome.ok:
@@ -91,7 +91,7 @@ class Outcomes:
 
 
 def read(record: Mapping[str, Any]) -> Told | None:
-    """What a record tells; None if it names no attempt of an execution."""
+    """The parsed record; None if it does not name an attempt of an execution."""
     context = _context(record)
     try:
         tenant, execution_id, token = (context[name] for name in ("tenant", "execution_id", "outcome_token"))

@@ -18,10 +18,10 @@ Call = Callable[[Target, Event, float], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a kind of target is called, and whether the call tells how the work ended.
+    """How a kind of target is called, and whether the call returns the result of the work.
 
-    `call(target, event, timeout_s)` returns the outcome and raises nothing that a target can cause. Who calls stands in
-    the event's context, which the executor made and no tenant can. What is not awaited ends as `dispatched`.
+    `call(target, event, timeout_s)` returns the outcome; nothing that a target does makes it raise. The event's context
+    names the caller; only the executor writes the context. Runs of kinds that are not awaited end as `dispatched`.
     """
 
     call: Call
@@ -29,7 +29,7 @@ class Kind:
 
 
 def kinds(endpoints: HttpEndpoints) -> Mapping[str, Kind]:
-    """All kinds; none of them calls what is Minute8's own."""
+    """All kinds; none of them calls resources of Minute8."""
     return {
         "lambda": Kind(_guarded(lambda_function.call), lambda_function.is_awaited),
         "sqs": Kind(_guarded(sqs_queue.call), _never),
@@ -41,7 +41,7 @@ def kinds(endpoints: HttpEndpoints) -> Mapping[str, Kind]:
 
 
 def _guarded(call: Call) -> Call:
-    """The executor may write to the executions queue; on a tenant's behalf it must not."""
+    """Refuse Minute8's own resources: the executor may write to the executions queue, but not for a tenant."""
 
     def guarded(target: Target, event: Event, timeout_s: float) -> Outcome:
         if is_minute8_resource(target):

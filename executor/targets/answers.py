@@ -1,4 +1,4 @@
-"""What a target answered, as an outcome: errors of AWS by their code, wishes in a result, texts cut to size."""
+"""A target's answer as an outcome: AWS errors by code, wishes in a result, texts cut to size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from botocore.exceptions import (
 from common.errors import shown
 from common.runs.records import Outcome
 
-# Turned away before anything began. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html and
+# Refused before any work began. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html and
 # the services' own lists of errors.
 THROTTLED: Final = frozenset(
     {
@@ -28,7 +28,7 @@ THROTTLED: Final = frozenset(
         *("Throttling", "ThrottlingException", "TooManyRequestsException", "ExecutionLimitExceeded"),
     }
 )
-# Asking again gives the same answer until somebody changes something. What is in neither list may pass by itself.
+# A retry gets the same answer until somebody changes something. Codes in neither list may be temporary.
 PERMANENT: Final = frozenset(
     {
         *("AccessDenied", "AccessDeniedException", "AuthorizationError", "AuthorizationErrorException"),
@@ -58,7 +58,7 @@ PERMANENT: Final = frozenset(
 
 
 def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outcome:
-    """The outcome of a call that AWS refused, or did not answer."""
+    """The outcome of a call that AWS refused or did not answer."""
     if isinstance(error, ReadTimeoutError):
         return Outcome(ok=False, error_type="TimedOut", error=f"no answer within {timeout_s:g} s")
     if isinstance(error, ConnectTimeoutError) or not isinstance(error, ClientError):
@@ -73,7 +73,7 @@ def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outc
 
 
 def failed(code: str, message: str, *, request_id: str = "", retry_after_s: float | None = None) -> Outcome:
-    """The outcome that a code of AWS stands for."""
+    """The outcome of an AWS error code."""
     return Outcome(
         ok=False,
         permanent=code in PERMANENT,
@@ -86,7 +86,7 @@ def failed(code: str, message: str, *, request_id: str = "", retry_after_s: floa
 
 
 def seconds(text: object) -> float | None:
-    """Seconds as a header or a field gives them; None for what is none."""
+    """Seconds from a header or a field; None if the value is not valid."""
     try:
         seconds = float(str(text))
     except ValueError:
@@ -95,11 +95,11 @@ def seconds(text: object) -> float | None:
 
 
 def wish(body: bytes) -> Outcome | None:
-    """What a target asks for in its result: {"minute8": {"retry_after_s": 60}} or {"minute8": {"permanent": true}}.
+    """What a target requests in its result: {"minute8": {"retry_after_s": 60}} or {"minute8": {"permanent": true}}.
 
-    Both may say `error`. None if it asks for nothing; a result that is no such object is a target's own business.
+    Both may have `error`. None if it requests nothing; a result without such an object is ignored.
     """
-    if b'"minute8"' not in body:  # results of megabytes are not parsed for nothing
+    if b'"minute8"' not in body:  # do not parse results of megabytes needlessly
         return None
     try:
         result = json.loads(body)

@@ -1,7 +1,7 @@
-"""A connection to an endpoint that nobody trusts: it ends at a moment and after so many bytes, whatever is sent.
+"""A connection to an untrusted endpoint: bounded in time and in bytes, whatever is sent.
 
-TLS runs over buffers in memory. So handshakes, tickets and empty records count towards the same bounds as the answer,
-and a byte that drips in extends nothing.
+TLS uses buffers in memory. So handshakes, tickets and empty records count towards the same bounds as the answer, and
+slow single bytes do not extend the time.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class TooMuch(Exception):
 
 
 class BoundedConnection:
-    """Sends and receives until `ends_at`, of `time.monotonic`, and takes `most_bytes` from the other side.
+    """Sends and receives until `ends_at` (of `time.monotonic`), and accepts at most `most_bytes`.
 
-    Every method raises OSError where the connection fails, TimeoutError at `ends_at`, and TooMuch.
+    Every method raises OSError if the connection fails, TimeoutError at `ends_at`, and TooMuch.
     """
 
     def __init__(self, plain: socket.socket, ends_at: float, most_bytes: int) -> None:
@@ -52,10 +52,10 @@ class BoundedConnection:
             left = left[self._until_done(partial(self._tls.write, left)) :]
 
     def receive(self) -> bytes:
-        """What has come in, some 16 KiB at most; empty where the other side has ended the connection."""
+        """The received data, at most about 16 KiB; empty if the other side has ended the connection."""
         if self._tls is None:
             return self._receive_plain()
-        with suppress(ssl.SSLEOFError):  # ended without TLS's own goodbye, as many servers do
+        with suppress(ssl.SSLEOFError):  # ended without a TLS close, as many servers do
             return self._until_done(self._read)
         return b""
 
@@ -86,7 +86,7 @@ class BoundedConnection:
     def _send_plain(self, data: bytes) -> None:
         if data:
             self._plain.settimeout(self._left_s())
-            self._plain.sendall(data)  # its time limit is for all of the data
+            self._plain.sendall(data)  # the time limit covers all of the data
 
     def _receive_plain(self) -> bytes:
         if self._bytes_left <= 0:

@@ -1,4 +1,4 @@
-"""The AWS client for one call: in the region of the target's ARN, with the executor's rights or an assumed role's."""
+"""The AWS client of one call: in the region of the target's ARN, with the executor's or an assumed role's rights."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Credentials:
 
 
 def client(service: str, target: Mapping[str, Any], event: Event, timeout_s: float) -> Any:
-    """A client that waits `timeout_s` for an answer to the calling thread's next call, and asks once.
+    """A client that waits `timeout_s` for the answer to the calling thread's next call, and does not retry.
 
-    Raises ClientError and BotoCoreError where the role cannot be assumed.
+    Raises ClientError and BotoCoreError if the role cannot be assumed.
     """
     region = target["arn"].split(":")[3]
     assumed = _assumed_roles.get(target, event) if target.get("role_arn") else None
@@ -41,7 +41,7 @@ def client(service: str, target: Mapping[str, Any], event: Event, timeout_s: flo
 
 
 def before_any_call(service: str, region: str, timeout_s: float) -> Any:
-    """The client, for no tenant yet, that calls in this region with the executor's own rights will use."""
+    """Build the client for calls in this region with the executor's own rights, before any tenant needs it."""
     return _kept(service, region, timeout_s, None, "")
 
 
@@ -49,20 +49,20 @@ def _kept(
     service: str, region: str, timeout_s: float, credentials: tuple[str, str, str] | None, tenant: str
 ) -> Any:
     aws.set_read_timeout(timeout_s)
-    # One client for all time limits has one pool of connections for all of them.
+    # One client for all time limits, so that they share one pool of connections.
     key = (service, region, None if aws.takes_timeouts_per_call() else timeout_s, credentials)
     with _looking:
         return _clients.get(key, tenant, lambda: aws.target_client(service, region, timeout_s, credentials))
 
 
-# A client holds some 0.25 MB, and its connections.
+# A client takes some 0.25 MB, plus its connections.
 _clients: FairCache[Any] = FairCache(128)
-# The threads of a cold batch build one client, not one each. Building asks nobody, so nobody waits for long.
+# The threads of a cold batch share one build. Building sends no requests, so the wait is short.
 _looking = threading.Lock()
 
 
 class AssumedRoles:
-    """Credentials of the roles that targets name, kept until some minutes before they end."""
+    """Credentials of the targets' roles, kept until some minutes before they expire."""
 
     def __init__(self) -> None:
         self._kept: FairCache[tuple[float, Credentials]] = FairCache(_ROLES_KEPT)
@@ -91,10 +91,10 @@ _assumed_roles = AssumedRoles()
 
 
 def external_id(target: Mapping[str, Any], event: Event) -> str:
-    """`minute8:<tenant>` or `minute8:<tenant>:<what the job says>`.
+    """`minute8:<tenant>` or `minute8:<tenant>:<the job's own part>`.
 
-    The tenant's part comes from the credential, so that no tenant can have Minute8 assume a role that trusts another
-    tenant's external id, even if it knows that id.
+    The tenant comes from the credential. So no tenant can make Minute8 assume a role that trusts another tenant's
+    external id, even if it knows that id.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html
     """
     tenant = context(event, "tenant")

@@ -26,7 +26,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
     request_id = answers.request_id(answer)
-    if answer.get("FailedEntryCount"):  # PutEvents answers 200 also for what it did not take
+    if answer.get("FailedEntryCount"):  # PutEvents answers 200 even if it refused the entry
         refused = answer["Entries"][0]
         return answers.failed(
             refused.get("ErrorCode", "FailedEntry"), refused.get("ErrorMessage", ""), request_id=request_id

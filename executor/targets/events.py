@@ -1,6 +1,6 @@
-"""The event on its way to a target: its bytes, and ids derived from its execution.
+"""The event for a target: its bytes, and ids derived from its execution.
 
-Derived, never random, so that a call made twice carries the same ids and the service or the target can tell.
+The ids are derived, never random: repeated calls carry the same ids, so the service or the target can detect them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 Event = Mapping[str, Any]
 
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
-# SQS and SNS take no U+FFFE and U+FFFF as they are; in JSON each has another spelling.
+# SQS and SNS refuse U+FFFE and U+FFFF, so they are escaped in the JSON.
 _ESCAPED = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
 def encoded(event: Event) -> str:
-    """The event as JSON, which no character makes larger than its UTF-8 by more than an escape needs."""
+    """The event as JSON in UTF-8; only the characters that need it are escaped."""
     return json.dumps(event, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED)
 
 
@@ -29,7 +29,7 @@ def context(event: Event, name: str) -> str:
 
 
 def execution_hash(event: Event) -> str:
-    """64 hexadecimal digits of the execution id, for where ids must be short or hold no punctuation."""
+    """64 hexadecimal digits of the execution id, for ids that must be short or without punctuation."""
     return hashlib.sha256(context(event, "execution_id").encode()).hexdigest()
 
 
@@ -47,7 +47,7 @@ def execution_name(event: Event) -> str:
 
 
 def message_attributes(event: Event) -> dict[str, Any]:
-    """What subscribers can filter by without reading the body."""
+    """Attributes that subscribers can filter by without reading the body."""
     return {
         f"minute8_{name}": {"DataType": "String", "StringValue": context(event, name)}
         for name in ("tenant", "job_id", "execution_id")

@@ -1,4 +1,4 @@
-"""A cache that tenants share and none can flood: who keeps most in it loses its own oldest first."""
+"""A cache that tenants share and none can flood: the tenant with the most entries loses its own oldest first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class FairCache(Generic[Value]):
-    """Keeps at most `most` values. Each belongs to the tenant for which it was built; all tenants may use it."""
+    """Keeps at most `most` values. Each counts for the tenant that caused it; all tenants may use it."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -19,12 +19,12 @@ class FairCache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, tenant: str, build: Callable[[], Value]) -> Value:
-        """The value of `key`; built if it is not there. Raises what `build` raises."""
+        """The value of `key`; built if it is missing. Raises what `build` raises."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key][1]
-        # Outside the lock: one slow build must not hold up other tenants. Built twice at once does no harm.
+        # Outside the lock: one slow build must not delay other tenants. Two concurrent builds do no harm.
         value = build()
         with self._lock:
             self._kept[key] = (tenant, value)
@@ -45,7 +45,7 @@ class FairCache(Generic[Value]):
         return len(self._kept)
 
     def _remove_one(self, newcomer: str) -> None:
-        """The least recently used of the tenant that keeps most; of several, of the newcomer if it is one of them."""
+        """The least recently used key of the tenant with the most keys; on a tie, the newcomer's if it takes part."""
         counts = Counter(owner for owner, _ in self._kept.values())
         most = max(counts.values())
         greedy = {newcomer} if counts[newcomer] == most else {name for name in counts if counts[name] == most}

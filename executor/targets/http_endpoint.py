@@ -1,6 +1,6 @@
-"""HTTPS endpoints on the public internet, called and waited for. Every call is signed, as Standard Webhooks has it.
+"""HTTPS endpoints on the public internet. Minute8 waits for the answer. Calls are signed (Standard Webhooks).
 
-Redirects are not followed: the job is to name where it means, and a signed body goes to nobody else.
+Redirects are not followed: the job must name the final address, and a signed body must go to no other server.
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 """
 
@@ -24,11 +24,11 @@ from executor.targets.bounded_connection import BoundedConnection, TooMuch
 from executor.targets.events import Event, context, encoded, execution_hash
 from executor.targets.http_exchange import Answer, BadAnswer, exchange
 
-# All that is received for one answer: its handshake, its framing, its head, and the beginning of its body.
+# The most bytes received for one answer: handshake, framing, head, and the beginning of the body.
 _RECEIVED_BYTES = 512 * 1024
 _CONNECT_S = 10.0
 _BODILESS = ("GET", "DELETE")
-# A client's error is its own until it is mended, save for these. https://www.rfc-editor.org/rfc/rfc9110#name-status-codes
+# Client errors are permanent, except these. https://www.rfc-editor.org/rfc/rfc9110#name-status-codes
 _PASSING_4XX = (408, 425, 429)
 _CONTEXT_HEADERS = ("tenant", "job_id", "execution_id", "fire_at", "attempt")
 
@@ -40,7 +40,7 @@ def _public_tls() -> ssl.SSLContext:
 
 @dataclass(frozen=True, slots=True)
 class HttpEndpoints:
-    """Calls endpoints. `secrets_of(tenant, now)` gives the secrets to sign with."""
+    """Calls endpoints. `secrets_of(tenant, now)` returns the secrets to sign with."""
 
     secrets_of: Callable[[str, float], tuple[str, ...]]
     clock: Clock
@@ -49,7 +49,7 @@ class HttpEndpoints:
     tls: Callable[[], ssl.SSLContext] = _public_tls
 
     def call(self, target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
-        """Send one request and wait for its answer, `timeout_s` in all."""
+        """Send one request and wait for its answer, at most `timeout_s` in all."""
         try:
             address = read_url(target["url"])
         except BadUrl as error:
@@ -59,7 +59,7 @@ class HttpEndpoints:
         now = self.clock.now()
         try:
             signing = self.secrets_of(context(event, "tenant"), now)
-        except Exception as error:  # noqa: BLE001  Minute8's own table failed; nothing was called, so no attempt is used up
+        except Exception as error:  # noqa: BLE001  Minute8's own table failed, so the attempt must not count
             return Outcome(ok=False, throttled=True, error_type="NotSigned", error=repr(error))
         if not signing:
             return _never(
@@ -81,7 +81,7 @@ class HttpEndpoints:
     def _exchange(
         self, address: WebAddress, method: str, headers: Mapping[str, str], body: bytes, timeout_s: float
     ) -> Answer:
-        """Raises ForbiddenAddress, Unreachable, BadAnswer, and OSError where the connection fails."""
+        """Raises ForbiddenAddress, Unreachable, BadAnswer, and OSError if the connection fails."""
         ends_at = time.monotonic() + timeout_s
         with self.guard.connect(address, min(timeout_s, _CONNECT_S)) as plain:
             connection = BoundedConnection(plain, ends_at, _RECEIVED_BYTES)
@@ -105,7 +105,7 @@ def _headers(target: Mapping[str, Any], event: Event, address: WebAddress, body:
 
 
 def _signed(signing: tuple[str, ...], event: Event, timestamp: int, body: bytes) -> dict[str, str]:
-    # A hash, since the convention allows no full stop in the id, and a job's name does. Alike for all attempts.
+    # A hash: the id must not contain a full stop, and a job's name can. The same for all attempts.
     webhook_id = f"exec_{execution_hash(event)[:32]}"
     return {
         "webhook-id": webhook_id,
@@ -115,7 +115,7 @@ def _signed(signing: tuple[str, ...], event: Event, timestamp: int, body: bytes)
 
 
 def classify(answer: Answer, now: float) -> Outcome:
-    """The outcome that an answer stands for."""
+    """The outcome of an answer."""
     said = answer.body[:LOG_TAIL_BYTES].decode(errors="replace")
     request_id = answer.headers.get("x-request-id", "")
     status = answer.status

@@ -1,6 +1,6 @@
-"""One HTTP/1.1 request and the beginning of its answer, over a connection that has its own bounds.
+"""One HTTP/1.1 request and the beginning of its answer, over a bounded connection.
 
-h11 reads the answer: it refuses what is not HTTP, and holds no more than it is given.
+h11 parses the answer: it refuses what is not HTTP, and buffers only what it receives.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from executor.targets.bounded_connection import BoundedConnection, TooMuch
 if TYPE_CHECKING:
     import h11
 
-# Of a body so much is read.
+# How much of a body is read.
 ANSWER_BYTES: Final = 64 * 1024
 _HEAD_BYTES: Final = 32 * 1024
-# Bodies of one-byte chunks and floods of `100 Continue` cost processor time in place of bytes.
+# The most parse events: bodies of one-byte chunks and floods of `100 Continue` cost processor time.
 _MOST_PARTS: Final = 4_096
 
 
 class BadAnswer(Exception):
-    """What came is no answer; that may pass."""
+    """The received data is not a valid answer; this may be temporary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an endpoint said: names of headers in lower case; of the body the beginning."""
+    """An endpoint's answer: header names in lower case, and the beginning of the body."""
 
     status: int
     headers: Mapping[str, str]
@@ -38,7 +38,7 @@ def exchange(
     connection: BoundedConnection, method: str, target: str, headers: Mapping[str, str], body: bytes
 ) -> Answer:
     """Send a request and read the beginning of its answer. Raises BadAnswer, OSError, TooMuch."""
-    import h11  # used by jobs that call endpoints alone
+    import h11  # only jobs with HTTP endpoints need it
 
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
     request = h11.Request(method=method, target=target, headers=list(headers.items()))

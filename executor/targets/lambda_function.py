@@ -1,4 +1,4 @@
-"""Lambda functions, called and waited for (`RequestResponse`) or handed the event (`Event`).
+"""Lambda functions: waits for the result (`RequestResponse`) or only sends the event (`Event`).
 
 https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 """
@@ -18,7 +18,7 @@ from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, encoded
 
-# Lambda answers with 6 MB at most; a wish stands in far less.
+# Lambda answers with at most 6 MB; an object with a wish is far smaller.
 _READ_BYTES = 256 * 1024
 
 
@@ -27,7 +27,7 @@ def is_awaited(target: Mapping[str, Any]) -> bool:
 
 
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
-    """Invoke the function once. A call that outlives `timeout_s` is given up; the function itself may go on."""
+    """Invoke the function once. After `timeout_s` the call is abandoned; the function itself may continue."""
     awaited = is_awaited(target)
     try:
         answer = client("lambda", target, event, timeout_s).invoke(
@@ -43,15 +43,16 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
 
 
 def _beginning(payload: Any) -> bytes:
-    """A payload that is read to its end gives its connection back; of a longer one the connection is closed."""
+    """Read the payload. A complete read returns the connection to its pool; a longer payload closes it."""
     with contextlib.closing(payload):
         return bytes(payload.read(_READ_BYTES))
 
 
 def _drained(payload: Any) -> bytes:
-    """Read the empty payload of an `Event` call, which gives its connection back: https://github.com/boto/boto3/issues/3843
+    """Read the empty payload of an `Event` call, which returns its connection to the pool:
+    https://github.com/boto/boto3/issues/3843
 
-    Lambda has taken the event by then, so what goes wrong here is no failure of the call.
+    Lambda has accepted the event by then, so an error here is not a failure of the call.
     """
     with contextlib.suppress(BotoCoreError):
         _beginning(payload)
@@ -69,7 +70,7 @@ def _outcome(answer: Mapping[str, Any], body: bytes) -> Outcome:
 
 
 def raised(body: bytes) -> tuple[str, str]:
-    """What a function that failed says of its error; what it returned instead is a tenant's, so anything."""
+    """The error that a failed function reports. A tenant controls the text, so it can be anything."""
     try:
         error = json.loads(body)
         error_type, message = str(error["errorType"]), str(error["errorMessage"])

@@ -31,15 +31,15 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
 
 
 def queue_url(arn: str) -> str:
-    """Made of the ARN, without asking SQS. The client goes to its region's endpoint, whatever the host here is."""
+    """The queue's URL from the ARN, without a request. The client uses its region's endpoint, whatever the host is."""
     _, partition, _, region, account, name = arn.split(":")
     domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
     return f"https://sqs.{region}.{domain}/{account}/{name}"
 
 
 def fifo_arguments(target: Mapping[str, Any], event: Event) -> dict[str, str]:
-    """Group and deduplication id, for SQS and SNS. Derived ones are the same for each attempt of an execution, so that
-    a message whose answer was lost is not delivered twice (within SQS's five minutes)."""
+    """Group and deduplication id, for SQS and SNS. Derived ids are the same for each attempt of an execution, so a
+    message whose answer was lost is not delivered twice (within SQS's five minutes)."""
     arguments = {}
     is_fifo = target["arn"].endswith(".fifo")
     if group := target.get("message_group_id") or (group_of(event) if is_fifo else None):

@@ -14,9 +14,9 @@ from executor.targets.events import Event, encoded, execution_name
 
 
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
-    """Start one execution, named after Minute8's: a name is taken for 90 days, so a second start is none.
+    """Start one execution, named after Minute8's: a name is taken for 90 days, so a second start has no effect.
 
-    That holds for standard workflows; express ones start again.
+    This holds for standard workflows; express workflows start again.
     """
     try:
         answer = client("stepfunctions", target, event, timeout_s).start_execution(
@@ -24,7 +24,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
         )
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == "ExecutionAlreadyExists":
-            # An earlier attempt started it and its answer was lost.
+            # An earlier attempt started it, but its answer was lost.
             return Outcome(ok=True, request_id=answers.request_id(error.response))
         return answers.refused_by_aws(error, timeout_s)
     except BotoCoreError as error:
