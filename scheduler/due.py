@@ -13,6 +13,9 @@ from scheduler.concurrently import for_each
 if TYPE_CHECKING:
     from scheduler.summary import Summary
 
+# So many empty shards are held in memory, to be dropped by this tick.
+MOST_EMPTY = 200_000
+
 
 def due_shards(
     index: DueIndex, quarantine: Quarantine, window: Mark, summary: Summary, empty: list[Shard]
@@ -27,7 +30,8 @@ def due_shards(
         if isinstance(shard, BadShard):
             unreadable.append(shard)
         elif shard.jobs <= 0:
-            empty.append(shard)
+            if len(empty) < MOST_EMPTY:
+                empty.append(shard)
         elif isinstance(due := _is_due(shard, window), BadShard):
             unreadable.append(due)
         elif due:

@@ -44,8 +44,10 @@ _POSTPONED_UNTIL_S = 150
 # A window that this many ticks have not finished goes to planners, in shares that get smaller each time.
 _TRIES = 2
 _FEWEST_ENTRIES = 50
-# How many empty shards are removed at once, and how many per tick.
-_DROPPED = 20_000
+# A transaction drops at most 100 empty shards. After this time the next tick continues.
+_DROPPED_AT_ONCE = 100
+_DROPPED_BETWEEN_LOOKS = 1_600
+_DROPS_FOR_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,10 @@ class Scheduler:
             first, second = next(shares, []), next(shares, [])
             if second or window.tries >= _TRIES:
                 mark = self.fan_out.shares.record(window, filter(None, chain([first, second], shares)))
+                if mark.is_divided:
+                    mark = self._planned_by_others(self.fan_out, mark, summary)
                 self._drop(empty)
-                return self._planned_by_others(self.fan_out, mark, summary) if mark.is_divided else mark
+                return mark
             due = iter(first)
         self.plan_shards(list(due), window, summary)
         mark = self.index.finish_planning(window.planning_until)
@@ -196,7 +200,14 @@ class Scheduler:
         return progress
 
     def _drop(self, empty: list[Shard]) -> None:
-        for_each(empty[:_DROPPED], self.index.drop_empty)
+        """Every tick reads all that is in the directory, so nobody may fill it faster than it is emptied."""
+        stop_at = self.clock.now() + _DROPS_FOR_S
+        for first in range(0, len(empty), _DROPPED_BETWEEN_LOOKS):
+            if self.clock.now() >= stop_at:
+                return
+            some = empty[first : first + _DROPPED_BETWEEN_LOOKS]
+            batches = [some[at : at + _DROPPED_AT_ONCE] for at in range(0, len(some), _DROPPED_AT_ONCE)]
+            for_each(batches, self.index.drop_all_empty)
 
     def _finish_registrations(self, mark: Mark, summary: Summary) -> Mark:
         """Enqueue what a registration committed but did not enqueue, because it was interrupted.

@@ -7,14 +7,21 @@ are read only when the group is due. Nothing is written per fire: the index chan
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from common.planning.plan import DueEntry
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.storage.tables import (
+    ConditionFailed,
+    Expression,
+    Item,
+    Table,
+    Transaction,
+    TransactionConflict,
+)
 from common.timing.groups import entry_weight
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, planning_end, window_start
@@ -25,6 +32,8 @@ from common.timing.zones import TZDATA_VERSION
 SHARD_ENTRIES = 2_000
 # Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
 _ONE_OFF_KEPT_S = 400 * DAY_S
+# Where somebody else has dropped it, nothing is left to compare.
+_IS_EMPTY = Expression("attribute_not_exists(pk) OR #jobs <= :zero", {":zero": 0})
 
 
 class Shard(NamedTuple):
@@ -227,12 +236,26 @@ class DueIndex:
     def drop_empty(self, shard: Shard) -> bool:
         """Take an empty shard out of the directory; safe against a registration that fills it at the same moment."""
         try:
-            self._table.delete(
-                keys.directory(shard.group, shard.shard), Expression("#jobs <= :zero", {":zero": 0})
-            )
+            self._table.delete(keys.directory(shard.group, shard.shard), _IS_EMPTY)
         except ConditionFailed:
             return False
         return True
+
+    def drop_all_empty(self, shards: Sequence[Shard]) -> None:
+        """The same for up to 100 at once, in one request: one tenant can leave a thousand behind in a second."""
+        if len(shards) == 1:
+            self.drop_empty(shards[0])
+            return
+        tx = Transaction(self._table.client)
+        for shard in shards:
+            tx.delete(self._table, keys.directory(shard.group, shard.shard), _IS_EMPTY)
+        try:
+            tx.commit()
+        except ConditionFailed:  # one of them has just been filled
+            for shard in shards:
+                self.drop_empty(shard)
+        except TransactionConflict:
+            pass  # a writer holds one, or DynamoDB throttles: they are as empty for the next tick
 
     # Registrations whose hand-over is unconfirmed
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from common.planning.due_index import Shard
 from common.planning.executions_queue import HandOverFailed
 from common.storage import keys
 from tests.worlds import World, at, job
@@ -139,3 +142,17 @@ def test_a_one_off_years_ahead_runs_on_its_second(w: World) -> None:
     assert [(called_at, context["fire_at"]) for called_at, context in w.target.calls] == [
         (at("2029-02-03T04:05:06Z"), "2029-02-03T04:05:06Z")
     ]
+
+
+def test_more_empty_shards_than_one_writer_can_drop_one_by_one_are_gone_after_a_tick(w: World) -> None:
+    """A tenant that gives a thousand jobs other intervals, again and again, leaves each group behind."""
+    w.registry.create("bob", "quiet", job(cron="* * * * *"))
+    for n in range(250):
+        w.table("due").put({**keys.directory(f"every|{700 + n}|0", 0), "jobs": 0})
+    w.run_until("2026-11-21T03:18:00Z")
+    requests: Counter[str] = Counter()
+    w.dynamodb.meta.events.register("before-call.dynamodb", lambda model, **_: requests.update([model.name]))
+    w.scheduler.tick()
+    assert [shard.jobs for shard in w.index.recurring_shards() if isinstance(shard, Shard)] == [1]
+    assert requests["TransactWriteItems"] == 3
+    assert requests["DeleteItem"] == 0

@@ -74,8 +74,25 @@ def test_shards_count_their_entries_and_fall_away_when_empty(
     add(index, tables, DAILY, 0, "a", -1)
     add(index, tables, DAILY, 0, "b", -1)
     assert index.drop_empty(Shard(DAILY, 0))
-    assert not index.drop_empty(Shard(DAILY, 0))
     assert list(index.recurring_shards()) == []
+
+
+def test_empty_shards_are_dropped_a_hundred_in_a_request_and_a_filled_one_stays(
+    index: DueIndex, tables: dict[str, Table]
+) -> None:
+    shards = [Shard(f"every|{n}|0", 0) for n in range(601, 701)]
+    requests: list[str] = []
+    for shard in shards:
+        tables["due"].put({**keys.directory(shard.group, 0), "jobs": 0})
+    events = tables["due"].client.meta.events
+    events.register("before-call.dynamodb", lambda model, **_: requests.append(model.name), "seen")
+    index.drop_all_empty(shards[:99])
+    assert requests == ["TransactWriteItems"]
+    events.unregister("before-call.dynamodb", unique_id="seen")
+    assert [shard.group for shard in index.recurring_shards() if isinstance(shard, Shard)] == ["every|700|0"]
+    add(index, tables, "every|690|0", 0, "filled again")
+    index.drop_all_empty(shards)
+    assert list(index.recurring_shards()) == [Shard("every|690|0", 0, 1)]
 
 
 def test_a_group_opens_a_shard_when_its_shards_are_full(
