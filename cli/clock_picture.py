@@ -1,4 +1,4 @@
-"""How a job fires around each clock change of its zone: rows of ten-minute cells, ready to be drawn."""
+"""How a job fires around each clock change of its zone: rows of ten-minute cells for drawing."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Ten minutes of the local clock, and how many fires are in them.
+    """Ten minutes of the local clock, and the number of fires in them.
 
-    `skipped`: the clock never showed them, and `at` is the instant of the change. `second_pass`: it shows them again.
-    `instead`: a time of the schedule lies here that fires elsewhere, after the gap or in the first pass.
+    `skipped`: the clock never shows them; `at` is the instant of the change. `second_pass`: the clock shows them again.
+    `instead`: a time of the schedule in this cell fires elsewhere, after the gap or in the first pass.
     """
 
     at: int
@@ -40,7 +40,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ClockPicture:
-    """The hours around one change; `gap_s` is positive where the clock skips, negative where it repeats."""
+    """The hours around one change; `gap_s` is positive if the clock skips time, negative if it repeats time."""
 
     title: str
     verdict: str
@@ -50,7 +50,7 @@ class ClockPicture:
 
 
 def clock_pictures(schedule: Schedule, zone: str, now: int) -> list[ClockPicture]:
-    """A picture for each change of the zone's clock in the year from `now` on."""
+    """A picture for each clock change of the zone in the year after `now`."""
     return [_picture(schedule, zone, change) for change in changes(zone, now, now + _YEAR_S)]
 
 
@@ -81,7 +81,7 @@ def _cell(schedule: Schedule, zone: str, cron: Cron | None, change: Change, at: 
 
 
 def _skipped(cron: Cron | None, change: Change) -> Iterator[Cell]:
-    """The times that never came; of a whole day the first hours only."""
+    """The skipped times; for a whole skipped day only its first hours."""
     first, last = change.at + change.before, change.at + change.after
     owed = cron if cron and cron.names_hour else None
     if last - first > _LONGEST_DRAWN_S:
@@ -102,7 +102,7 @@ def _names(cron: Cron, wall: int) -> bool:
 
 
 def _verdict(cells: tuple[Cell, ...], gap_s: int) -> str:
-    """What the picture shows, in a sentence."""
+    """A sentence about what the picture shows."""
     if any(cell.instead for cell in cells):
         return "a time in it fires once, at its end" if gap_s > 0 else "it fires the first time only"
     if gap_s < 0 and any(cell.fires and cell.second_pass for cell in cells):

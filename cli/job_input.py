@@ -1,4 +1,4 @@
-"""A job as the command line gives it."""
+"""A job from command line options, files or an editor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def definition_of(
     tag: list[str] | None,
     timeout_s: int | None,
 ) -> dict[str, Any]:
-    """The parts of a job definition that were given. The API says what is wrong with them."""
+    """The given parts of a job definition. The API validates them."""
     schedule = _given(cron=cron, every=every, at=at, timezone=timezone)
     call = _given(kind="lambda", arn=target, invocation=invocation) if target or invocation else {}
     fields = _given(name=name, tags=tag or None, timeout_s=timeout_s)
@@ -54,7 +54,7 @@ def definition_of(
 
 
 def as_patch(changes: dict[str, Any]) -> dict[str, Any]:
-    """The merge patch for what was given: another kind of timing takes the old one's place, the zone stays."""
+    """The merge patch for the given options: a new kind of timing replaces the old one, and the zone stays."""
     schedule = changes.get("schedule", {})
     given = [kind for kind in _TIMINGS if kind in schedule]
     if not given:
@@ -76,7 +76,7 @@ def read_json_file(path: str) -> dict[str, Any]:
 
 
 def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
-    """What $VISUAL or $EDITOR makes of it. Raises typer.BadParameter."""
+    """The definition as edited with $VISUAL or $EDITOR. Raises typer.BadParameter."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="minute8-") as folder:
         path = Path(folder) / "job.json"

@@ -13,7 +13,7 @@ from cli.version import VERSION
 
 
 class _Guarded(Commands):
-    """Turns what was refused into words on stderr and an exit code."""
+    """Prints refusals on stderr and sets the exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -21,7 +21,7 @@ class _Guarded(Commands):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            from cli.refusals import refusal  # loads the client, for which `--help` need not wait
+            from cli.refusals import refusal  # loads the client, which `--help` does not need
 
             if (found := refusal(error)) is None:
                 raise

@@ -1,4 +1,4 @@
-"""Human output: answers first, times as people say them."""
+"""Output for people: answers first, times in words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def console() -> Console:
-    """A console; what goes into a pipe or a file is not cut to a terminal's width."""
+    """A console; output to a pipe or a file is not cut to a terminal's width."""
     return Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False)
 
 
@@ -58,7 +58,7 @@ def state(word: str) -> Text:
 
 
 def used(count: int, of: int) -> Text:
-    """How much of a quota that is, in percent, never rounded up to all of it; loud where little is left."""
+    """The used part of a quota in percent, rounded up to 100 only if it is full; highlighted if little is left."""
     if not of:
         return Text("-")
     percent = count * 100 // of
@@ -79,7 +79,7 @@ def seconds(value: float | None) -> str:
 
 
 def relative(at: str | int | None, now: float) -> str:
-    """in 3 min, 2 h ago, now; `-` if there is no time."""
+    """in 3 min, 2 h ago, now; `-` without a time."""
     if at is None:
         return "-"
     away = (at if isinstance(at, int) else datetime.fromisoformat(at).timestamp()) - now
@@ -99,7 +99,7 @@ def when(at: str | int | None, now: float) -> str:
 
 
 def schedule_words(schedule: Mapping[str, Any]) -> str:
-    """A schedule in one line, as it was written."""
+    """A schedule in one line, as the client wrote it."""
     if "cron" in schedule:
         zone = schedule.get("timezone", "UTC")
         return f"{schedule['cron']} ({zone})"
@@ -109,7 +109,7 @@ def schedule_words(schedule: Mapping[str, Any]) -> str:
 
 
 def problem_lines(problem: Minute8Problem) -> list[str]:
-    """What was refused, a line for each field that is not valid."""
+    """A refusal, with one line for each invalid field."""
     lines = [
         f"{error.get('field', '')}: {error['message']}"
         + (f" (got {error['value']})" if error.get("value") else "")
@@ -122,7 +122,7 @@ def problem_lines(problem: Minute8Problem) -> list[str]:
 
 
 def why(run: Mapping[str, Any]) -> str:
-    """The reason of a run that did not simply succeed, in one line."""
+    """Why a run did not simply succeed, in one line."""
     if run["status"] == "skipped":
         reason = str(run.get("detail") or run.get("reason", ""))
         times = run.get("skipped_count", 1)

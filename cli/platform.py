@@ -1,8 +1,8 @@
-"""The platform's side: what its commands need, over the API or in the tables.
+"""The platform's commands: what they need, over the API or in the tables.
 
-With an operator key (MINUTE8_OPERATOR_KEY, or `operator_key` in the profile) the commands ask the API. Without one, or
-with `--stage`, they work on that deployment's tables with your AWS credentials, so that the first key can be made
-before there is any. Both answer the same.
+With an operator key (MINUTE8_OPERATOR_KEY, or `operator_key` in the profile) the commands use the API. Without one, or
+with `--stage`, they use that deployment's tables with your AWS credentials, so the first key can be created without a
+key. Both give the same results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Stage = Annotated[
 
 
 class Platform(Protocol):
-    """The tenants and everybody's keys, as `minute8_client.Operator` has them."""
+    """The tenants and all keys, with the methods of `minute8_client.Operator`."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: Any) -> None: ...
@@ -53,11 +53,11 @@ class Platform(Protocol):
 
 
 def platform(ctx: typer.Context, stage: str | None) -> Platform:
-    """Over the API if there is an operator key for it, and no stage was asked for. Raises typer.BadParameter."""
+    """The API if there is an operator key and no `--stage`, else the tables. Raises typer.BadParameter."""
     here = session(ctx)
     if stage is None and (found := operator_settings(here.url, here.profile)):
         return Operator(found.url, found.key)
-    # Here, for boto3 costs every command its start.
+    # Imported here: boto3 would slow the start of every command.
     from cli.platform_tables import TablesPlatform
 
     return TablesPlatform.of(stage or os.environ.get("MINUTE8_STAGE") or "dev", here.clock)

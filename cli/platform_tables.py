@@ -1,4 +1,4 @@
-"""The platform's side with AWS credentials alone: on the deployment's table, and no API between."""
+"""The platform's commands with AWS credentials: directly on the deployment's tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class TablesPlatform:
-    """`cli.platform.Platform` on the tables. The audit names who did it `aws`."""
+    """`cli.platform.Platform` on the tables. The audit shows `aws` as the author."""
 
     store: Tenants
     deletions: Deletions
@@ -30,7 +30,7 @@ class TablesPlatform:
 
     @classmethod
     def of(cls, stage: str, clock: Clock) -> TablesPlatform:
-        """On the tables of a stage, or those that TENANTS_TABLE, JOBS_TABLE and so on name."""
+        """For the tables of a stage, or those that TENANTS_TABLE, JOBS_TABLE and so on name."""
         tenants = table("tenants", stage)
         index = DueIndex(table("due", stage))
         return cls(
@@ -70,7 +70,7 @@ class TablesPlatform:
         return self._deletion(self.deletions.progress(tenant_id))
 
     def move_on(self, tenant_id: str) -> TenantDeletion:
-        """Remove a slice of a tenant that is being removed, as the ticks do."""
+        """Remove a slice of a tenant that is being deleted, as the ticks do."""
         return self._deletion(self.deletions.move_on(tenant_id, self.clock.now()))
 
     def keys_of(self, tenant_id: str) -> Iterator[Key]:

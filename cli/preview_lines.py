@@ -20,7 +20,7 @@ DEFAULT_COUNT: Final = 10
 
 
 def answer_line(line: str | bytes, *, now: int) -> str:
-    """The answer to one line, without a line end. `now` is used where the line has no `from`. Never raises."""
+    """The answer to one line, without a line end. `now` is used if the line has no `from`. Never raises."""
     name: object = None
     try:
         request = _read(line)

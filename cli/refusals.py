@@ -1,4 +1,4 @@
-"""What was refused, or not answered, in lines and an exit code. Loaded only when a command has failed."""
+"""Refused or unanswered requests, as lines and an exit code. Loaded only when a command has failed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BY_CODE = {
 
 
 def refusal(error: Exception) -> tuple[list[str], int] | None:
-    """The lines to print and the exit code; None if the error is a fault of the command's own."""
+    """The lines to print and the exit code; None for a bug of the command."""
     if isinstance(error, Minute8Problem):
         return problem_lines(error), _BY_STATUS.get(error.status, FAILED)
     if isinstance(error, Unreachable):
@@ -56,7 +56,7 @@ def refusal(error: Exception) -> tuple[list[str], int] | None:
 
 
 def _aws_refusal(error: Exception) -> tuple[str, int] | None:
-    # Where no command has used AWS, the error cannot be AWS's, and botocore is slow to load.
+    # If no command has used AWS, the error cannot be AWS's. botocore is slow to load.
     if "botocore.exceptions" not in sys.modules:
         return None
     from botocore import exceptions

@@ -1,4 +1,4 @@
-"""What the commands share: the client, made on first use, and the time that relative times are relative to."""
+"""What the commands share: the client, created on first use, and the current time for relative times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Session:
     clock: Clock = field(default_factory=lambda: SystemClock())
 
     def client(self) -> Client:
-        from minute8_client import Client  # httpx is slow to load, and `--help` needs none
+        from minute8_client import Client  # httpx is slow to load, and `--help` does not need it
 
         settings = read_settings(self.url, self.key, self.profile)
         return Client(settings.url, settings.key)

@@ -1,4 +1,4 @@
-"""Where the API is and which key to use: options, then the environment, then a profile of the settings file."""
+"""The API's address and the key: from options, the environment, or a profile of the settings file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def settings_file(env: Mapping[str, str]) -> Path:
 def read_settings(
     url: str | None, key: str | None, profile: str | None, env: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Options win over the environment, and that over the profile. Raises typer.BadParameter."""
+    """Options override the environment, which overrides the profile. Raises typer.BadParameter."""
     named = profile or env.get("MINUTE8_PROFILE")
     found = _profile(named or "default", settings_file(env), must_exist=named is not None)
     url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
@@ -45,7 +45,7 @@ def read_settings(
 def operator_settings(
     url: str | None, profile: str | None, env: Mapping[str, str] = os.environ
 ) -> Settings | None:
-    """The same for the platform's commands; None if there is no operator key. Raises typer.BadParameter."""
+    """The same for the platform's commands; None without an operator key. Raises typer.BadParameter."""
     named = profile or env.get("MINUTE8_PROFILE")
     found = _profile(named or "default", settings_file(env), must_exist=named is not None)
     key = (env.get("MINUTE8_OPERATOR_KEY") if not profile else None) or found.get("operator_key")

@@ -1,4 +1,4 @@
-"""A deployment's tables, for commands that work on them with AWS credentials."""
+"""A deployment's tables, for commands with AWS credentials."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The version of Minute8: the wheel's, and what `minute8 --version` prints. CHANGELOG.md says what is in it."""
+"""The version of Minute8, in the wheel and in `minute8 --version`. CHANGELOG.md has the changes."""
 
 VERSION = "0.2.0"

@@ -1,4 +1,4 @@
-"""Runs as they happen: each run is told when it is first seen, and again when its status has changed."""
+"""Runs as they happen: each run is shown when it is first seen, and again when its status changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FINAL: Final = frozenset({"succeeded", "failed", "skipped", "dispatched"})
 
 
 def watched(client: Client, job_id: str, rounds: Iterable[object], wait: Callable[[], None]) -> Iterator[Run]:
-    """The changes, oldest first: once per round, with `wait` between two. What was final at the start is not told."""
+    """The changes, oldest first: once per round, with `wait` in between. Runs that had ended before are left out."""
     known = {run["execution_id"]: run["status"] for run in _newest(client, job_id) if run["status"] in _FINAL}
     for n, _ in enumerate(rounds):
         if n:

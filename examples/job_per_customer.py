@@ -1,9 +1,9 @@
-"""A platform that gives each of its customers a job: their report, every night at half past two where they are.
+"""A platform that creates a job for each of its customers: a report, every night at half past two local time.
 
     python examples/job_per_customer.py customers.csv arn:aws:lambda:eu-west-1:123456789012:function:report
 
-The file has the columns `id` and `timezone`. MINUTE8_URL and MINUTE8_KEY say where the API is, and who asks. Run
-again, it brings the jobs to what the file says, since their ids follow from those of the customers.
+The file has the columns `id` and `timezone`. MINUTE8_URL and MINUTE8_KEY hold the API's address and the key. The job
+ids are derived from the customers' ids, so running it again updates the jobs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minute8_client import Client, InvalidInput
 
 
 def register(minute8: Client, customer: Mapping[str, str], target: str) -> None:
-    """Create this customer's job, or bring it up to date. Raises the API's refusals."""
+    """Create or update this customer's job. Raises the API's refusals."""
     minute8.put_job(
         f"report-{customer['id']}",
         {
@@ -31,14 +31,14 @@ def register(minute8: Client, customer: Mapping[str, str], target: str) -> None:
 
 
 def register_all(minute8: Client, customers: Iterable[Mapping[str, str]], target: str) -> list[str]:
-    """A job for each customer, and none for who is no customer any more. Returns what was refused, and why."""
+    """One job per customer; jobs of former customers are deleted. Returns the refused customers with reasons."""
     refused: list[str] = []
     gone = {job["job_id"] for job in minute8.jobs(tag="nightly-report")}
     for customer in customers:
         gone.discard(f"report-{customer['id']}")
         try:
             register(minute8, customer, target)
-        except InvalidInput as error:  # one customer's mistake; whatever else is refused ends the program
+        except InvalidInput as error:  # a mistake in one customer's data; any other refusal ends the program
             refused.append(f"{customer['id']}: {error}")
     for job_id in gone:
         minute8.delete_job(job_id)

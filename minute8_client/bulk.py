@@ -11,22 +11,22 @@ import httpx
 from minute8_client.shapes import BulkLine, BulkResult
 from minute8_client.transport import Json, Transport
 
-# What one request takes.
+# The most lines of one request.
 LONGEST_BULK: Final = 4 * 1024 * 1024
 MOST_LINES: Final = 1_000
 
 
 class BulkCalls(Transport):
-    """Register as many jobs as there are."""
+    """Register any number of jobs."""
 
     def bulk_put(
         self, jobs: Iterable[Json], *, atomic: bool = False, dry_run: bool = False
     ) -> Iterator[BulkLine]:
-        """Create and replace jobs, definitions with their `job_id`; what became of each, as the answers come.
+        """Create and replace jobs (definitions with their `job_id`), and yield the result of each as answers arrive.
 
-        They are sent in as many requests as they need, `line` counts them all from 1. With `atomic` each request stores
-        nothing unless all of its lines can be, and raises InvalidInput with `results`; jobs that fit into one request
-        are therefore stored all or none. Repeated after an answer that was lost, what was done is told as unchanged.
+        They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
+        of its jobs or none, and raises InvalidInput with `results`. If a request is repeated after a lost answer, its
+        stored jobs are reported as unchanged.
         """
         first = 1
         for lines in _requests(jobs):
@@ -39,7 +39,7 @@ class BulkCalls(Transport):
             first += len(lines)
 
     def export_jobs(self) -> Iterator[dict[str, Any]]:
-        """All jobs as `bulk_put` takes them, read page by page as they are consumed."""
+        """All jobs as `bulk_put` takes them, read page by page while they are consumed."""
         cursor: str | None = None
         while True:
             page: httpx.Response = self.call("GET", "/v1/jobs/_export", query={"cursor": cursor})
@@ -51,7 +51,7 @@ class BulkCalls(Transport):
 
 
 def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:
-    """The jobs as lines, as many at a time as a request takes."""
+    """The jobs as lines, as many at a time as fit into a request."""
     lines: list[bytes] = []
     size = 0
     for job in jobs:

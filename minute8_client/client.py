@@ -10,8 +10,8 @@ from minute8_client.tenant import TenantCalls
 
 
 class Client(JobCalls, BulkCalls, RunCalls, TenantCalls, KeyCalls):
-    """The API as one tenant sees it.
+    """The API for one tenant.
 
-    Calls that may be repeated are, when the API is throttling, failing or cannot be reached. Everything that the API
-    refuses raises a `Minute8Problem`; no answer at all raises `Unreachable`.
+    Calls that are safe to repeat are repeated if the API throttles, fails or cannot be reached. A refusal raises a
+    `Minute8Problem`; a missing answer raises `Unreachable`.
     """

@@ -1,4 +1,4 @@
-"""The definition that a job's answer holds."""
+"""The job definition inside an answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from minute8_client.shapes import Job
 
-# What the API adds to a definition; everything else of a job can be sent back.
+# The fields that the API adds to a definition; all others can be sent back.
 _ADDED = frozenset(
     (
         "job_id",
@@ -23,5 +23,5 @@ _ADDED = frozenset(
 
 
 def definition_in(job: Job) -> dict[str, Any]:
-    """The definition that an answer holds, also with fields that this client does not know."""
+    """The definition in an answer, including fields that this client does not know."""
     return {name: value for name, value in job.items() if name not in _ADDED}

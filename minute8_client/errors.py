@@ -10,7 +10,7 @@ _TYPE = "urn:minute8:problem:"
 
 
 class Minute8Problem(Exception):
-    """The API refused. `name` is stable and made to branch on; `errors` names the fields that are not valid."""
+    """The API refused. Programs can branch on `name`, which is stable; `errors` names the invalid fields."""
 
     def __init__(self, status: int, document: dict[str, Any]) -> None:
         self.status = status
@@ -36,7 +36,7 @@ class Forbidden(Minute8Problem):
 
 
 class TenantSuspended(Forbidden):
-    """The platform has suspended the tenant: it can look, and change nothing."""
+    """The platform has suspended the tenant: it can read everything and change nothing."""
 
 
 class QuotaExceeded(Forbidden):
@@ -44,7 +44,7 @@ class QuotaExceeded(Forbidden):
 
     @property
     def quota(self) -> dict[str, Any]:
-        """Its `name`, `most`, how much is `used`, and how much more was `wanted`."""
+        """The quota's `name` and `most`, how much is `used`, and how much more was `wanted`."""
         return dict(self.document["quota"])
 
 
@@ -53,7 +53,7 @@ class NotFound(Minute8Problem):
 
 
 class Conflict(Minute8Problem):
-    """It is not in a state that allows this."""
+    """Its state does not allow this."""
 
 
 class AlreadyExists(Conflict):
@@ -69,7 +69,7 @@ class RevisionMismatch(Minute8Problem):
 
 
 class Unavailable(Minute8Problem):
-    """The API could not do it now, also when asked again."""
+    """The API could not do it, even after repeated requests."""
 
 
 class Unreachable(Exception):
@@ -95,7 +95,7 @@ _BY_NAME = {
 
 
 def problem_of(response: httpx.Response) -> Minute8Problem:
-    """The exception for a refusal, also for one that a gateway wrote."""
+    """The exception for a refusal, also one from a gateway."""
     try:
         document = response.json()
     except ValueError:

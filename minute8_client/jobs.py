@@ -11,25 +11,25 @@ from minute8_client.transport import Json, Transport, path_of
 
 
 class JobCalls(Transport):
-    """Register jobs and look at them."""
+    """Register and read jobs."""
 
     def create_job(self, definition: Json, job_id: str | None = None) -> Job:
-        """A new job, under an id of yours or a generated one. Raises AlreadyExists, InvalidInput.
+        """Create a job with your id or a generated one. Raises AlreadyExists, InvalidInput.
 
-        It carries an idempotency key, so that it is repeated after an answer that was lost, and creates one job.
+        The request has an idempotency key, so it can be repeated after a lost answer and still creates one job.
         """
         body = {**definition, **({"job_id": job_id} if job_id else {})}
         return cast(Job, self.call("POST", "/v1/jobs", body, key=str(uuid.uuid4())))
 
     def put_job(self, job_id: str, definition: Json, revision: int | None = None) -> Job:
-        """Create the job or replace all of it; with `revision` only if that is still the current one."""
+        """Create or replace a job; with `revision` only if that is the current one."""
         return cast(Job, self.call("PUT", job_path(job_id), definition, revision))
 
     def get_job(self, job_id: str) -> Job:
         return cast(Job, self.call("GET", job_path(job_id)))
 
     def patch_job(self, job_id: str, changes: Json, revision: int | None = None) -> Job:
-        """Change a part of a job (RFC 7396): None takes a field back to its default."""
+        """Change a part of a job (RFC 7396): None resets a field to its default."""
         return cast(Job, self.call("PATCH", job_path(job_id), changes, revision))
 
     def jobs_page(
@@ -53,7 +53,7 @@ class JobCalls(Transport):
         return cast(JobPage, self.call("GET", "/v1/jobs", query=query))
 
     def jobs(self, **wanted: str | None) -> Iterator[Job]:
-        """All jobs, page by page as they are consumed; `wanted` as for `jobs_page`."""
+        """All jobs, page by page while they are consumed; `wanted` as for `jobs_page`."""
         cursor = None
         while True:
             page = self.jobs_page(limit=200, cursor=cursor, **wanted)
@@ -71,7 +71,7 @@ class JobCalls(Transport):
         return cast(Job, self.call("POST", f"{job_path(job_id)}/resume", revision=revision))
 
     def preview_schedule(self, schedule: Json, count: int | None = None) -> dict[str, Any]:
-        """When a schedule fires, in words, and what may surprise you about it."""
+        """When a schedule fires, its description, and warnings about surprises."""
         body = {"schedule": schedule, **({"count": count} if count is not None else {})}
         return cast(dict[str, Any], self.call("POST", "/v1/schedules/preview", body))
 

@@ -10,19 +10,19 @@ from minute8_client.transport import Json, Transport, pages, path_of
 
 
 class KeyCalls(Transport):
-    """Make keys, list and revoke them."""
+    """Create, list and revoke keys."""
 
     def api_keys(self) -> Iterator[Key]:
         """Oldest first; revoked ones stay listed for 30 days."""
         return pages(self, "/v1/keys", "keys")
 
     def create_key(self, role: str, *, name: str = "", expires_at: str | None = None) -> MadeKey:
-        """`expires_at` is RFC 3339; `key` in this answer is the only time that it is shown."""
+        """`expires_at` is RFC 3339. The key is shown only in this answer, as `key`."""
         body = {"role": role, **key_body(name, expires_at)}
         return cast(MadeKey, self.call("POST", "/v1/keys", body, repeatable=False))
 
     def revoke_key(self, key_id: str) -> Key:
-        """Within a minute it is refused everywhere; also the key of this client."""
+        """Within a minute the key is refused everywhere. It may be this client's own key."""
         return cast(Key, self.call("DELETE", path_of("keys", key_id)))
 
 

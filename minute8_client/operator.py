@@ -1,4 +1,4 @@
-"""The client of the platform's side, for operator keys."""
+"""The client for the platform, with an operator key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minute8_client.transport import Json, Transport, pages, path_of
 
 
 class Operator(Transport):
-    """The API as the platform sees it: its tenants, their keys and its own. It sees no tenant's jobs or runs."""
+    """The API for the platform: tenants, their keys and the platform's own. Tenants' jobs and runs are not visible."""
 
     def create_tenant(self, tenant_id: str, settings: Json | None = None) -> TenantView:
         """`settings`: name, allowed_targets, quotas, retention_days. Raises AlreadyExists, InvalidInput."""
@@ -19,14 +19,14 @@ class Operator(Transport):
         return cast(TenantView, self.call("POST", "/v1/tenants", body, repeatable=False))
 
     def tenants(self) -> Iterator[TenantSummary]:
-        """All tenants in the order of their ids, page by page as they are consumed."""
+        """All tenants in the order of their ids, page by page while they are consumed."""
         return pages(self, "/v1/tenants", "tenants")
 
     def get_tenant(self, tenant_id: str) -> TenantView:
         return cast(TenantView, self.call("GET", path_of("tenants", tenant_id)))
 
     def patch_tenant(self, tenant_id: str, changes: Json, revision: int | None = None) -> TenantView:
-        """Change settings: what is left out stays, None means the default. Raises RevisionMismatch."""
+        """Change settings: absent ones stay, None sets the default. Raises RevisionMismatch."""
         return cast(TenantView, self.call("PATCH", path_of("tenants", tenant_id), changes, revision))
 
     def suspend_tenant(self, tenant_id: str, note: str = "") -> TenantView:
@@ -38,11 +38,11 @@ class Operator(Transport):
         return cast(TenantView, self.call("POST", path_of("tenants", tenant_id, "resume")))
 
     def delete_tenant(self, tenant_id: str) -> TenantDeletion:
-        """Stop it at once and for good; the platform's ticks then remove all of it."""
+        """Stop the tenant permanently; the platform's ticks then remove everything that it owns."""
         return cast(TenantDeletion, self.call("DELETE", path_of("tenants", tenant_id)))
 
     def deletion_of(self, tenant_id: str) -> TenantDeletion:
-        """How far that is. Raises NotFound, also a month after it is finished."""
+        """The progress of a deletion. Raises NotFound, also a month after its end."""
         return cast(TenantDeletion, self.call("GET", path_of("tenants", tenant_id, "deletion")))
 
     def keys_of(self, tenant_id: str) -> Iterator[Key]:
@@ -52,7 +52,7 @@ class Operator(Transport):
     def create_key_of(
         self, tenant_id: str, role: str, *, name: str = "", expires_at: str | None = None
     ) -> MadeKey:
-        """A key for a tenant; `key` in this answer is the only time that it is shown."""
+        """Create a key for a tenant. The key is shown only in this answer, as `key`."""
         body = {"role": role, **key_body(name, expires_at)}
         path = path_of("tenants", tenant_id, "keys")
         return cast(MadeKey, self.call("POST", path, body, repeatable=False))
@@ -62,11 +62,11 @@ class Operator(Transport):
         return cast(Key, self.call("DELETE", path_of("tenants", tenant_id, "keys", key_id)))
 
     def audit_of(self, tenant_id: str, **wanted: str | None) -> Iterator[AuditEntry]:
-        """Who changed what of a tenant's, newest first; `wanted` as for `Client.audit`."""
+        """Who changed what of a tenant, newest first; `wanted` as for `Client.audit`."""
         return pages(self, path_of("tenants", tenant_id, "audit"), "entries", **wanted)
 
     def operator_audit(self, **wanted: str | None) -> Iterator[AuditEntry]:
-        """Who made and revoked the platform's own keys, and deleted tenants."""
+        """Who created and revoked the platform's own keys, and deleted tenants."""
         return pages(self, "/v1/operator-audit", "entries", **wanted)
 
     def operator_keys(self) -> Iterator[Key]:

@@ -11,7 +11,7 @@ from minute8_client.transport import Json, Transport, path_of
 
 
 class RunCalls(Transport):
-    """Look at runs, and start them by hand."""
+    """Read runs, and start them manually."""
 
     def runs_page(
         self,
@@ -26,7 +26,7 @@ class RunCalls(Transport):
     ) -> RunPage | TenantRunPage:
         """A page of a job's runs, newest first, with fire times in [from_at, until_at) (RFC 3339).
 
-        Without a job those of all jobs, of the last 24 hours unless the range is given.
+        Without a job: the runs of all jobs, by default of the last 24 hours.
         """
         query = {
             "limit": limit,
@@ -41,9 +41,9 @@ class RunCalls(Transport):
         return cast(TenantRunPage, page) if job_id is None else cast(RunPage, page)
 
     def runs(self, job_id: str | None = None, **wanted: str | None) -> Iterator[Run]:
-        """A job's runs, or those of all jobs, newest first, page by page as they are consumed.
+        """The runs of a job or of all jobs, newest first, page by page while they are consumed.
 
-        `wanted` as for `runs_page`. Of all jobs a run is given as soon as it is known that no newer one comes.
+        `wanted` as for `runs_page`. A run of all jobs is yielded when no newer one can follow.
         """
         if job_id is None:
             return in_order(lambda cursor: self.runs_page(limit=200, cursor=cursor, **wanted))
@@ -58,7 +58,7 @@ class RunCalls(Transport):
         until_at: str | None = None,
         values: bool = False,
     ) -> RunSummary:
-        """What became of the next 10,000 runs of a job, or of all jobs, by day; 7 days unless the range is given."""
+        """Totals of the next 10,000 runs of a job, or of all jobs, by day; 7 days by default."""
         query = {
             "cursor": cursor,
             "from_at": from_at,
@@ -76,7 +76,7 @@ class RunCalls(Transport):
         until_at: str | None = None,
         values: bool = False,
     ) -> Iterator[RunSummary]:
-        """The parts of a whole summary, one for every 10,000 runs; their counts add up, their percentiles do not."""
+        """The parts of a complete summary, one per 10,000 runs. Counts can be added, percentiles cannot."""
         cursor = None
         while True:
             part = self.summary_page(job_id, cursor=cursor, from_at=from_at, until_at=until_at, values=values)
@@ -94,7 +94,7 @@ class RunCalls(Transport):
     def get_run(self, execution_id: str) -> Run:
         return cast(Run, self.call("GET", path_of("runs", execution_id)))
 
-    # By hand
+    # Manual commands
 
     def run_job(self, job_id: str, nonce: str | None = None) -> Run:
         """Run a job now; the same nonce in the same second starts it once."""
@@ -132,13 +132,13 @@ def all_runs(page_at: Callable[[str | None], RunPage | TenantRunPage]) -> Iterat
 
 
 def in_order(page_at: Callable[[str | None], RunPage | TenantRunPage]) -> Iterator[Run]:
-    """Of pages that are in order each by itself: what is complete, newest first."""
+    """Merge pages that are each in order: yields what is complete, newest first."""
     cursor, waiting = None, []
     while True:
         page = page_at(cursor)
         cursor, complete_from_at = page["next_cursor"], cast(TenantRunPage, page).get("complete_from_at")
         waiting += page["runs"]
-        # All are in UTC and in whole seconds, so that they sort as texts.
+        # All are in UTC and in whole seconds, so they sort as texts.
         waiting.sort(key=lambda run: run["fire_at"], reverse=True)
         ready = [run for run in waiting if not cursor or run["fire_at"] >= (complete_from_at or "~")]
         yield from ready

@@ -1,9 +1,9 @@
-"""Build the Lambda layers: what requirements.txt lists, and what requirements-jwt.txt lists.
+"""Build the Lambda layers from requirements.txt and requirements-jwt.txt.
 
     python -m scripts.build_layer local    # for the embedded AWS: this machine's interpreter
     python -m scripts.build_layer arm64    # for AWS: Lambda's platform, whatever machine this is
 
-boto3 is in none: Lambda's runtime brings its own, and the embedded AWS takes the virtual environment's.
+No layer contains boto3: Lambda's runtime provides it, and the embedded AWS uses the virtual environment's.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# A layer's directory, without its platform, and what it holds.
+# A layer's directory, without its platform, and its requirements.
 LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-jwt.txt"}
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
@@ -34,7 +34,7 @@ def build_all(platform: str) -> list[Path]:
 
 
 def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
-    """Build build/<name>-<platform> below `root` if its requirements changed since it was built.
+    """Build build/<name>-<platform> below `root` if its requirements have changed since the last build.
 
     Returns its path and whether it was built now. Raises RuntimeError with pip's output if pip fails.
     """
@@ -43,7 +43,7 @@ def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
     fingerprint = _fingerprint(platform, requirements)
     if stamp.exists() and stamp.read_text() == fingerprint:
         return layer, False
-    # Built aside and renamed, so that a Ctrl-C never leaves half a layer that looks whole.
+    # Built in another directory and renamed, so that Ctrl-C never leaves half a layer.
     fresh = layer.with_name(f"{layer.name}.{os.getpid()}")
     shutil.rmtree(fresh, ignore_errors=True)
     _pip_install(platform, requirements, fresh / "python")
@@ -79,7 +79,7 @@ def _pip_install(platform: str, requirements: Path, target: Path) -> None:
 
 
 def _strip(packages: Path) -> None:
-    """Remove what no function reads. Package metadata stays where a package looks up its own version."""
+    """Remove what no function reads. Package metadata stays if a package looks up its own version."""
     for path in list(packages.rglob("*")):
         if path.is_dir() and path.name in {"__pycache__", "tests", "test"}:
             shutil.rmtree(path, ignore_errors=True)
@@ -93,9 +93,9 @@ def _strip(packages: Path) -> None:
 
 
 def _compile(platform: str, packages: Path) -> None:
-    """Compile the modules, since Lambda cannot keep what it compiles: half of a cold start would be that.
+    """Compile the modules: Lambda cannot store compiled modules, and compiling would take half of a cold start.
 
-    Unchecked: unpacking changes the files' times. For AWS only where a python3.13 is at hand to compile with.
+    Unchecked, because unpacking changes the files' times. For AWS only if a python3.13 is available.
     """
     interpreter = sys.executable if platform == "local" else shutil.which("python3.13")
     if interpreter is None:
@@ -103,7 +103,7 @@ def _compile(platform: str, packages: Path) -> None:
     command = [interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(packages)]
     subprocess.run(
         command, capture_output=True, check=False
-    )  # a module that does not compile is its package's affair
+    )  # a module that does not compile is its package's problem
 
 
 def size_bytes(directory: Path) -> int:

@@ -1,7 +1,7 @@
 """Write the client's types from the OpenAPI document: `python -m scripts.client_types`.
 
-A generator of our own: those that exist bring a dozen packages. What a client writes (schemas without further fields)
-stays a plain dict here: the API says what it may hold.
+A generator of our own: existing ones install a dozen packages. What a client writes (schemas without further fields)
+stays a plain dict: the API validates it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from api.app import ROUTES
 from api.http.openapi import document
 
 OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes.py"
-# What the client's methods give. What these refer to is written too.
+# The types that the client's methods return. Types that these refer to are written too.
 _GIVEN: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
@@ -45,7 +45,7 @@ def generated() -> str:
 
 
 def _write(name: str, schemas: dict[str, Any], classes: dict[str, str]) -> None:
-    """Add the class of a schema, behind those that it refers to."""
+    """Add the class of a schema after those that it refers to."""
     called = _CALLED.get(name, name)
     if called in classes:
         return
@@ -53,7 +53,7 @@ def _write(name: str, schemas: dict[str, Any], classes: dict[str, str]) -> None:
     lines = [f"class {called}(TypedDict):", f'    """{schema["description"]}"""', ""]
     for field, value in schema["properties"].items():
         text = _type(value, schemas, classes)
-        if field not in schema.get("required", ()):  # the API leaves out what it could only give as null
+        if field not in schema.get("required", ()):  # the API leaves such fields out instead of sending null
             text = f"NotRequired[{text.removesuffix(' | None')}]"
         lines.append(f"    {field}: {text}")
     classes[called] = "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
 """Deploy a stage to your AWS account: python -m scripts.deploy --stage prod [what else osls deploy takes]
 
-Parameters are checked before anything is created. Deletion protection is set after a success: in the template, it would
-keep the tables of a first deployment that fails, and these would be in the way of the second.
+Parameters are checked before anything is created. Deletion protection is set after a successful deployment. In the
+template it would keep the tables of a failed first deployment, which would make the second one fail.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OSLS = build_layer.ROOT / "node_modules" / ".bin" / "osls"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check, deploy, protect, and say what comes next; returns the exit status."""
+    """Check, deploy, protect, and print the next steps; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m scripts.deploy", description=__doc__)
     parser.add_argument("--stage", default="dev")
     parser.add_argument("--region", "-r")
@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def session_of(profile: str | None) -> botocore.session.Session:
-    """With AWS_REGION, AWS_DEFAULT_REGION and the profile, as the command `minute8` has them."""
+    """A session with AWS_REGION, AWS_DEFAULT_REGION and the profile, as in the command `minute8`."""
     session: botocore.session.Session = new_session()
     if profile:
         session.set_config_variable("profile", profile)
@@ -82,7 +82,7 @@ def protect(session: botocore.session.Session, region: str, outputs: dict[str, s
 
 
 def next_steps(stage: str, region: str, url: str) -> str:
-    """What leads to a first tenant and its key."""
+    """The commands that create a first tenant and its key."""
     return f"""
 Minute8 is deployed as stage {stage} in {region}, at {url}
 

@@ -1,8 +1,8 @@
-"""The newcomer's session of docs/cli.md: plays it on an embedded AWS and writes what it printed there.
+"""Runs the newcomer's session of docs/cli.md on an embedded AWS, and writes its output into the document.
 
     python -m scripts.newcomer
 
-The document holds the commands; an end-to-end test plays them too, and compares what they print with what it says.
+The document holds the commands. An end-to-end test runs them too, and compares their output with the document.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 DOCUMENT: Final = ROOT / "docs" / "cli.md"
 _BLOCK: Final = re.compile(r"(?<=## A newcomer's session\n)(.*?```console\n)(.*?)(```\n)", re.DOTALL)
 _EXECUTION_ID: Final = re.compile(r"\w+:\w+:\d{8}T\d{6}Z:[\w:-]+")
-# These look; what they are to see may take a moment to happen.
+# These commands read; the expected state may take a moment to appear.
 _LOOKS: Final = ("failures", "jobs show", "runs list", "runs show")
 _PATIENCE_S: Final = 60.0
-# What differs from one time to the next, and what stands for it when two sessions are compared.
+# What differs between sessions, and its replacement for comparisons.
 _VARYING: Final = (
     (_EXECUTION_ID, "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "TIME"),
@@ -42,14 +42,14 @@ _VARYING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command, and what it printed."""
+    """A command and its output."""
 
     command: str
     printed: str
 
     @property
     def normal(self) -> str:
-        """What it printed, but for times, ids and widths of columns."""
+        """The output without times, ids and widths of columns."""
         text = self.printed
         for pattern, stand_in in _VARYING:
             text = pattern.sub(stand_in, text)
@@ -58,7 +58,7 @@ class Step:
 
 
 def told() -> list[Step]:
-    """The session as the document tells it."""
+    """The session in the document."""
     match = _BLOCK.search(DOCUMENT.read_text())
     assert match, f"{DOCUMENT} has no session"
     return [
@@ -69,7 +69,7 @@ def told() -> list[Step]:
 
 
 def write(steps: Sequence[Step]) -> None:
-    """Put what happened into the document."""
+    """Write the new output into the document."""
     session = "".join(f"$ {step.command}\n{step.printed}" for step in steps)
     DOCUMENT.write_text(
         _BLOCK.sub(lambda match: match[1] + session + match[3], DOCUMENT.read_text(), count=1)
@@ -79,7 +79,7 @@ def write(steps: Sequence[Step]) -> None:
 def play(steps: Sequence[Step], environment: Mapping[str, str]) -> Iterator[Step]:
     """Run the commands in a shell, one after another, and yield what they print.
 
-    The ids of this time's runs take the place of those in the document. Raises CalledProcessError if one fails.
+    The ids of this session's runs replace those in the document. Raises CalledProcessError if a command fails.
     """
     ids: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as directory:
@@ -101,14 +101,14 @@ def _translated(command: str, ids: Mapping[str, str]) -> str:
 
 
 def environment_of(embedded: Embedded, stage: str) -> dict[str, str]:
-    """What the session takes for given: AWS credentials, where the API is, and a function to call."""
+    """What the session expects: AWS credentials, the API's address, and a function to call."""
     target = Stage(embedded.env(), stage).deploy_target()
     assert embedded.api_url
     return embedded.env() | {"MINUTE8_URL": embedded.api_url, "MINUTE8_STAGE": stage, "TARGET": target}
 
 
 class _Shell:
-    """bash, which takes its exported variables from one command to the next."""
+    """bash that keeps exported variables from one command to the next."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         command = directory / "minute8"
@@ -147,7 +147,7 @@ def _is_look(command: str) -> bool:
 
 
 def main() -> None:
-    """Play the session on an embedded AWS of its own."""
+    """Run the session on its own embedded AWS."""
     with tempfile.TemporaryDirectory() as directory:
         state_dir = Path(directory)
         try:

@@ -1,7 +1,7 @@
 """Build what `serverless deploy` would upload to AWS, and print its sizes. Needs no account.
 
-The tool asks CloudFormation for the stack's last layer while it packages, so a throw-away embedded AWS
-answers it: "no such stack", as for a first deployment.
+The tool asks CloudFormation for the stack's last layer while it packages. A temporary embedded AWS answers "no such
+stack", as before a first deployment.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The parameters of a deployment: read from serverless.yml and the command line, and checked before AWS sees them."""
+"""The parameters of a deployment: read from serverless.yml and the command line, and checked before they reach AWS."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "deletionProtection": ("true", "false"),
     "deletionPolicy": ("RetainExceptOnCreate", "Retain", "Delete"),
 }
-# From and to, both allowed; what has an empty default may be empty.
+# From and to, both allowed; a parameter with an empty default may be empty.
 _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "schedulerMemoryMb": (128, 10_240),
     "plannerMemoryMb": (128, 10_240),
@@ -61,24 +61,24 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "maximumConcurrency": (2, 1_000),
     "minimumPollers": (2, 200),
     "maximumPollers": (2, 2_000),
-    # A new table gives 12,000 and 4,000 anyway; beyond 40,000 an account needs a higher quota.
+    # A new table provides 12,000 and 4,000 anyway; more than 40,000 needs a higher account quota.
     "warmReads": (12_000, 40_000),
     "warmWrites": (4_000, 40_000),
 }
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
-# `local` and `test` name layers of this machine and a fixed id of the API.
+# `local` and `test` name layers of this machine and a fixed API id.
 _NOT_ON_AWS: Final = ("local", "test")
 
 
 def read(stage: str, given: Mapping[str, str]) -> dict[str, str]:
-    """All parameters of a stage, as text: the defaults, over them the stage's, over them what was given."""
+    """All parameters of a stage, as text: the defaults, then the stage's, then the given ones."""
     params: Mapping[str, Mapping[str, Any]] = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
     merged = {**params["default"], **params.get(stage, {}), **given}
     return {name: _text(value) for name, value in merged.items() if not isinstance(value, dict)}
 
 
 def given_in(arguments: Sequence[str]) -> dict[str, str]:
-    """What `--param name=value` and `--param=name=value` say, as osls takes them. Raises ValueError."""
+    """The values of `--param name=value` and `--param=name=value`, as in osls. Raises ValueError."""
     found: dict[str, str] = {}
     rest = iter(arguments)
     for argument in rest:
@@ -94,7 +94,7 @@ def given_in(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def problems(stage: str, params: Mapping[str, str]) -> list[str]:
-    """What AWS would refuse, or what could not work, one sentence each. Pure."""
+    """What AWS would refuse or what could not work, one sentence each. Pure."""
     found = [*_problems(params)]
     if stage in _NOT_ON_AWS:
         found.append(f"stage {stage!r} is for the embedded AWS alone; accepted: dev, or a name of your own")

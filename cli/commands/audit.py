@@ -16,7 +16,7 @@ from cli.session import session
 from common.timing.instants import rfc3339
 from minute8_client import AuditEntry
 
-# Of one value, and of all that changed; --json shows all of it.
+# The most characters of one value, and of all changed values; --json shows everything.
 _VALUE_CHARS, _CHANGE_CHARS = 40, 90
 
 

@@ -1,6 +1,6 @@
 """`minute8 calendars`: dates on which the jobs that name them do not fire.
 
-iCalendar files and countries' holidays are resolved here, where the command runs, and sent as dates.
+iCalendar files and countries' holidays are resolved on this machine and sent as dates.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def deletion(
 
 
 def _waited(here: Platform, clock: Clock, found: TenantDeletion) -> TenantDeletion:
-    """Until it is finished, or Ctrl-C: it goes on without us."""
+    """Wait until it is finished, or Ctrl-C: the removal continues without this command."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -71,7 +71,8 @@ def _waited(here: Platform, clock: Clock, found: TenantDeletion) -> TenantDeleti
                 bar,
                 description=f"{found['tenant_id']}: {found['state']}",
                 completed=jobs,
-                # Of jobs it is known how many there are; of runs and the rest it is not: then the bar only moves.
+                # The number of jobs is known; the number of runs and other items is not, so for those the bar has no
+                # total.
                 total=found["jobs_registered"] if jobs < found["jobs_registered"] or finished else None,
                 gone=_gone(found),
             )
@@ -84,7 +85,7 @@ def _waited(here: Platform, clock: Clock, found: TenantDeletion) -> TenantDeleti
 
 
 def _moved_on(here: Platform, tenant_id: str) -> TenantDeletion:
-    """How far it is next; with AWS credentials a slice is removed here and now, else the ticks do it."""
+    """The next state of the removal. With AWS credentials a slice is removed here, else the ticks do it."""
     from cli.platform_tables import TablesPlatform  # boto3 costs every command its start
 
     return here.move_on(tenant_id) if isinstance(here, TablesPlatform) else here.deletion_of(tenant_id)

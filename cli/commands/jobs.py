@@ -198,7 +198,7 @@ def next_fires(
 
 
 def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None) -> Job:
-    """Read, change, and write only if nobody else did in between."""
+    """Read, change, and write only if the job did not change in between."""
     job = client.get_job(job_id)
     if changes:
         return client.patch_job(job_id, as_patch(changes), revision or job["revision"])

@@ -127,7 +127,7 @@ def revoke_operator(
 
 
 def key_table(keys: Sequence[Key], now: float) -> Table | str:
-    """What is known of keys; never the keys."""
+    """A table of keys, without the keys themselves."""
     rows = [
         (
             key["key_id"],
@@ -145,7 +145,7 @@ def key_table(keys: Sequence[Key], now: float) -> Table | str:
 
 
 def _expiry(text: str, now: float) -> str | None:
-    """RFC 3339 of a duration or a time. Raises InvalidInput."""
+    """A duration or a time as RFC 3339. Raises InvalidInput."""
     if not text:
         return None
     try:
@@ -155,7 +155,7 @@ def _expiry(text: str, now: float) -> str | None:
 
 
 def _print_made(made: MadeKey, what: str, now: float, as_json: bool) -> None:
-    """The key alone on stdout, so that it can be put into a variable."""
+    """Print only the key on stdout, so that a shell can assign it to a variable."""
     if as_json:
         print_json(made)
         return

@@ -1,4 +1,4 @@
-"""What people do by hand: run now, retry, cancel, backfill."""
+"""Manual commands: run now, retry, cancel, backfill."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def backfill(
 
 
 def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
-    """Until all are enqueued and have ended, or Ctrl-C."""
+    """Wait until all are enqueued and have ended, or Ctrl-C."""
     mine = f"b-{started['backfill_id']}"
     ended: dict[str, str] = {}
     try:

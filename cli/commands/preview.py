@@ -1,4 +1,4 @@
-"""`minute8 preview`: when a schedule fires. Offline: it reads the clock, and nothing else."""
+"""`minute8 preview`: when a schedule fires. Works offline: it only reads the clock."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _print(console: Console, ahead: Preview) -> None:
 
 
 def _draw(console: Console, zone: str, pictures: list[ClockPicture]) -> None:
-    """For each change the local clock, ten-minute cells with their fires, and UTC."""
+    """Draw for each clock change the local clock, ten-minute cells with their fires, and UTC."""
     if not pictures:
         console.print(f"\nThe clock of {zone} does not change in this year.")
         return
@@ -130,7 +130,7 @@ def _mark(cell: Cell) -> str:
 
 
 def _pass(cell: Cell, picture: ClockPicture) -> str:
-    """A line above the hours that come twice: `1─────2─────`."""
+    """A line above the repeated hours: `1─────2─────`."""
     first_pass_at = picture.change_at + picture.gap_s
     into = cell.at - (picture.change_at if cell.second_pass else first_pass_at)
     if not 0 <= into < abs(picture.gap_s):
@@ -139,7 +139,7 @@ def _pass(cell: Cell, picture: ClockPicture) -> str:
 
 
 def _label(row: Text, marks: Text, time: str, style: str) -> None:
-    """The hour above the cell in which it begins, and spaces up to where the marks are."""
+    """The hour above the cell in which it begins, after the spaces that are needed."""
     hour, _, minute = time.partition(":")
     if minute and -int(minute) % 60 < CELL_S // 60 and len(row) < len(marks):
         row.append(f"{(int(hour) + (minute != '00')) % 24:02}", style=style)

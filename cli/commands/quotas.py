@@ -56,7 +56,7 @@ def set_quotas(
 
 
 def read_quotas(texts: list[str]) -> dict[str, int | None]:
-    """Of `jobs=500`; None, which the API reads as the default, of `jobs=default`. Raises InvalidInput."""
+    """The number in `jobs=500`; None for `jobs=default`, which sets the default. Raises InvalidInput."""
     return {name: _number(name, value) for name, _, value in (text.partition("=") for text in texts)}
 
 
@@ -78,7 +78,7 @@ def _print(tenant: TenantView, as_json: bool) -> None:
 
 
 def quota_table(tenant: TenantView) -> Table:
-    """Each quota; for what is counted also how much is used, and what part of it that is."""
+    """A table of the quotas; counted ones also show the use and its share."""
     rows: list[tuple[Any, ...]] = []
     used_of = cast("dict[str, int]", tenant["usage"])
     for name, most in cast("dict[str, int]", tenant["quotas"]).items():

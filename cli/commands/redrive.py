@@ -1,7 +1,7 @@
-"""`minute8 redrive`: executions that ended in the dead-letter queue go back to where they came from.
+"""`minute8 redrive`: sends executions from the dead-letter queue back to their queue.
 
-By receiving, sending and deleting, since StartMessageMoveTask neither says what it moves nor exists everywhere. Sent
-twice, an execution is still the same one: its id is derived, and it runs once.
+It receives, sends and deletes messages: StartMessageMoveTask does not say what it moves, and is not available
+everywhere. A message that is sent twice is the same execution: its id is derived, and it runs once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def redrive(
     seen: set[str] = set()
     while len(found) < limit:
         room = min(_BATCH, limit - len(found))
-        # Hidden for a while only: what is left where it is comes back by itself.
+        # Hidden only for a while: a message that is not moved becomes visible again.
         answer = sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=room, VisibilityTimeout=_HIDDEN_S)
         messages = [m for m in answer.get("Messages", []) if m["MessageId"] not in seen]
         if not messages:

@@ -1,4 +1,4 @@
-"""`minute8 runs`: what became of the executions."""
+"""`minute8 runs`: the results of executions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def watch(
 
 
 def range_of(since: str | None, until: str | None, now: float) -> tuple[str | None, str | None]:
-    """The range's ends as the API takes them; None: the API's own. Raises InvalidInput."""
+    """The range for the API; None: the API's own default. Raises InvalidInput."""
     return (
         rfc3339(since_at(since, now)) if since else None,
         rfc3339(parse_instant(until, "until")) if until else None,

@@ -1,4 +1,4 @@
-"""`minute8 runs summary`: what became of a job's runs, or of all, by day."""
+"""`minute8 runs summary`: the results of one job's runs, or of all runs, by day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands by name. Each is loaded when it is called; help shows the summaries that stand here."""
+"""The commands by name. Each is loaded when it is called; the help uses the summaries in this file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 class Entry:
     """A command: the first paragraph of its help, and `module:name` of its function, or of a group's Typer.
 
-    `more` are commands of a group that other modules hold.
+    `more` are commands of the group in other modules.
     """
 
     summary: str
@@ -103,7 +103,7 @@ class Commands(TyperGroup):
 @cache
 def load(name: str) -> Any:
     """The command, or the group of commands, of that name."""
-    entry, parent = ENTRIES[name], typer.Typer(callback=lambda: None)  # with a callback it is a group
+    entry, parent = ENTRIES[name], typer.Typer(callback=lambda: None)  # the callback makes it a group
     found = _object(entry.place)
     if isinstance(found, typer.Typer):
         for inner, place in entry.more.items():
@@ -116,5 +116,5 @@ def load(name: str) -> Any:
 
 def _object(place: str) -> Any:
     module, _, name = place.partition(":")
-    # Relative, since in the wheel this package has another name.
+    # Relative: in the wheel this package has another name.
     return getattr(import_module(module, __package__), name)

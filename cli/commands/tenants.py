@@ -139,7 +139,7 @@ def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: 
 def _settings(
     name: str | None, targets: list[str] | None, quotas: list[str] | None, days: int | None
 ) -> dict[str, Any]:
-    """What the options name, and nothing else."""
+    """The given options only."""
     given = {
         "name": name,
         "allowed_targets": targets,

@@ -23,7 +23,7 @@ from cli.sources.eventbridge_account import PREFIX, fetch
 from cli.sources.found import Defaults, Found
 from minute8_client import BulkLine, Client, Minute8Problem
 
-# So that a progress bar moves; the API takes more.
+# Small enough for a progress bar to move; the API accepts more.
 _A_REQUEST = 200
 _PUT = ("new", "changed")
 
@@ -33,7 +33,7 @@ _SAID: dict[str, Action] = {"created": "new", "replaced": "changed", "unchanged"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is to happen with one job that was found."""
+    """What the import does with one job of the source."""
 
     found: Found
     action: Action
@@ -95,7 +95,7 @@ def export_jobs(ctx: typer.Context) -> None:
 
 
 def planned(client: Client, found: Sequence[Found]) -> list[Step]:
-    """What importing would do, as the API says; what it could not say over several requests is said here."""
+    """What importing would do, according to the API. Checks across several requests are made here."""
     times = Counter(one.job_id for one in found if not one.refusal)
     steps: dict[int, Step] = {}
     for n, one in enumerate(found):
@@ -114,7 +114,7 @@ def _line(one: Found) -> dict[str, Any]:
 
 
 def _step(one: Found, result: BulkLine) -> Step:
-    """How the API's word is said here."""
+    """The step for the API's result."""
     if result["result"] == "refused":
         problem = result["problem"]
         return Step(
@@ -137,7 +137,7 @@ def _applied(client: Client, steps: Sequence[Step]) -> list[Step]:
             results = client.bulk_put(_line(found) for _, found in some)
             done |= {n: _step(found, result) for (n, found), result in zip(some, results, strict=True)}
             progress.advance(task, len(some))
-    # As it was told before it was done: sent again after an answer that was lost, what was done is unchanged.
+    # Show the planned steps. If a request was repeated after a lost answer, its jobs are reported as unchanged.
     return [done[n] if n in done and done[n].action == "refused" else step for n, step in enumerate(steps)]
 
 

@@ -1,4 +1,5 @@
-"""`minute8 doctor`: looks at a deployment and says what is wrong with it, and what to do about it.
+"""`minute8 doctor`: checks a deployment, and says what is wrong and what to do about it.
 
-`expected.py` is what a deployment is made of; each other file looks at one part of it; `examine.py` runs all at once.
+`expected.py` lists the parts of a deployment. Each other file checks some of them; `examine.py` runs all checks at
+once.
 """

@@ -1,4 +1,4 @@
-"""Does the API answer from here? What it needs behind itself, the other checks look at."""
+"""Does the API answer from here? Other checks examine the resources that it uses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from cli.doctor.deployment import Deployment
 from cli.doctor.findings import Finding, failed, not_checked, ok
 from cli.output import seconds
 
-# It wants no key, and the handler writes it: so gateway, permission, function and code all work.
+# It needs no key, and the handler answers it. So an answer shows that gateway, permission, function and code work.
 _ASKED: Final = "/v1/openapi.json"
 
 
 def api(deployment: Deployment) -> Iterator[Finding]:
-    """One request, without a key."""
+    """Send one request without a key."""
     url = deployment.api_url or _told_by_the_stack(deployment)
     if url is None:
         yield not_checked("the stack does not tell the API's address", "`minute8 --url … doctor` does")
@@ -36,7 +36,7 @@ def api(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _told_by_the_stack(deployment: Deployment) -> str | None:
-    """The stack's output; None if it is not an address on AWS, as with the embedded one."""
+    """The URL from the stack's outputs; None if it is not an address on AWS, as with the embedded AWS."""
     if ".amazonaws." not in deployment.client("sts").meta.endpoint_url:
         return None
     client = deployment.client("cloudformation")

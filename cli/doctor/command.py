@@ -28,7 +28,7 @@ def doctor(
 ) -> None:
     """Check a deployment, and say what to do about what is wrong. Changes nothing; needs AWS credentials.
 
-    Exits with 0 if nothing has failed (with --strict: and nothing is to be warned of), else with 1.
+    Exits with 0 if nothing has failed (with --strict: and there are no warnings), else with 1.
     """
     clock = session(ctx).clock
     deployment = connect(stage, clock, session(ctx).url)

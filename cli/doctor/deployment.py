@@ -1,4 +1,4 @@
-"""A stage that is looked at: its names, its ARNs, and clients that give up soon."""
+"""The examined stage: its names, its ARNs, and clients with short time limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _fetched(url: str) -> httpx.Response:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """One stage in one region. `client` gives the client of a service; `api_url` is the API's address, if told."""
+    """One stage in one region. `client` returns the client of a service; `api_url` is the API's address, if given."""
 
     stage: str
     partition: str
@@ -39,7 +39,7 @@ class Deployment:
     get: Callable[[str], httpx.Response] = _fetched
 
     def named(self, what: str = "") -> str:
-        """minute8-prod-tick; without `what` the stack's and the bus's name."""
+        """Such as minute8-prod-tick; without `what` the name of the stack and the bus."""
         return f"minute8-{self.stage}-{what}" if what else f"minute8-{self.stage}"
 
     def function_arn(self, function: str) -> str:
@@ -49,7 +49,7 @@ class Deployment:
         return f"arn:{self.partition}:sqs:{self.region}:{self.account}:{self.named(queue)}"
 
     def arn(self, resource: str) -> str | None:
-        """The ARN of a resource as serverless.yml calls it; None for what a deployment chooses, the targets."""
+        """The ARN of a resource as serverless.yml names it; None for a deployment's own targets."""
         here = f"{self.region}:{self.account}"
         if resource == "EventsBus":
             return f"arn:{self.partition}:events:{here}:event-bus/{self.named()}"
@@ -61,7 +61,7 @@ class Deployment:
         return f"arn:{self.partition}:dynamodb:{here}:table/{self.named(name)}{rest}"
 
     def function(self, function: str) -> Any:
-        """A function's configuration; None if it is not there."""
+        """A function's configuration; None if it does not exist."""
         client = self.client("lambda")
         try:
             return client.get_function_configuration(FunctionName=self.named(function))
@@ -69,7 +69,7 @@ class Deployment:
             return None
 
     def queue(self, queue: str) -> dict[str, str] | None:
-        """A queue's attributes; None if it is not there."""
+        """A queue's attributes; None if it does not exist."""
         client = self.client("sqs")
         try:
             url = client.get_queue_url(QueueName=self.named(queue))["QueueUrl"]
@@ -93,7 +93,7 @@ class Deployment:
         return Quarantine(self.due_table())
 
     def is_there(self) -> bool:
-        """Whether there is anything of it at all."""
+        """Whether any part of it exists."""
         return any(self.function(function) for function in FUNCTIONS)
 
 
@@ -108,7 +108,7 @@ def connect(stage: str, clock: Clock, api_url: str | None = None) -> Deployment:
         retries={"mode": "standard", "total_max_attempts": 3},
         max_pool_connections=32,
     )
-    # All of them now: a session builds one client at a time, and the checks run in threads.
+    # Build all of them now: a session can build only one client at a time, and the checks run in threads.
     clients: dict[str, Any] = {service: session.create_client(service, config=config) for service in SERVICES}
     identity = clients["sts"].get_caller_identity()
     return Deployment(

@@ -1,4 +1,4 @@
-"""All checks at once, within a bounded time; one that breaks hides no other."""
+"""Runs all checks at once, within a time limit; a check that fails with an error does not stop the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _UNKNOWN: Final = ("InvalidAction", "NotImplemented", "UnknownOperationException
 
 
 class Check(NamedTuple):
-    """One thing to look at."""
+    """One check."""
 
     name: str
     look: Callable[[Deployment], Iterable[Finding]]
@@ -49,10 +49,10 @@ CHECKS: Final = (
 
 
 def examine(deployment: Deployment, deadline_s: float, checks: Sequence[Check] = CHECKS) -> list[Finding]:
-    """What all checks found, in their order. A check that has not answered by the deadline has failed."""
+    """The findings of all checks, in order. A check that has not answered by the deadline has failed."""
     answers: SimpleQueue[tuple[str, list[Finding]]] = SimpleQueue()
     for check in checks:
-        # Daemons, since a pool would be waited for when the program ends.
+        # Daemon threads: the program would wait for a pool when it ends.
         Thread(
             target=lambda check=check: answers.put((check.name, _look(check, deployment))), daemon=True
         ).start()
@@ -72,7 +72,7 @@ def _look(check: Check, deployment: Deployment) -> list[Finding]:
     findings: list[Finding] = []
     try:
         findings += check.look(deployment)
-    except Exception as error:  # noqa: BLE001  whatever is wrong with this one, the others are to be told
+    except Exception as error:  # noqa: BLE001  an error in one check must not hide the others
         findings.append(_unanswered(error))
     problems = [finding for finding in findings if finding.level != Level.OK]
     return problems or findings

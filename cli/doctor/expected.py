@@ -1,4 +1,4 @@
-"""What a deployment is made of, as serverless.yml deploys it; tests/deploy holds the two together."""
+"""The parts of a deployment, as serverless.yml deploys them; tests/deploy compares the two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ALARMS: Final = (
     *("dead-letters", "planning-dead-letters", "outcomes-dead-letters"),
     *("no-tick", "tick-errors", "mark-lag", "quarantine"),
 )
-# Every other stage is taken for production.
+# All other stages count as production.
 STAGES_TO_LOSE: Final = ("dev", "local", "test")
 
 
@@ -23,7 +23,7 @@ class Feed(NamedTuple):
     queue: str
     function: str
     batch_size: int
-    # Its function says which messages of a batch failed; without, one bad message brings the others back too.
+    # Whether the function reports failed messages. If not, one bad message returns its whole batch to the queue.
     reports_failures: bool
 
 
@@ -37,11 +37,11 @@ _READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 _WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 _TRANSACT = _READ | _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"}
 _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-# Function -> what its role may do to what, beside its own log. Whoever adds a permission says so here too.
+# Function -> what its role may do, except its own log. Add new permissions here too.
 PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Scheduler": {
         "DueTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
-        # A tenant that is deleted goes from all of them.
+        # The items of a deleted tenant are removed from all of them.
         "JobsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
         "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
@@ -72,7 +72,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             *("sqs:ReceiveMessage", "sqs:SendMessage"),
         },
-        # What targetArns lists; an action on an ARN of another service does nothing.
+        # The ARNs in targetArns; an action has no effect on another service's ARN.
         "function:*": {
             *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
             *("states:StartExecution", "sts:AssumeRole"),

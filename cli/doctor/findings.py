@@ -1,4 +1,4 @@
-"""What a check found: one line, and what to do about it."""
+"""The result of a check: one line, and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report. `check` is filled in by whoever runs the check."""
+    """One line of the report. `examine` fills in `check`."""
 
     level: Level
     found: str
@@ -41,5 +41,5 @@ def not_checked(found: str, remedy: str = "") -> Finding:
 
 
 def ok(found: str) -> Finding:
-    """Told only where the check found nothing else."""
+    """A good result, shown only if the check found nothing else."""
     return Finding(Level.OK, found)

@@ -1,4 +1,4 @@
-"""The functions, and what their roles let them do."""
+"""The functions, and what their roles allow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INVOKES_PER_POLLER: Final = 10
 
 
 def function(deployment: Deployment, name: str) -> Iterator[Finding]:
-    """It is there, takes invocations, and runs what was deployed last."""
+    """Whether it exists, accepts invocations, and runs the latest deployment."""
     found = deployment.function(name)
     if found is None:
         yield failed(f"there is no function {deployment.named(name)}", DEPLOY)
@@ -51,7 +51,7 @@ def function(deployment: Deployment, name: str) -> Iterator[Finding]:
 
 
 def _loops(deployment: Deployment) -> Iterator[Finding]:
-    """The executor sends to its own queue: without leave, Lambda stops a backfill or a retry after 16 rounds."""
+    """Whether the executor may send to its own queue; else Lambda stops a backfill or a retry after 16 rounds."""
     name = deployment.named("executor")
     answer = deployment.client("lambda").get_function_recursion_config(FunctionName=name)
     if answer["RecursiveLoop"] != "Allow":
@@ -62,7 +62,7 @@ def _loops(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _believed_timeout(deployment: Deployment, found: dict[str, object]) -> Iterator[Finding]:
-    """What a function takes the executor's time limit for decides which jobs' limits it accepts."""
+    """Whether a function knows the executor's time limit, which decides which time limits of jobs it accepts."""
     environment = found.get("Environment", {})
     assert isinstance(environment, dict)
     believed = environment.get("Variables", {}).get("EXECUTOR_TIMEOUT_S")
@@ -110,7 +110,7 @@ def _asked_for(deployment: Deployment) -> int:
 
 
 def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
-    """The role lets the function do all that it does, by IAM's own simulator; boundaries and SCPs count too."""
+    """Whether the role allows what the function does, by IAM's own simulator; boundaries and SCPs count too."""
     found = deployment.function(name)
     if found is None:
         yield failed(f"there is no function {deployment.named(name)}", DEPLOY)
@@ -130,7 +130,7 @@ def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
 
 
 def allowed(deployment: Deployment, role: str, actions: list[str], arn: str) -> set[str]:
-    """Those of the actions that the role may do to the one resource."""
+    """The actions that the role may do to the resource."""
     answer = deployment.client("iam").simulate_principal_policy(
         PolicySourceArn=role, ActionNames=actions, ResourceArns=[arn]
     )

@@ -1,4 +1,4 @@
-"""Stage one: does the tick come, and is everything planned that should be?"""
+"""Checks of stage one: do ticks run, and is everything planned that should be?"""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from common.timing.zones import TZDATA_VERSION
 _TICK_MINUTE_S: Final = 480
 # EventBridge invokes within a minute of the rule's time, and a tick takes seconds.
 _TICK_GRACE_S: Final = 90
-# A tick that plans alone ends within its 300 s, and planners within theirs.
+# A tick and a planner each end within 300 s.
 _UNFINISHED_S: Final = 300
-# A registration hands over within a second of its commit.
+# A registration enqueues its executions within a second of its commit.
 _PENDING_S: Final = 2
 
 
 def rule(deployment: Deployment) -> Iterator[Finding]:
-    """The rule that calls the scheduler at minute 8 of every ten."""
+    """The rule that starts the scheduler at minute 8 of every ten minutes."""
     events, name = deployment.client("events"), deployment.named("tick")
     try:
         found = events.describe_rule(Name=name)
@@ -48,7 +48,7 @@ def rule(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _may_invoke(deployment: Deployment, rule_arn: str) -> bool:
-    """Whether the scheduler's own policy lets the rule in."""
+    """Whether the scheduler's policy allows the rule to start it."""
     client = deployment.client("lambda")
     try:
         policy = json.loads(client.get_policy(FunctionName=deployment.named("scheduler"))["Policy"])
@@ -71,7 +71,7 @@ def _lets_in(statement: dict[str, Any], rule_arn: str) -> bool:
 
 
 def mark(deployment: Deployment) -> Iterator[Finding]:
-    """Up to when everything is planned: the one thing that shows that ticks come and get through."""
+    """Up to when everything is planned: this shows that ticks run and succeed."""
     now, found = deployment.clock.now(), deployment.index().mark()
     if found is None:
         yield warning(
@@ -90,13 +90,13 @@ def mark(deployment: Deployment) -> Iterator[Finding]:
 
 
 def ticks_missed(mark: Mark, now: float) -> int:
-    """How many ticks should have moved the mark further by now, and did not."""
+    """How many ticks should have moved the mark by now, but did not."""
     last = (int(now) - _TICK_GRACE_S - _TICK_MINUTE_S) // WINDOW_S * WINDOW_S + _TICK_MINUTE_S
     return max(0, math.ceil((planning_end(last) - mark.planned_until) / WINDOW_S))
 
 
 def unfinished(deployment: Deployment) -> Iterator[Finding]:
-    """A window that a tick began and did not end, and registrations that were cut off."""
+    """A window that a tick began and did not finish, and interrupted registrations."""
     now, found = deployment.clock.now(), deployment.index().mark()
     if found and found.is_open and now - found.decided_at > _UNFINISHED_S:
         began = when(int(found.decided_at), now)
@@ -139,7 +139,7 @@ def set_aside(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _left_pending(deployment: Deployment) -> int:
-    """How many are there twice, so that none counts that is being registered at this moment."""
+    """How many are pending in two reads; this leaves out registrations in progress."""
     before = _pending_keys(deployment)
     if not before:
         return 0
@@ -155,7 +155,7 @@ def _pending_keys(deployment: Deployment) -> set[str]:
 
 
 def time_zones(deployment: Deployment) -> Iterator[Finding]:
-    """Whether this machine's previews and the deployment's ticks go by the same rules."""
+    """Whether this machine's previews and the deployment's ticks use the same time zone rules."""
     found = deployment.index().mark()
     if found is None or not found.tzdata:
         yield not_checked("no tick has said yet which time zone database it plans by")

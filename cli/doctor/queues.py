@@ -1,4 +1,4 @@
-"""The queues, who reads them, and what ended in their dead letters."""
+"""The queues, the functions that read them, and their dead letters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cli.doctor.deployment import Deployment
 from cli.doctor.expected import Feed
 from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
 
-# Due and not taken up: a full batch for each of a hundred executors, a second or two of work.
+# Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000
 
 
 def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
-    """A queue is there, fits its function, and is not piling up."""
+    """Whether a queue exists, fits its function, and has no backlog."""
     name, found = deployment.named(feed.queue), deployment.queue(feed.queue)
     if found is None:
         yield failed(f"there is no queue {name}", DEPLOY)
@@ -41,7 +41,7 @@ def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
 
 
 def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
-    """What was given up: somebody has to look."""
+    """Messages that were given up, which a person must examine."""
     name, found = deployment.named(f"{feed.queue}-dead"), deployment.queue(f"{feed.queue}-dead")
     if found is None:
         yield failed(f"there is no queue {name}", DEPLOY)
@@ -59,7 +59,7 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
 
 
 def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
-    """The event source mapping: exactly one, enabled, with its batch size, and failures message by message."""
+    """The event source mapping: exactly one, enabled, with its batch size, and reports of failed messages."""
     found = deployment.client("lambda").list_event_source_mappings(
         FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
     )["EventSourceMappings"]

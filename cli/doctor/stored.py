@@ -1,4 +1,4 @@
-"""The tables: there, cleaning up after themselves, and safe from mistakes where it matters."""
+"""The tables: whether they exist, delete expired items, and are protected in production."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
 
 
 def table(deployment: Deployment, name: str) -> Iterator[Finding]:
-    """A table is active, expires what is over, and in production can be brought back."""
+    """Whether a table is active, deletes expired items, and in production can be restored."""
     dynamodb, full_name = deployment.client("dynamodb"), deployment.named(name)
     try:
         found = dynamodb.describe_table(TableName=full_name)["Table"]

@@ -1,4 +1,4 @@
-"""What Minute8 depends on and does not do itself: the stack, the bus, alarms, CloudWatch's figures, the clock."""
+"""What Minute8 depends on: the stack, the bus, alarms, CloudWatch's metrics, the clock."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cli.doctor.expected import ALARMS, FUNCTIONS, STAGES_TO_LOSE
 from cli.doctor.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 from cli.output import seconds
 
-# The next two hours of `jobs next` and every "3 min ago" are wrong by it.
+# `jobs next` and every "3 min ago" are wrong by this much.
 _CLOCK_WARNING_S: Final = 2.0
-# AWS refuses what is signed by a clock that is further off.
+# AWS refuses requests that are signed by a clock with a larger error.
 _CLOCK_FAILED_S: Final = 300.0
 # A message is queued for at most 900 s before it is due.
 _OLDEST_MESSAGE_S: Final = 1_200
@@ -22,7 +22,7 @@ _LOOK_BACK: Final = timedelta(hours=1)
 
 
 def stack(deployment: Deployment) -> Iterator[Finding]:
-    """How the last deployment ended."""
+    """The result of the last deployment."""
     client = deployment.client("cloudformation")
     try:
         (found,) = client.describe_stacks(StackName=deployment.named())["Stacks"]
@@ -54,7 +54,7 @@ def bus(deployment: Deployment) -> Iterator[Finding]:
 
 
 def alarms(deployment: Deployment) -> Iterator[Finding]:
-    """They exist, are quiet, and in production wake somebody."""
+    """Whether they exist, are quiet, and in production notify somebody."""
     names = [deployment.named(alarm) for alarm in ALARMS]
     found = {
         alarm["AlarmName"]: alarm
@@ -76,7 +76,7 @@ def alarms(deployment: Deployment) -> Iterator[Finding]:
 
 
 def figures(deployment: Deployment) -> Iterator[Finding]:
-    """What CloudWatch counted in the last hour: errors and throttles of the functions, the oldest message."""
+    """CloudWatch's counts of the last hour: errors and throttles of the functions, the age of the oldest message."""
     end = datetime.fromtimestamp(deployment.clock.now(), UTC)
     wanted = [(name, metric) for name in FUNCTIONS for metric in ("Invocations", "Errors", "Throttles")]
     queries = [
@@ -129,14 +129,14 @@ def _query(ident: str, namespace: str, metric: str, dimension: str, name: str, s
 
 
 def clock(deployment: Deployment) -> Iterator[Finding]:
-    """This machine's clock against AWS's. (The functions' clocks are AWS's own, and are not looked at.)"""
+    """This machine's clock compared with AWS's. (The functions use AWS's own clocks.)"""
     client = deployment.client("sts")
     before = deployment.clock.now()
     try:
         metadata = client.get_caller_identity()["ResponseMetadata"]
     except (
         client.exceptions.ClientError
-    ) as refused:  # a clock that is far off is refused, with a date all the same
+    ) as refused:  # if the clock is far off, AWS refuses the request, but its answer contains the date
         metadata = refused.response["ResponseMetadata"]
     after = deployment.clock.now()
     if not (date := metadata["HTTPHeaders"].get("date")):
@@ -153,7 +153,7 @@ def clock(deployment: Deployment) -> Iterator[Finding]:
 
 
 def clock_off_s(before: float, date: float, after: float) -> float:
-    """How far a clock is off at least: ahead is positive. The answer's date is a whole second, cut off."""
+    """The least error of a clock; positive if it is ahead. The answer's date is in whole seconds, rounded down."""
     if before > date + 1:
         return before - (date + 1)
     return min(0.0, after - date)

@@ -1,4 +1,4 @@
-"""Where jobs can be imported from: one file per format, each from text to definitions."""
+"""The formats from which jobs can be imported: one file each, from text to definitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READERS: Mapping[str, Callable[[str, Defaults], Iterator[Found]]] = {
 
 
 def format_of(name: str, text: str) -> str:
-    """The format that a file seems to have."""
+    """The format that a file probably has."""
     if name.endswith((".yaml", ".yml")):
         return "cronjob"
     start = text.lstrip()[:1]

@@ -14,7 +14,7 @@ _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
 # Kubernetes' own default: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy
 _BACKOFF_LIMIT = 6
 _MOST_ATTEMPTS = 100
-# What is read, and what the server writes about the object itself.
+# The fields that are read, and the fields that the server adds.
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 KNOWN: Known = {
     "apiVersion": None,
@@ -44,7 +44,7 @@ _WHY = {
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
-    # Here, for nothing else of the command needs it.
+    # Imported here: nothing else in the command needs it.
     import yaml
 
     try:
@@ -116,7 +116,7 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> Found:
 
 
 def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, str], list[str]]:
-    """The schedule, and what to say about it."""
+    """The schedule, and notes about it."""
     cron, zone, notes = str(spec["schedule"]).strip(), spec.get("timeZone"), list[str]()
     if prefix := re.match(r"(?:CRON_)?TZ=(\S+)\s+", cron):
         if zone:

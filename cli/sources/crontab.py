@@ -1,4 +1,4 @@
-"""Crontabs: `CRON_TZ`, `@daily` and such; a command becomes the payload of the target that the command line names."""
+"""Crontabs: `CRON_TZ`, `@daily` and so on. A command becomes the payload of the target given on the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cli.sources.text import payload_of
 
 _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
 _ENTRY = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*\S)\s*$")
-# About the machine or the mail: they mean nothing to a target.
+# Variables about the machine or mail, which mean nothing to a target.
 _CRONS_OWN = frozenset(
     {"SHELL", "MAILTO", "MAILFROM", "HOME", "LOGNAME", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING"}
 )
@@ -26,7 +26,7 @@ _SLUG_CHARS = 60
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
-    """Each entry. What a variable changes is noted with the first entry behind it."""
+    """Each entry. The effect of a variable is noted with the first entry after it."""
     zone, environment = defaults.timezone, dict[str, str]()
     seen = Counter[str]()
     notes: list[str] = []
@@ -86,14 +86,14 @@ def _job(
 
 
 def _split_stdin(command: str) -> tuple[str, str | None]:
-    """crontab(5): behind the first % is the standard input, the others are line breaks, and \\% is a %."""
+    """crontab(5): the text after the first % is the standard input, other % are line breaks, and \\% is a %."""
     first, *rest = re.split(r"(?<!\\)%", command)
     unescaped = [part.replace("\\%", "%") for part in rest]
     return first.replace("\\%", "%").strip(), "\n".join(unescaped) if rest else None
 
 
 def _id_of(command: str, seen: Counter[str]) -> str:
-    """The same for the same command, so that a crontab can be imported again after its times have changed."""
+    """The same for the same command, so that a crontab can be imported again after its times change."""
     words = re.sub(r"[^A-Za-z0-9._-]+", "-", command).strip("-._")[:_SLUG_CHARS].strip("-._")
     base = f"{words or 'job'}-{hashlib.sha256(command.encode(errors='replace')).hexdigest()[:6]}"
     seen[base] += 1

@@ -1,6 +1,6 @@
-"""Both day fields of a cron expression: where cron wants both to match, and Minute8 wants either.
+"""Both day fields of a cron expression: in some crons both must match, and in Minute8 either.
 
-In Vixie cron, and in cronie, Debian's and FreeBSD's, both have to match if one of the fields begins with `*`.
+In Vixie cron, and in cronie, Debian's and FreeBSD's, both must match if one of the fields begins with `*`.
 https://github.com/cronie-crond/cronie/blob/master/src/entry.c (DOM_STAR, DOW_STAR)
 In Kubernetes' cron a `*` with a step over 1 does not count as one.
 https://github.com/robfig/cron/blob/v3/parser.go (starBit)
@@ -20,12 +20,12 @@ _WEEKS: Final = [set(range(first, min(first + 7, 32))) for first in range(1, 32,
 
 
 def vixie(cron: str) -> str:
-    """A crontab's expression as it is written here. Raises NotHere."""
+    """A crontab's expression for Minute8. Raises NotHere."""
     return _with_both_days(cron, re.compile(r"\*"))
 
 
 def kubernetes(cron: str) -> str:
-    """A CronJob's expression as it is written here. Raises NotHere."""
+    """A CronJob's expression for Minute8. Raises NotHere."""
     return _with_both_days(cron, re.compile(r"(?:.*,)?[*?](?:/1)?(?:,|$)"))
 
 
@@ -35,12 +35,12 @@ def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
         return cron
     minute, hour, day, month, weekday = fields
     if {day, weekday} & {"*", "?"} or not (starred.match(day) or starred.match(weekday)):
-        return cron  # either field matches, there and here
+        return cron  # either field matches, in both
     for number, name in enumerate(_WEEKDAYS):
         weekday = re.sub(name, str(number), weekday, flags=re.IGNORECASE)
     month_days, week_days = _numbers(day, 1, 31), {number % 7 for number in _numbers(weekday, 0, 7)}
     if not month_days or not week_days:
-        return cron  # the API refuses it, and says why
+        return cron  # the API refuses it with the reason
     if month_days == _ALL_DAYS:
         return f"{minute} {hour} * {month} {fields[4]}"
     if len(week_days) == 7:
@@ -56,7 +56,7 @@ def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
 
 
 def _numbers(field: str, low: int, high: int) -> set[int]:
-    """The numbers that a field stands for; none if it is not one that cron reads."""
+    """The numbers of a field; empty if cron cannot read it."""
     found: set[int] = set()
     for item in map(_ITEM.fullmatch, field.split(",")):
         step = int(item["step"] or 1) if item else 0

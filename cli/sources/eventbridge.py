@@ -1,6 +1,6 @@
-"""EventBridge Scheduler, as `aws scheduler get-schedule` answers: one schedule, a list of them, or one a line.
+"""EventBridge Scheduler, as `aws scheduler get-schedule` prints: one schedule, a list, or one per line.
 
-Its weekdays count from 1 for Sunday, and its cron has a year; the rest of the expression means the same here.
+Its weekdays count from 1 for Sunday, and its cron has a year; the rest of the expression means the same in Minute8.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _KINDS = (
     (r"arn:aws[a-z-]*:states:", {"kind": "step_functions"}),
     (r"arn:aws[a-z-]*:events:", {"kind": "event_bus"}),
 )
-# The parameters of a kind of target, and their fields as they are called here.
+# The parameters of a kind of target, and the names of their fields in Minute8.
 _PARAMETERS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
     ("SqsParameters", "sqs", {"MessageGroupId": "message_group_id"}),
     ("EventBridgeParameters", "event_bus", {"Source": "source", "DetailType": "detail_type"}),
 )
 
 
-# What is read, and what AWS writes about the schedule itself. A test compares it with the API's own description.
+# The fields that are read, and those that AWS adds. A test compares them with the API's own description.
 KNOWN: Known = {
     **dict.fromkeys(
         ("Arn", "CreationDate", "LastModificationDate", "Name", "GroupName", "Description", "State")
@@ -144,7 +144,7 @@ def _retry(policy: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _timing(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The schedule, and what to say about it."""
+    """The schedule, and notes about it."""
     expression = given["ScheduleExpression"]
     kind, _, inner = expression.partition("(")
     inner = inner.removesuffix(")").strip()
@@ -223,7 +223,7 @@ def _target(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _payload(given: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    """`Input` as the payload, and what to say about it: what EventBridge Scheduler replaces in it is replaced here."""
+    """`Input` as the payload, and notes. What EventBridge Scheduler replaces in it becomes a placeholder."""
     text = given["Target"].get("Input")
     if not text:
         return None, [

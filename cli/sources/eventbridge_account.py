@@ -1,4 +1,4 @@
-"""The schedules that EventBridge Scheduler has in an AWS account, as the text that `eventbridge.read` takes.
+"""The schedules of EventBridge Scheduler in an AWS account, as text for `eventbridge.read`.
 
 https://docs.aws.amazon.com/scheduler/latest/APIReference/API_GetSchedule.html
 """
@@ -16,14 +16,14 @@ from rich.progress import Progress
 
 from common.storage.aws import new_session
 
-# Before a group's name, or before nothing for all groups, in the place of a file.
+# Written before a group's name in place of a file; without a name it means all groups.
 PREFIX: Final = "eventbridge:"
-# AWS takes some tens of requests a second of an account, and botocore slows down when it is told to.
+# AWS accepts some tens of requests a second per account; botocore slows down if AWS throttles.
 _THREADS: Final = 8
 
 
 def client() -> Any:
-    """Of the account and region of the AWS credentials. Raises botocore's errors."""
+    """The client for the account and region of the AWS credentials. Raises botocore's errors."""
     from botocore.config import Config
 
     config = Config(retries={"mode": "adaptive", "total_max_attempts": 10}, max_pool_connections=_THREADS)
@@ -31,9 +31,9 @@ def client() -> Any:
 
 
 def fetch(scheduler: Any, group: str) -> str:
-    """Every schedule of a group, or of all of them, whole; with a progress bar on a terminal.
+    """All schedules of a group, or of all groups, with a progress bar on a terminal.
 
-    Raises botocore's errors: nothing is imported of an account that could not be read to its end.
+    Raises botocore's errors: if an account cannot be read completely, nothing is imported.
     """
     pages = scheduler.get_paginator("list_schedules").paginate(**({"GroupName": group} if group else {}))
     listed = [(one["GroupName"], one["Name"]) for page in pages for one in page["Schedules"]]

@@ -1,4 +1,4 @@
-"""What a reader finds."""
+"""The result of reading a source."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 
 class NotHere(Exception):
-    """Something in the source has no equal in Minute8; the text says what."""
+    """Something in the source has no equivalent in Minute8; the text says what."""
 
 
-# Fields that are read, with the fields inside them; None reads all of it.
+# Fields that are read, with the fields inside them; None reads everything in the field.
 Known = Mapping[str, "Known | None"]
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the command line says for all jobs of a source that says nothing of it."""
+    """Values from the command line for jobs that do not have their own."""
 
     target: dict[str, Any] | None = None
     timezone: str | None = None
@@ -25,10 +25,10 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One job of a source, or why it cannot be one.
+    """One job of a source, or why it cannot become one.
 
-    `where` is its place in the source. `notes` say what means something else here. `suspended` ones are created
-    paused; one that exists keeps its state.
+    `where` is its place in the source. `notes` say what means something else in Minute8. A `suspended` job is created
+    paused; an existing job keeps its state.
     """
 
     where: str
@@ -42,7 +42,7 @@ class Found:
 def left_out(
     given: Mapping[str, Any], known: Known, why: Mapping[str, str], within: str = ""
 ) -> Iterator[str]:
-    """A note for each field of the source that is not read, whatever it is; `why` has the reasons of some."""
+    """A note for each field of the source that is not read; `why` has reasons for some."""
     for name, value in given.items():
         path = f"{within}{name}"
         inner = known.get(name)

@@ -9,7 +9,7 @@ from cli.sources.text import loads
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
-    for number, line in enumerate(text.split("\n"), 1):  # splitlines also breaks what JSON leaves whole
+    for number, line in enumerate(text.split("\n"), 1):  # splitlines() also splits inside JSON strings
         if line.strip():
             yield _job(f"line {number}", line, defaults)
 
@@ -22,7 +22,7 @@ def _job(where: str, line: str, defaults: Defaults) -> Found:
     if not isinstance(job, dict) or not isinstance(job.get("job_id"), str):
         return Found(where, refusal="not an object with a job_id")
     job_id, suspended = job.pop("job_id"), False
-    if job.get("state") in ("active", "paused"):  # the API refuses another
+    if job.get("state") in ("active", "paused"):  # the API refuses other values
         suspended = job.pop("state") == "paused"
     if defaults.target:
         job.setdefault("target", defaults.target)

@@ -1,4 +1,4 @@
-"""Text of a source as it goes into a payload, and JSON that means one thing."""
+"""Source texts as payload texts, and strict JSON."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cli.sources.found import NotHere
 
 
 def literal(text: str) -> str:
-    """The text so that no placeholder is found in it: `render` gives it back as it was."""
+    """The text with escaped placeholders: `render` returns it unchanged."""
     return text.replace("{{", "{{{{")
 
 
 def payload_of(value: Any, written: Callable[[str], str] = literal, where: str = "payload") -> Any:
-    """A value of the source as JSON, each text `written` for a payload. Raises NotHere."""
+    """A value of the source as JSON; `written` converts each text for a payload. Raises NotHere."""
     try:
         return _payload_of(value, written, where)
     except RecursionError:
@@ -37,7 +37,7 @@ def _payload_of(value: Any, written: Callable[[str], str], where: str) -> Any:
 
 
 def loads(text: str) -> Any:
-    """JSON without doubled names, of which only one would be read. Raises ValueError."""
+    """JSON without doubled names, because only one of them would be read. Raises ValueError."""
     try:
         return json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_number)
     except RecursionError:

@@ -1,10 +1,10 @@
-"""A sample target: what a tenant's own Lambda could look like. The demo deploys it as it is.
+"""A sample target: an example of a tenant's own Lambda function. The demo deploys it.
 
 Its event is {"payload": …, "minute8": {tenant, job_id, execution_id, fire_at, due_at, attempt,
-schedule_revision, trigger}}. The payload may ask for
+schedule_revision, trigger}}. The payload may contain
 
     duration_s            how long it works, in seconds (default 0.05)
-    fail_first_attempts   so many attempts fail before one succeeds
+    fail_first_attempts   how many attempts fail before one succeeds
     fail_rate             this share of executions fails (0 to 1), all attempts of one execution alike
 """
 
@@ -38,5 +38,5 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def chance(text: str) -> float:
-    """Return a number in [0, 1) that depends on `text` alone, so that a retry meets the same luck."""
+    """Return a number in [0, 1) that depends only on `text`, so that all attempts get the same number."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48

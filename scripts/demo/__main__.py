@@ -1,6 +1,6 @@
-"""See Minute8 work: `make demo`, until Ctrl-C, or `make demo SECONDS=90`, which judges what it saw.
+"""Shows Minute8 at work: `make demo`, until Ctrl-C, or `make demo SECONDS=90`, which also checks the result.
 
-Exits with 1 if an execution that was due is missing, doubled, early or unexplained.
+Exits with 1 if a due execution is missing, doubled, early or unexplained.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ def _register_missing(stage: Stage, workload: Sequence[Registration], console: C
 
 
 def _tick_if_due(stage: Stage, console: Console) -> None:
-    """After a pause of the embedded AWS its rule has missed ticks; this is the one that is due."""
+    """After a pause of the embedded AWS its rule has missed ticks; call the tick that is due."""
     mark = stage.mark()
     if mark is None or mark.planned_until <= time.time():
         console.print(f"the tick that is due: {stage.tick()}")
 
 
 def _judge(stage: Stage, show: Show) -> tuple[str, bool]:
-    """Compare schedules, runs and the target's own log; the verdict in lines, and whether it is good."""
+    """Compare schedules, runs and the target's own log. Returns the verdict in lines, and whether it is good."""
     for job in show.lively():
         stage.store.delete(LIVELY_TENANT, job.job_id)
     calls = calls_in(stage.target_log(show.started_at))

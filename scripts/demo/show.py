@@ -1,4 +1,4 @@
-"""The demo's play: it pauses and resumes a job, follows every execution that is due, and tells of each change."""
+"""The course of the demo: it pauses and resumes a job, follows all due executions, and shows each change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scripts.demo.workload import LIVELY_TENANT, PAUSED_JOB
 _POLL_S = 0.5
 _PAUSE_AT_S = 25
 _RESUME_AT_S = 50
-# What was due this short a time ago may not have been claimed yet.
+# Executions that became due less than this ago may not be claimed yet.
 _GRACE_S = 5
 _SETTLE_S = 45
 
@@ -48,7 +48,7 @@ class Show:
         return list(self._due.values())
 
     def watch(self, seconds: float | None) -> None:
-        """Follow for so long, or until Ctrl-C."""
+        """Follow for this many seconds, or until Ctrl-C."""
         end_at = self.started_at + seconds if seconds else None
         while end_at is None or time.time() < end_at:
             try:
@@ -58,7 +58,7 @@ class Show:
             time.sleep(_POLL_S)
 
     def settle(self) -> None:
-        """Wait until all that was due is explained, but not for ever."""
+        """Wait until all due executions are explained, but only for a limited time."""
         self._expect(int(time.time()))
         give_up_at = time.time() + _SETTLE_S
         while time.time() < give_up_at:
@@ -69,7 +69,7 @@ class Show:
         self._explain_missed()
 
     def forget_later_runs(self) -> None:
-        """Drop the runs that became due after the last look: the verdict is not about them."""
+        """Drop the runs that became due after the last look: the verdict leaves them out."""
         self.runs = {name: run for name, run in self.runs.items() if name in self._due}
 
     def _look(self) -> None:
@@ -112,7 +112,7 @@ class Show:
             self.runs[name] = run
 
     def _soon(self) -> list[Execution]:
-        """What has just become due, to be shown at once, though not yet missed."""
+        """Executions that have just become due, which are shown at once, but are not yet missing."""
         now = int(time.time()) + 1
         return [e for job in self._jobs for e in expected(job, self._expected_until, now)]
 
@@ -139,7 +139,7 @@ class Show:
             )
 
     def _explain_missed(self) -> None:
-        """After an outage of over ten minutes one record tells of all fire times that were missed."""
+        """After an outage of over ten minutes, one record holds all missed fire times."""
         jobs = {(job.tenant, job.job_id): job for job in self._jobs}
         for name, execution in self._due.items():
             if name in self.runs:

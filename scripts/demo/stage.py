@@ -1,4 +1,4 @@
-"""The demo's hands: it deploys the sample target, registers jobs, ticks, and reads runs, as a platform would."""
+"""The demo's actions: deploys the sample target, registers jobs, ticks, and reads runs, as a platform would."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Stage:
         return str(created["FunctionArn"])
 
     def _target_role(self) -> str:
-        """A role that may log, and nothing else."""
+        """A role that may only write its log."""
         trust = _policy("sts:AssumeRole", Principal={"Service": "lambda.amazonaws.com"})
         with suppress(self._iam.exceptions.EntityAlreadyExistsException):
             self._iam.create_role(RoleName=TARGET_NAME, AssumeRolePolicyDocument=trust)
@@ -97,7 +97,7 @@ class Stage:
         return str(self._iam.get_role(RoleName=TARGET_NAME)["Role"]["Arn"])
 
     def allow(self, tenants: Iterable[str], target: str) -> None:
-        """Have these tenants, and let them call the target: a new tenant may call nothing."""
+        """Create these tenants and allow them to call the target: a new tenant may call nothing."""
         stored, now = Tenants(self._table("tenants")), self._clock.now()
         for tenant in sorted(set(tenants)):
             try:
@@ -106,7 +106,7 @@ class Stage:
                 stored.edit(tenant, {"allowed_targets": [target]}, now)
 
     def register(self, registrations: Sequence[Registration], done: Callable[[], None]) -> list[Job]:
-        """Put them all; `done` is called after each, for a progress bar."""
+        """Store all jobs; `done` is called after each, for a progress bar."""
 
         def put(registration: Registration) -> Job:
             job = self.registry.put(registration.tenant, registration.job_id, registration.definition)
@@ -124,7 +124,7 @@ class Stage:
         return self.index.mark()
 
     def tick(self) -> Any:
-        """Call the scheduler function by hand, as its rule does at minute 8."""
+        """Call the scheduler function, as its rule does at minute 8."""
         answer = self._lambda.invoke(FunctionName=f"{self._name}-scheduler", Payload=b"{}")
         body = answer["Payload"].read().decode()
         if "FunctionError" in answer:
@@ -132,7 +132,7 @@ class Stage:
         return body
 
     def runs(self, executions: Iterable[Execution]) -> dict[str, Item]:
-        """The runs that exist of these executions, by execution id."""
+        """The existing runs of these executions, by execution id."""
         by_key = {
             (key["pk"], key["sk"]): execution.execution_id
             for execution in executions
@@ -152,12 +152,12 @@ class Stage:
         return found
 
     def missed_ranges(self, job: Job) -> list[tuple[int, int]]:
-        """The spans of fire times that one record each tells to be missed."""
+        """The spans of missed fire times, one per record."""
         items = self._table("runs").query(keys.runs_of_job(job.tenant, job.job_id))
         return [(item["skipped_from_at"], item["fire_at"]) for item in items if "skipped_from_at" in item]
 
     def target_log(self, since: float) -> Iterator[Any]:
-        """The sample target's log events since then."""
+        """The sample target's log events since this time."""
         request: dict[str, Any] = {
             "logGroupName": f"/aws/lambda/{TARGET_NAME}",
             "startTime": int(since * 1000),

@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, plain lines anywhere else."""
+"""The demo's output: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Run = Mapping[str, Any]
 
 
 class View(Protocol):
-    """Shows runs as they change, and events that are none."""
+    """Shows runs as they change, and other events."""
 
     def run(self, execution_id: str, run: Run) -> None: ...
 
@@ -139,7 +139,7 @@ def duration(run: Run) -> str:
 
 
 def status(run: Run) -> str:
-    """The status, and why where that is not plain."""
+    """The status, and the reason if the status does not explain it."""
     if run["status"] == "skipped":
         return f"skipped: {run['reason']}, {run['detail']}"
     attempts = run.get("attempts", [])

@@ -1,4 +1,4 @@
-"""Did everything happen that was due? Answered from the schedules and the target's own log, not from Minute8's word."""
+"""Checks that every due execution happened, from the schedules and the target's own log, without Minute8's records."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from common.runs.records import DISPATCHED, FAILED, RETRYING, SKIPPED, SUCCEEDED
 from common.timing.fires import due_at, fires
 
 ENDED = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})
-# A run that waits for its next attempt is explained, though it has not ended.
+# A run that waits for its next attempt is explained, although it has not ended.
 EXPLAINED = ENDED | {RETRYING}
 _CALL = re.compile(r"start job=\S+ execution=(?P<execution>\S+) attempt=(?P<attempt>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call as the target itself logged it; `at` in epoch seconds with milliseconds."""
+    """One call as the target logged it; `at` in epoch seconds with milliseconds."""
 
     execution_id: str
     attempt: int
@@ -49,7 +49,7 @@ def calls_in(log_events: Iterable[Mapping[str, Any]]) -> list[Call]:
 def problems(
     due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls: Iterable[Call]
 ) -> list[str]:
-    """What went wrong, a sentence each: missing, unexplained, doubled, early. `runs` are by execution id."""
+    """The problems, one sentence each: missing, unexplained, doubled, early. `runs` are by execution id."""
     calls = list(calls)
     due_by_id = {execution.execution_id: execution for execution in due}
     called = {call.execution_id for call in calls}

@@ -1,4 +1,4 @@
-"""What the demo registers: the periodic jobs of a real public platform, and a few lively ones to look at."""
+"""The demo's jobs: the periodic jobs of a real public platform, and a few frequent ones to watch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Registration:
 def real_workload(target_arn: str) -> Iterator[Registration]:
     """The jobs of `examples/prow-periodics.csv`, with durations and failures as such jobs have them.
 
-    The file holds schedules, not when its `every` jobs last ran: their anchors are spread by a hash of the name.
+    The file holds schedules, but not when its `every` jobs last ran: a hash of the name spreads their anchors.
     """
     with REAL_WORKLOAD.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -47,7 +47,7 @@ def real_workload(target_arn: str) -> Iterator[Registration]:
 
 
 def lively_jobs(target_arn: str, now: float) -> list[Registration]:
-    """Jobs that fire while somebody looks."""
+    """Jobs that fire often enough to watch."""
     target = _target(target_arn)
     quick = {"duration_s": 0.2}
     definitions: dict[str, dict[str, Any]] = {
@@ -80,5 +80,5 @@ def _target(arn: str) -> dict[str, str]:
 
 
 def _share(text: str) -> float:
-    """A number in [0, 1) that depends on the text alone."""
+    """A number in [0, 1) that depends only on the text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6]) / 2**48

@@ -73,7 +73,7 @@ def _running(options: argparse.Namespace) -> Embedded:
 
 
 def _short(path: Path) -> str:
-    """As one would type it here."""
+    """The command as a person would type it here."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
@@ -119,7 +119,7 @@ def _stop(options: argparse.Namespace) -> int:
 
 def _reset(options: argparse.Namespace) -> int:
     stop(options.state_dir)
-    # Only what is ours: --state-dir may name a directory that holds other things too.
+    # Delete only our own files: --state-dir may name a directory with other files.
     for name in ("aws", "s3", "tmp"):
         shutil.rmtree(options.state_dir / name, ignore_errors=True)
     for service in options.state_dir.glob("service-*"):

@@ -20,7 +20,7 @@ SOURCES = ("common", "scheduler", "executor", "api")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
 _DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
-# A first deployment that failed, or one that was being removed: nothing in it is worth keeping.
+# A failed first deployment, or one that was being removed: its stack can be deleted.
 _NEVER_WHOLE = {
     "CREATE_FAILED",
     "DELETE_FAILED",
@@ -41,8 +41,8 @@ def deploy(
 ) -> Embedded:
     """Deploy the working tree's serverless.yml as `stage` and return the record with its API's address.
 
-    `params` become --param arguments. Does nothing if what it would deploy is there already, unless `force`.
-    `report` is told in words what takes time.
+    `params` become --param arguments. Does nothing if the same is deployed already, unless `force`. `report` is called
+    with a text before each slow step.
     Raises EmbeddedError with the tool's output if the deployment fails or does not read back as written.
     """
     layers = build_layer.build_all("local")
@@ -70,7 +70,7 @@ def deploy(
 
 
 def remove(embedded: Embedded, *, stage: str) -> None:
-    """Remove the stage's stack again. Raises EmbeddedError if the tool fails."""
+    """Remove the stage's stack. Raises EmbeddedError if the tool fails."""
     service = Path(embedded.state_dir) / f"service-{stage}"
     run_osls(["remove", "--stage", stage], service, embedded)
     (service / ".deployed").unlink(missing_ok=True)
@@ -88,8 +88,8 @@ def api_url(embedded: Embedded, stage: str) -> str:
 def stage_service(directory: Path, layers: Sequence[Path]) -> Path:
     """Copy what is deployed into `directory` and return it.
 
-    osls keeps its working files beside serverless.yml, so each deployment needs a place of its own; and it
-    need not search .venv and node_modules there.
+    osls keeps its working files next to serverless.yml, so each deployment needs its own directory. There osls does not
+    search .venv and node_modules either.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for name in SOURCES:
@@ -98,7 +98,7 @@ def stage_service(directory: Path, layers: Sequence[Path]) -> Path:
     shutil.copy(ROOT / "serverless.yml", directory)
     (directory / "scripts").mkdir(exist_ok=True)
     shutil.copy(ROOT / "scripts" / "visibility_timeout.js", directory / "scripts")
-    # Links to the layers alone: one to all of build/ would lead back here, and osls follows links.
+    # Link only the layers: a link to build/ would lead back here, and osls follows links.
     shutil.rmtree(directory / "build", ignore_errors=True)
     (directory / "build").mkdir()
     for layer in layers:
@@ -161,7 +161,7 @@ def _apply_time_to_live(embedded: Embedded, template: Mapping[str, Any]) -> None
 
 
 def client(embedded: Embedded, service: str) -> Any:
-    """Return a boto3 client of `service` that talks to this instance, whatever the environment says."""
+    """Return a boto3 client of `service` for this instance, whatever the environment says."""
     import boto3
 
     return boto3.client(
@@ -178,7 +178,7 @@ def make_deployable(
 ) -> None:
     """Wait for an operation of an interrupted deployment to end, and delete what a failed first one left.
 
-    Raises EmbeddedError if the stack is in a state that no deployment gets it out of.
+    Raises EmbeddedError if no deployment can repair the state of the stack.
     """
     give_up_at = time.monotonic() + patience_s
     told = False
@@ -201,7 +201,7 @@ def make_deployable(
 
 
 def _is_deployed(embedded: Embedded, stage: str) -> bool:
-    """Tell whether the stage's stack is there and whole: the state may have been wiped since."""
+    """Return whether the stage's stack exists and is complete: the state may have been wiped since."""
     return _stack_status(embedded, stage) in _DEPLOYED
 
 

@@ -1,4 +1,4 @@
-"""What a newcomer needs after a deployment: a tenant with a key, a shell that knows both, a function to call."""
+"""What a newcomer needs after a deployment: a tenant with a key, shell settings, and a function to call."""
 
 import contextlib
 import shlex
@@ -19,7 +19,7 @@ _NAME = "env"
 def write_environment(embedded: Embedded, stage: str) -> Path:
     """Write <state_dir>/env, which a shell reads with `.`: PATH, the API's address, a key of the tenant `sample`.
 
-    The tenant is created if it is not there, and the key if the one in the file does not work any more.
+    The tenant is created if it does not exist, and the key if the one in the file no longer works.
     """
     path, tenants = Path(embedded.state_dir) / _NAME, _tenants(embedded, stage)
     variables = {
@@ -39,7 +39,7 @@ def write_environment(embedded: Embedded, stage: str) -> Path:
 
 
 def allow_sample_target(embedded: Embedded, stage: str) -> str:
-    """Deploy examples/target, let the tenant `sample` call it beside what it may call, and return its ARN."""
+    """Deploy examples/target, allow the tenant `sample` to call it, and return its ARN."""
     arn, tenants = Stage(embedded.env(), stage).deploy_target(), _tenants(embedded, stage)
     allowed = tenants.get(TENANT).rules.allowed_targets
     if arn not in allowed:
@@ -58,7 +58,7 @@ def _working_key(path: Path, tenants: Tenants) -> str | None:
             if tenants.api_keys.authenticate(key, SystemClock().now()).tenant == TENANT:
                 return key
         except Unauthenticated:
-            return None  # of a state that was wiped
+            return None  # the key belongs to a state that was wiped
     return None
 
 

@@ -1,4 +1,4 @@
-"""Names permissions as AWS does: a batch's is that of its parts, and reading is not writing."""
+"""Names permissions as AWS does: a batch needs the permission of its parts, and reading is not writing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ _AS_ON_AWS = {
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
 }
 
-# Reading a function's reserved concurrency is checked as setting it.
+# The server checks reading a function's reserved concurrency as setting it.
 _READS_AS_ON_AWS = {"lambda:PutFunctionConcurrency": "lambda:GetFunctionConcurrency"}
 
 

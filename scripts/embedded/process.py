@@ -25,7 +25,7 @@ ACCOUNT = "000000000000"
 _READY_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 15.0
 
-# The servers that this very process has started, by pid: it has to wait for them when they end.
+# The servers that this process has started, by pid: it must wait for them when they end.
 _children: dict[int, "subprocess.Popen[bytes]"] = {}
 
 
@@ -42,7 +42,7 @@ class Embedded:
     port: int
     auth: bool
     endpoint_url: str
-    # Of the stage deployed last; empty before the first deployment.
+    # The stage deployed last; empty before the first deployment.
     api_url: str = ""
 
     def env(self) -> dict[str, str]:
@@ -61,9 +61,9 @@ def start(
 ) -> Embedded:
     """Start an embedded AWS on `state_dir` and wait until it is ready, or return the one that runs there.
 
-    `port` is a wish: a taken port is replaced by a free one (0 asks for a free one), and an instance that ran
-    before wishes for its old port, since queue URLs hold it. `auth` enforces IAM. `tied` ends the instance
-    together with the calling process. Raises EmbeddedError if it does not come up.
+    `port` is a preference: a taken port is replaced by a free one (0 asks for a free one). An instance that ran before
+    prefers its old port, since queue URLs contain it. `auth` enforces IAM. `tied` ends the instance together with the
+    calling process. Raises EmbeddedError if it does not come up.
     """
     state_dir = state_dir.resolve()
     state_dir.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def start(
 
 
 def find(state_dir: Path = DEFAULT_STATE_DIR) -> Embedded | None:
-    """Return the instance that runs on `state_dir`, or None. A stale record is no instance."""
+    """Return the instance that runs on `state_dir`, or None, also if the record is stale."""
     state_dir = state_dir.resolve()
     embedded = _read_record(state_dir)
     return embedded if embedded and _is_locked(state_dir) and _answers(embedded) else None
@@ -145,7 +145,7 @@ def _spawn(state_dir: Path, port: int, *, auth: bool, tied: bool) -> "subprocess
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # a group of its own: a Ctrl-C here is not meant for it, and kill() gets all
+            start_new_session=True,  # its own process group: Ctrl-C here does not reach it, and kill() ends all of it
         )
 
 
@@ -194,7 +194,7 @@ def _answers(embedded: Embedded) -> bool:
 
 
 def _is_locked(state_dir: Path) -> bool:
-    """Tell whether a server holds the state directory's lock; unlike a pid, a lock cannot be stale."""
+    """Return whether a server holds the state directory's lock; unlike a pid, a lock cannot be stale."""
     path = state_dir / "embedded.lock"
     if not path.exists():
         return False
@@ -216,7 +216,7 @@ def _kill_leftovers(state_dir: Path) -> None:
     recorded = _read_record(state_dir)
     if recorded is None:
         return
-    # The number may be another program's by now; every process of ours names the state directory.
+    # Another program may have the number by now; all our processes name the state directory.
     ours = [pid for pid, pgid, command in _processes() if pgid == recorded.pid and str(state_dir) in command]
     for pid in ours:
         with contextlib.suppress(ProcessLookupError):

@@ -1,6 +1,6 @@
 """The embedded AWS's own process: ministack with one-second ticks and frequent snapshots.
 
-Started by process.py with a clean environment, never by hand: its environment is what every Lambda sees.
+process.py starts it with a clean environment: every Lambda inherits this environment.
 """
 
 import argparse
@@ -18,16 +18,16 @@ from scripts.embedded import permissions, snapshot, unpacking
 
 logger = logging.getLogger("embedded")
 
-# Stock: 10 s, so that a rule fires up to ten seconds late.
+# The default is 10 s, so a rule could fire up to ten seconds late.
 TICK_INTERVAL_S = 1
-# Stock: 1 s between looks at the queues, which would be most of an execution's lateness.
+# The default is 1 s between polls of the queues, which would be most of an execution's lateness.
 QUEUE_LOOK_INTERVAL_S = 0.1
-# A look scans the whole queue; with more messages than this, looks go back to the stock pace.
+# A poll scans the whole queue; with more messages than this, polling returns to the default pace.
 _SHORT_QUEUE_MESSAGES = 3_000
 
 
 def main() -> None:
-    """Serve until SIGTERM (which saves the state) or a kill (which the last snapshot makes up for)."""
+    """Serve until SIGTERM, which saves the state, or a kill, after which the last snapshot is loaded."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--state-dir", type=Path, required=True)
     parser.add_argument("--tied-to-parent", action="store_true", help="end when the starting process ends")
@@ -71,7 +71,7 @@ def _start_thread(target: Any, *arguments: object) -> None:
 
 
 def _look_at_queues(lambda_svc: Any) -> None:
-    """Wake the event source poller as soon as a delayed message can have become due."""
+    """Wake the event source poller as soon as a delayed message can be due."""
     from ministack.services import sqs
 
     while True:
@@ -82,7 +82,7 @@ def _look_at_queues(lambda_svc: Any) -> None:
 
 
 def _end_with_parent(parent: int) -> None:
-    """Kill the whole process group once the process that started this one is gone (a test run that crashed)."""
+    """Kill the whole process group when the process that started this one has ended (a crashed test run)."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os.killpg(os.getpgrp(), signal.SIGKILL)

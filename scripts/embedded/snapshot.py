@@ -1,8 +1,8 @@
-"""Snapshots of the embedded AWS, so that a killed process loses no more than the last few seconds.
+"""Snapshots of the embedded AWS, so that a killed process loses at most the last few seconds.
 
-Stock ministack saves once, at a clean stop, file by file. Here a forked child writes the state every few
-seconds: the fork sees all services at one instant and the server goes on meanwhile. A snapshot is a
-directory of its own and becomes the current one by one rename, so a kill at any point leaves a whole one.
+ministack itself saves once, at a clean stop, file by file. Here a forked child writes the state every few seconds: the
+fork sees all services at one instant, and the server continues. A snapshot has its own directory, and one rename makes
+it the current one, so a kill at any time leaves a complete snapshot.
 """
 
 import gc
@@ -19,13 +19,13 @@ from typing import Any
 
 logger = logging.getLogger("embedded.snapshot")
 
-# Between the end of one snapshot and the start of the next; or four times what it took, if that is longer.
+# Between the end of one snapshot and the start of the next; or four times its duration, if that is longer.
 INTERVAL_S = 2.0
-# A child that takes longer is taken for stuck (a lock that another thread held at the fork) and killed.
+# A child that takes longer counts as stuck (another thread held a lock at the fork) and is killed.
 _TIMEOUT_S = 60.0
-# Larger byte strings (a layer's archive) are written once, as a file of their own, not into every snapshot.
+# Larger byte strings (a layer's archive) are written once, each to its own file, and not into every snapshot.
 _BLOB_BYTES = 64_000
-# Of a stack whose operation a server's end has cut off: the next deployment goes on from the resources that exist.
+# The state of a stack whose operation was interrupted; the next deployment continues from the existing resources.
 _AFTER_INTERRUPTION = {
     "CREATE_IN_PROGRESS": "UPDATE_ROLLBACK_COMPLETE",
     "UPDATE_IN_PROGRESS": "UPDATE_ROLLBACK_COMPLETE",
@@ -47,7 +47,7 @@ def install(app: Any, directory: Path) -> None:
     load = app._load_persisted_state
 
     def load_then_snapshot() -> None:
-        # Not before: a snapshot of a server that has not loaded yet would replace everything with nothing.
+        # Not earlier: a snapshot of a server that has not loaded yet would overwrite everything.
         load()
         _end_interrupted_operations()
         threading.Thread(target=snapshots.run, daemon=True, name="snapshots").start()
@@ -59,12 +59,12 @@ def install(app: Any, directory: Path) -> None:
 
 
 def _end_interrupted_operations() -> None:
-    """Mark the stacks that were being deployed when the server ended: nobody goes on with that work.
+    """Mark the stacks that were being deployed when the server ended: no process continues that work.
 
     CloudFormation refuses each deployment to a stack in progress, so `make up` would fail until `make reset`.
     """
     if (cloudformation := sys.modules.get("ministack.services.cloudformation")) is None:
-        return  # loaded with its state, so it has none
+        return  # loaded later together with its state
     for stack in cloudformation._stacks._data.values():
         if ended := _AFTER_INTERRUPTION.get(stack["StackStatus"]):
             logger.warning("stack %s was %s when the server ended", stack["StackName"], stack["StackStatus"])
@@ -84,7 +84,7 @@ class _Snapshots:
         self._written_blobs: set[str] = set()
 
     def install_blobs(self) -> None:
-        """Teach ministack's JSON to keep large byte strings in files named by their hash."""
+        """Make ministack's JSON keep large byte strings in files named by their hash."""
         encode, decode = self._persistence._json_default, self._persistence._json_object_hook
 
         def encode_blob(value: object) -> object:
@@ -128,7 +128,7 @@ class _Snapshots:
             logger.warning("snapshot failed with wait status %s; the next one is tried as usual", status)
 
     def _save_in_child(self) -> None:
-        """Save and end this forked process, without any of the parent's clean-up handlers."""
+        """Save and end this forked process without the parent's clean-up handlers."""
         code = 1
         try:
             gc.disable()  # a collection would touch, and so copy, every shared page

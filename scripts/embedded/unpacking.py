@@ -1,4 +1,4 @@
-"""Unpack each Lambda archive once. Stock, every cold start unpacks its own copy of code and layer.
+"""Unpack each Lambda archive once. In ministack itself every cold start unpacks its own copy of code and layer.
 
 The layer holds some 1,500 files, so ten functions that start at once would be ten seconds late.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def install(lambda_runtime: Any, directory: Path) -> None:
-    """Make the module ministack.core.lambda_runtime link to what is unpacked in `directory` once."""
+    """Make the module ministack.core.lambda_runtime link to archives that are unpacked in `directory` once."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     lock = threading.Lock()
@@ -22,7 +22,7 @@ def install(lambda_runtime: Any, directory: Path) -> None:
         """An archive whose extractall() makes links to the one unpacked copy."""
 
         def namelist(self) -> list[str]:
-            # Asked for only to look for names that escape the directory; extractall() takes no such name literally.
+            # Only called to look for names that escape the directory; extractall() does not follow such names.
             return []
 
         def extractall(self, path: Any = None, members: Any = None, pwd: Any = None) -> None:
