@@ -23,6 +23,7 @@ BENCHMARKS = {
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
     "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",
     "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",
+    "strict_lateness": "how late runs start with a function's share of a processor, and TLS",
     "fairness": "what one tenant's flood costs fifty others",
     "capacity": "bursts of up to a million executions, simulated: lateness, throttling, cost",
     "model_check": "the simulation next to small loads on the embedded AWS",
@@ -43,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := set(options.names) - {*BENCHMARKS, "all", "document"}:
         parser.error(f"no benchmark {unknown.pop()!r}; there are {', '.join(BENCHMARKS)}")
     if not options.names:
-        print("\n".join(f"  {name:<11} {about}" for name, about in BENCHMARKS.items()))
+        print("\n".join(f"  {name:<15} {about}" for name, about in BENCHMARKS.items()))
         return 0
     for name in BENCHMARKS if "all" in options.names else options.names:
         if name != "document":

@@ -21,7 +21,7 @@ from common.storage import aws
 from common.storage.wire_format import to_wire
 from executor import handler
 
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "AWS_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "stub",
     "AWS_SECRET_ACCESS_KEY": "stub",
@@ -149,7 +149,7 @@ def installed(stub: ExecutorStub) -> Iterator[Handle]:
     """The handler, with the stub's clients in place of AWS's."""
     dynamodb, sqs, target = (stub.aws.client(name) for name in ("dynamodb", "sqs", "lambda"))
     with (
-        mock.patch.dict(os.environ, _ENVIRONMENT),
+        mock.patch.dict(os.environ, ENVIRONMENT),
         mock.patch.object(aws, "dynamodb", lambda: dynamodb),
         mock.patch.object(aws, "sqs", lambda: sqs),
         mock.patch.object(aws, "target_client", lambda *_arguments: target),

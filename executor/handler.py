@@ -89,6 +89,7 @@ def _warm_up() -> None:
     _redelivery()
     telemetry.logger()
     telemetry.metrics()
+    aws.sqs()  # used by each batch that takes long
     own_region = aws.dynamodb().meta.region_name
     aws.connect(aws.dynamodb())
     aws.connect(clients.before_any_call("lambda", own_region, EVENT_TIMEOUT_S))

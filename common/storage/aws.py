@@ -24,7 +24,7 @@ Client = TypeVar("Client")
 
 # The roots of Amazon Trust Services, which all of AWS's endpoints chain to: https://www.amazontrust.com/repository/
 # botocore reads its roots for each new connection; of all 127 that takes 30 ms of a whole processor, of these 5 two.
-_AMAZON_ROOTS: Final = Path(__file__).with_name("amazon_roots.pem")
+AMAZON_ROOTS: Final = Path(__file__).with_name("amazon_roots.pem")
 
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
@@ -179,7 +179,7 @@ def _roots() -> str | None:
     other_partition = region.startswith(("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-"))
     if not in_lambda() or other_partition or "AWS_CA_BUNDLE" in os.environ:
         return None
-    return str(_AMAZON_ROOTS)
+    return str(AMAZON_ROOTS)
 
 
 def new_session() -> Any:

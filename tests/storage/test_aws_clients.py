@@ -21,7 +21,7 @@ def _certificates(path: Path) -> dict[bytes, str]:
 
 def test_the_amazon_roots_are_those_that_botocore_trusts() -> None:
     kept, all_roots = (
-        _certificates(aws._AMAZON_ROOTS),
+        _certificates(aws.AMAZON_ROOTS),
         _certificates(Path(botocore.__file__).with_name("cacert.pem")),
     )
     amazons = {der for der in all_roots if b"Amazon Root CA" in der or b"Starfield Services Root" in der}
@@ -47,4 +47,4 @@ def test_only_functions_of_the_main_partition_trust_amazons_roots_alone(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     session = aws.target_client("sqs", "us-east-1", 5)._endpoint.http_session
-    assert (session._verify == str(aws._AMAZON_ROOTS)) == is_small
+    assert (session._verify == str(aws.AMAZON_ROOTS)) == is_small
