@@ -9,6 +9,7 @@ import io
 import json
 import sys
 import time
+from typing import TextIO
 
 
 def main() -> None:
@@ -28,8 +29,8 @@ def main() -> None:
         sys.stdout.truncate()
 
 
-def _answer(out: io.TextIOBase | object, **fields: float) -> None:
-    print(json.dumps(fields), file=out, flush=True)  # type: ignore[call-overload]
+def _answer(out: TextIO, **fields: float) -> None:
+    print(json.dumps(fields), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -116,3 +116,6 @@ class _Body:
     def read(self, *_: object) -> bytes:
         content, self._content = self._content, b""
         return content
+
+    def close(self) -> None:
+        """There is nothing to close."""
