@@ -1,0 +1,130 @@
+"""Tables put back to an earlier instant, as docs/restore.md says: what fires twice, and what not at all."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from common.runs.records import Outcome
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.worlds import World, at, job, make_world
+
+DAY = "2026-11-21T"
+# The tables are put back from 5:00 to 4:00, with what was planned by then: all before 4:10. The next tick is at 5:38.
+RESTORED_TO, STOPPED, STARTED, END = (f"{DAY}{time}:00Z" for time in ("04:00", "05:00", "05:38", "06:00"))
+
+
+@dataclass
+class Restored:
+    """A world after the restore: the fire times that each job was called for before it, and after it."""
+
+    w: World
+    stopped_after: int
+    before: dict[str, list[str]] = field(default_factory=dict)
+    after: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for number, (_, call) in enumerate(self.w.target.calls):
+            phase = self.before if number < self.stopped_after else self.after
+            phase.setdefault(call["job_id"], []).append(call["fire_at"][11:16])
+
+    def twice(self, job_id: str) -> set[str]:
+        return set(self.before[job_id]) & set(self.after.get(job_id, []))
+
+
+def restored(*tables: str) -> Restored:
+    db = MemoryDynamoDB()
+    w = make_world(db, f"{DAY}03:12:00Z")
+    w.target.answer = fails_first
+    for policy in ("none", "latest", "all"):
+        w.registry.create("alice", policy, job(cron="* * * * *", catch_up=policy))
+    for name in ("removed", "changed"):
+        w.registry.create("alice", name, job(cron="*/5 * * * *"))
+    w.registry.create("alice", "once", job(at=f"{DAY}04:30:00Z"))
+    retry = {"max_attempts": 2, "base_s": 600}
+    w.registry.create("alice", "retried", job(at=f"{DAY}03:58:00Z", retry=retry))
+    w.run_until(RESTORED_TO, ticks=True)
+    backup = copy.deepcopy(db.tables)
+    w.run_until(f"{DAY}04:10:30Z", ticks=True)
+    w.store.delete("alice", "removed")
+    w.registry.put("alice", "changed", job(cron="*/7 * * * *"))
+    w.registry.create("alice", "created", job(cron="*/5 * * * *"))
+    w.run_until(STOPPED, ticks=True)
+    stopped_after = len(w.target.calls)
+    for name in tables:
+        db.tables[f"test-{name}"] = copy.deepcopy(backup[f"test-{name}"])
+    w.clock.move_to(at(STARTED))
+    w.scheduler.tick()
+    w.run_until(END, ticks=True)
+    return Restored(w, stopped_after)
+
+
+def fails_first(event: Mapping[str, Any]) -> Outcome:
+    about = event["minute8"]
+    return Outcome(ok=about["job_id"] != "retried" or about["attempt"] == 2, error_type="Boom")
+
+
+def minutes(first: str, last: str) -> list[str]:
+    hours = [f"{hour:02}:{minute:02}" for hour in (3, 4, 5, 6) for minute in range(60)]
+    return hours[hours.index(first) : hours.index(last) + 1]
+
+
+@pytest.fixture(scope="module")
+def runs_kept() -> Restored:
+    """The runs table stays as it is."""
+    return restored("jobs", "due", "tenants")
+
+
+@pytest.fixture(scope="module")
+def all_restored() -> Restored:
+    """The runs table goes back, too."""
+    return restored("jobs", "due", "tenants", "runs")
+
+
+def test_while_the_runs_are_kept_nothing_is_called_twice(runs_kept: Restored) -> None:
+    for job_id in runs_kept.before:
+        assert runs_kept.twice(job_id) == set()
+    calls = [(call["execution_id"], call["attempt"]) for _, call in runs_kept.w.target.calls]
+    assert len(calls) == len(set(calls))
+
+
+@pytest.mark.parametrize("kept", ["runs_kept", "all_restored"])
+def test_what_was_in_the_queue_runs_and_the_catch_up_policy_decides_about_the_rest(
+    kept: str, request: pytest.FixtureRequest
+) -> None:
+    """In the queue was all before 5:10. From ten minutes before the first tick on, everything is late and runs."""
+    after = request.getfixturevalue(kept).after
+    in_the_queue, late = minutes("05:01", "05:09"), minutes("05:28", "06:00")
+    assert sorted(after["none"]) == in_the_queue + late
+    assert sorted(after["latest"]) == [*in_the_queue, "05:27", *late]
+    assert set(minutes("05:01", "06:00")) <= set(after["all"])
+
+
+def test_without_the_runs_what_catches_up_is_called_twice(all_restored: Restored) -> None:
+    """From the restored mark on, 4:10."""
+    assert all_restored.twice("all") == set(minutes("04:10", "05:00"))
+    assert all_restored.twice("once") == {"04:30"}
+    assert all_restored.twice("none") == all_restored.twice("latest") == set()
+
+
+def test_without_the_runs_a_run_that_waited_for_its_next_attempt_goes_on_waiting_and_can_be_cancelled(
+    all_restored: Restored,
+) -> None:
+    w = all_restored.w
+    assert w.statuses("alice", "retried") == ["retrying"]
+    w.manual.cancel("alice", "alice:retried:20261121T035800Z:1", "its message is gone")
+    assert w.statuses("alice", "retried") == ["failed"]
+
+
+def test_a_job_created_since_is_gone_and_one_deleted_or_changed_since_is_as_it_was(
+    runs_kept: Restored,
+) -> None:
+    w, after = runs_kept.w, runs_kept.after
+    assert "created" not in after
+    assert w.statuses("alice", "created")[-1] == "skipped(deleted)"  # what was in the queue
+    assert set(after["removed"]) == set(after["changed"]) == set(minutes("05:25", "06:00")[::5])
+    assert "skipped(rescheduled)" in w.statuses("alice", "changed")
