@@ -80,7 +80,7 @@ class Services:
             request_rate=RequestRate(tables.tenants),
             webhook_secrets=WebhookSecrets(tables.tenants),
             audit=Audit(tables.tenants),
-            deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index),
+            deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
             clock=clock,
             tokens=tokens,
         )

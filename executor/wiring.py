@@ -40,7 +40,7 @@ def executor(
         changes=RunChanges(tables.runs),
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
-        backfills=Backfills(tables.jobs, tables.runs),
+        backfills=Backfills(tables.jobs, tables.runs, clock),
         events=events,
         queue=queue,
         postponed=postponed,

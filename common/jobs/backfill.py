@@ -10,14 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from common.clock import Clock
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
+from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
+# As many of its runs can end at once, and each time one of them moves the pointer.
+_TRIES = 100
 # How long it is kept after its last run ended.
 _KEPT_S = 90 * DAY_S
 # Of the trigger ids of a backfill's runs.
@@ -87,20 +91,24 @@ def _step(backfill: Backfill, count: int, now: int) -> tuple[list[Execution], Ba
 class Backfills:
     """Continues backfills. They are in the jobs table; a mark on a run's record says that it has moved the pointer."""
 
-    def __init__(self, jobs: Table, runs: Table) -> None:
+    def __init__(self, jobs: Table, runs: Table, clock: Clock) -> None:
         self._jobs = jobs
         self._runs = runs
+        self._clock = clock
 
     def run_ended(self, execution: Execution, queue: ExecutionsQueue, now: int) -> None:
         """Enqueue the next fire time after one of its runs ended, then move the pointer.
 
         Each run's end moves the pointer once, even if it is reported twice. If another run's end moved it first, the
-        fire time after that is enqueued instead.
+        fire time after that is enqueued instead. Raises Busy.
         """
         key = keys.backfill(
             execution.tenant, execution.job_id, execution.trigger_id.removeprefix(BACKFILL_PREFIX)
         )
-        while item := self._jobs.get(key):
+
+        def attempt() -> None:
+            if (item := self._jobs.get(key)) is None:
+                return
             backfill = Backfill.from_item(item)
             following, moved = _step(backfill, 1, now)
             if not following:
@@ -108,12 +116,17 @@ class Backfills:
             queue.send(following)
             try:
                 self._move(key, backfill, moved, execution, now)
-            except TransactionConflict:
-                continue
             except ConditionFailed as lost:
-                if lost.nth == 0:
-                    continue
-            return
+                if lost.nth == 0:  # another's end was faster
+                    raise
+
+        retry_on_conflict(
+            attempt,
+            f"the backfill of {execution.execution_id}",
+            on=(ConditionFailed, TransactionConflict),
+            tries=_TRIES,
+            sleep=self._clock.sleep,
+        )
 
     def _move(self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution, now: int) -> None:
         tx = Transaction(self._jobs.client)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from common.clock import Clock
-from common.errors import Busy, NotFound, RequestUnderWay, RevisionMismatch
+from common.errors import NotFound, RequestUnderWay, RevisionMismatch
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
@@ -24,14 +24,13 @@ from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import DueEntry, plan, plan_registered
 from common.storage import keys
+from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S
 from common.timing.windows import MAX_DELAY_S
 
-_TRIES = 12
-_LONGEST_WAIT_S = 0.5
 # A job whose next fire time is later has none in a window under planning, even if the clocks of two machines differ by
 # minutes or the commit takes long.
 _NEAR_S = MAX_DELAY_S + 300
@@ -144,9 +143,9 @@ class JobStore:
     ) -> dict[str, Job]:
         """`change` for up to MOST_AT_ONCE jobs, in one transaction: all changes happen or none."""
         conflicts = 0
-        for attempt in range(_TRIES):
-            if attempt:
-                self.clock.sleep(self.rng.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))
+
+        def attempt() -> dict[str, Job]:
+            nonlocal conflicts
             olds = self.load_all(tenant, list(changes))
             now = self.clock.now()
             # Check after loading jobs, so that a duplicate request sees the first one's job.
@@ -166,13 +165,20 @@ class JobStore:
                 # The job changed meanwhile, or a quota had no room and may have room now: decide again.
                 if lost.key == keys.tenant(tenant):
                     self.ledger.check_room(tenant, moved, now)
+                raise
             except TransactionConflict as lost:
                 if idempotency_key and idempotency_key.item_key in lost.keys:
                     raise RequestUnderWay(idempotency_key.key) from lost
                 conflicts += 1
+                raise
+
         which = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
-        raise Busy(
-            f"{which}, its schedule's shard or its tenant is being changed by too many writers at once"
+        return retry_on_conflict(
+            attempt,
+            f"{which}, its schedule's shard or its tenant",
+            on=(ConditionFailed, TransactionConflict),
+            sleep=self.clock.sleep,
+            uniform=self.rng.uniform,
         )
 
     def _commit(

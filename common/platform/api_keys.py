@@ -6,7 +6,6 @@ A key is shown once, when it is created. Only its hash is stored (`common/platfo
 from __future__ import annotations
 
 import hmac
-import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,10 +13,11 @@ from typing import Any, Final, Literal
 
 from common.cache import Cache
 from common.clock import Clock, SystemClock
-from common.errors import Busy, Conflict, InvalidInput, NotFound, Unauthenticated
+from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.storage.conflicts import retry_on_conflict
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import ACTIVE, SUSPENDED
 from common.texts import check_name
@@ -37,9 +37,6 @@ MOST_KEYS: Final = 1_000
 # How long a revoked key is listed; the audit keeps it longer.
 _REVOKED_KEPT_S: Final = 30 * DAY_S
 # Tries of a write; with the waits between them, some seconds.
-TRIES: Final = 12
-_FIRST_WAIT_S: Final = 0.02
-_LONGEST_WAIT_S: Final = 1.0
 
 _SHOWN_CHARS: Final = 8
 _KEY_ID_CHARS: Final = 16
@@ -155,14 +152,14 @@ class ApiKeys:
 
     def _commit(self, fill: Callable[[Transaction], None]) -> None:
         """Write what `fill` puts into a transaction. Raises ConditionFailed, Busy."""
-        for tried in range(TRIES):
+
+        def attempt() -> None:
             tx = Transaction(self._table.client)
             fill(tx)
-            try:
-                return tx.commit()
-            except TransactionConflict:
-                let_others_pass(self._clock, tried)
-        raise Busy("too many changes of this tenant at once")
+            tx.commit()
+
+        # Registrations count on the tenant's item, one after another: a flood must not keep the platform out.
+        retry_on_conflict(attempt, "this tenant", sleep=self._clock.sleep)
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
         unused = Expression("attribute_not_exists(pk)", {})
@@ -232,11 +229,6 @@ class ApiKeys:
         key = ApiKey.from_item(item)
         self._trusted.put(key_hash, key, now)
         return key
-
-
-def let_others_pass(clock: Clock, tried: int) -> None:
-    """Wait. Each registration writes the tenant's item, and a flood of them must not block the platform's writes."""
-    clock.sleep(random.uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**tried)))
 
 
 def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | None) -> tuple[str, ApiKey]:

@@ -17,10 +17,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from common.errors import Busy, NotFound
+from common.clock import Clock, SystemClock
+from common.errors import NotFound
 from common.jobs.job import DELETED as DELETED_JOB
 from common.planning.due_index import DueIndex
 from common.storage import keys
+from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
@@ -36,7 +38,6 @@ _GRACE_S: Final = TRUSTED_FOR_S + 45
 # How long the name cannot be used again. An execution waits in the queue for at most 14 days. A tick that ran during
 # the deletion may have recorded a missed one, which is kept for 30 days.
 _TOMBSTONE_KEPT_S: Final = 31 * DAY_S
-_TRIES: Final = 8
 
 # The counted kinds, in the order of removal. `others`: calendars, backfills, the audit, the secret, counters.
 KINDS: Final = ("keys", "jobs", "runs", "others")
@@ -99,20 +100,21 @@ class Deletions:
     jobs: Table
     runs: Table
     index: DueIndex
+    clock: Clock = field(default_factory=SystemClock)
 
     def begin(self, tenant_id: str, now: float, *, by: str = AWS) -> Deletion:
         """Stop the tenant permanently. Can be repeated. Raises NotFound, Busy."""
-        for _ in range(_TRIES):
+
+        def attempt() -> Deletion:
             tenant = self.tenants.get(keys.tenant(tenant_id))
             if tenant is None or tenant.get("state") in (DELETING, DELETED):
                 return self.progress(tenant_id)
-            deletion = Deletion(tenant_id, by, int(now), tenant.get("jobs", 0))
-            try:
-                self._stop(deletion, now)
-            except (ConditionFailed, TransactionConflict):
-                continue  # another caller began it, or a registration changed the counts
+            self._stop(Deletion(tenant_id, by, int(now), tenant.get("jobs", 0)), now)
             return self.progress(tenant_id)
-        raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")
+
+        # Another caller began it, or a registration changed the counts.
+        lost = (ConditionFailed, TransactionConflict)
+        return retry_on_conflict(attempt, f"tenant {tenant_id!r}", on=lost, sleep=self.clock.sleep)
 
     def _stop(self, deletion: Deletion, now: float) -> None:
         tenant_id = deletion.tenant_id

@@ -7,19 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from common.clock import Clock, SystemClock
-from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, RevisionMismatch
+from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.api_keys import (
     ROLES,
-    TRIES,
     TRUSTED_FOR_S,
     ApiKey,
     ApiKeys,
     Credential,
     Role,
-    let_others_pass,
 )
 from common.storage import keys
+from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
@@ -178,7 +177,7 @@ class Tenants:
     def _change(
         self, tenant_id: str, change: Callable[[Tenant], Tenant], now: float, action: str, by: str
     ) -> Tenant:
-        for tried in range(TRIES):
+        def attempt() -> Tenant:
             before = self.get(tenant_id)
             if before.rules.state == DELETING:
                 raise Conflict(f"tenant {tenant_id!r} is being deleted")
@@ -186,13 +185,15 @@ class Tenants:
             if after == before:
                 return before
             after = replace(after, revision=before.revision + 1)
-            try:
-                self._store(before, after, now, action, by)
-            except (ConditionFailed, TransactionConflict):
-                let_others_pass(self._clock, tried)  # and decide again
-                continue
+            self._store(before, after, now, action, by)
             return after
-        raise Busy(f"tenant {tenant_id!r} is being changed by too many writers at once")
+
+        return retry_on_conflict(
+            attempt,
+            f"tenant {tenant_id!r}",
+            on=(ConditionFailed, TransactionConflict),
+            sleep=self._clock.sleep,
+        )
 
     def _store(self, before: Tenant, after: Tenant, now: float, action: str, by: str) -> None:
         """Write field by field: registrations change the counts in the same item."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from common.errors import Busy
+from common.storage.conflicts import retry_on_conflict
 from common.storage.expressions import ConditionFailed as ConditionFailed
 from common.storage.expressions import Expression as Expression
 from common.storage.expressions import TransactionConflict as TransactionConflict
@@ -29,31 +29,27 @@ _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 _DELETES_A_REQUEST = 25
 
-# A transaction locks an item for some tens of milliseconds. The waits add up to at most half a second.
+# The waits add up to half a second on average.
 WRITE_TRIES = 6
-_FIRST_PAUSE_S = 0.016
-
-
-def _pause(nth: int) -> None:
-    """Wait before the `nth` retry of a write, from 0. Random, so that two writers do not collide again."""
-    time.sleep(random.uniform(0.5, 1) * _FIRST_PAUSE_S * 2**nth)
 
 
 class Table:
     """One table. Reads are strongly consistent, except reads of an index.
 
     While a transaction locks an item, DynamoDB refuses all other writes of it. botocore does not retry those, so each
-    write here does, with a `pause` in between.
+    write here does, with a `sleep` in between.
     """
 
-    def __init__(self, client: DynamoDBClient, name: str, pause: Callable[[int], None] = _pause) -> None:
+    def __init__(
+        self, client: DynamoDBClient, name: str, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self.client = client
         self.name = name
-        self._pause = pause
+        self._sleep = sleep
 
     def beside(self, kind: str) -> Table:
         """Another table of the same deployment: the last part of the name differs, as in `minute8-prod-tenants`."""
-        return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._pause)
+        return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._sleep)
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
@@ -84,14 +80,14 @@ class Table:
                     sleep(pause_s)
 
     def put(self, item: Mapping[str, Any], condition: Expression | None = None) -> None:
-        """Write a whole item. Raises ConditionFailed, with the existing item; TransactionConflict."""
+        """Write a whole item. Raises ConditionFailed, with the existing item; Busy."""
         request = {"TableName": self.name, "Item": to_wire(item), **expression_arguments(condition)}
         self._write(self.client.put_item, request)
 
     def update(self, key: Key, change: Expression, condition: Expression | None = None) -> Item:
         """Apply an update expression, return the new item.
 
-        Raises ConditionFailed, with the existing item; TransactionConflict.
+        Raises ConditionFailed, with the existing item; Busy.
         """
         request = {
             "TableName": self.name,
@@ -102,22 +98,20 @@ class Table:
         return from_wire(self._write(self.client.update_item, request)["Attributes"])
 
     def delete(self, key: Key, condition: Expression | None = None) -> None:
-        """Delete the item if it exists. Raises ConditionFailed, TransactionConflict."""
+        """Delete the item if it exists. Raises ConditionFailed, Busy."""
         request = {"TableName": self.name, "Key": to_wire(key), **expression_arguments(condition)}
         self._write(self.client.delete_item, request)
 
     def _write(self, call: Callable[..., Any], request: Mapping[str, Any]) -> Any:
-        nth = 0
-        while True:
+        def attempt() -> Any:
             try:
                 return call(**request)
             except Exception as error:
                 if (refused := refused_write(error)) is None:
                     raise
-                if isinstance(refused, ConditionFailed) or nth + 1 == WRITE_TRIES:
-                    raise refused from error
-            self._pause(nth)
-            nth += 1
+                raise refused from error
+
+        return retry_on_conflict(attempt, "the item", tries=WRITE_TRIES, sleep=self._sleep)
 
     def delete_many(self, which: Sequence[Key]) -> int:
         """Delete the existing items, in any order, not atomically. Returns how many: fewer if DynamoDB throttles."""

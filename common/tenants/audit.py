@@ -16,9 +16,10 @@ from itertools import islice
 from typing import Any, Final
 
 from common.clock import Clock, SystemClock
-from common.errors import Busy, InvalidInput
+from common.errors import InvalidInput
 from common.storage import keys
-from common.storage.tables import Item, Table, Transaction, TransactionConflict
+from common.storage.conflicts import retry_on_conflict
+from common.storage.tables import Item, Table, Transaction
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S
 
@@ -32,8 +33,6 @@ _LONGEST_WORD: Final = 200
 MOST_SEEN: Final = 2_000
 # Sorts after every entry's id.
 _LAST: Final = "~"
-_TRIES: Final = 8
-_FIRST_WAIT_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +192,7 @@ class AuditedCommit:
     ) -> None:
         """Raises ConditionFailed, Busy."""
         self.audit.add(tx, tenant, self.by, action, subject, now, before=before, after=after)
-        for tried in range(_TRIES):
-            try:
-                tx.commit()
-            except TransactionConflict:
-                self.clock.sleep(_FIRST_WAIT_S * 2**tried)
-            else:
-                return
-        raise Busy(f"{subject!r} is being changed by too many writers at once")
+        retry_on_conflict(tx.commit, repr(subject), sleep=self.clock.sleep)
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

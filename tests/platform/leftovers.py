@@ -32,7 +32,7 @@ def tenants_of(w: World) -> Tenants:
 
 
 def deletions_of(w: World) -> Deletions:
-    return Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), DueIndex(w.table("due")))
+    return Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), DueIndex(w.table("due")), w.clock)
 
 
 def registry_of(w: World) -> Registry:

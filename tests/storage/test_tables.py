@@ -136,7 +136,7 @@ def held(client: Any, times: int) -> Any:
 def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
     tables: Tables, kind: str, conflicts: int
 ) -> None:
-    waits: list[int] = []
+    waits: list[float] = []
     jobs = tables["jobs"]
     table = Table(held(jobs.client, conflicts), jobs.name, waits.append)
     writes = {
@@ -145,13 +145,13 @@ def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
         "delete": lambda: table.delete(KEY),
     }
     if conflicts == WRITE_TRIES:
-        with pytest.raises(TransactionConflict):
+        with pytest.raises(Busy, match="the item is being changed"):
             writes[kind]()
         assert jobs.get(KEY) is None
     else:
         writes[kind]()
         assert jobs.get(KEY) == (None if kind == "delete" else {**KEY, "n": 1})
-    assert waits == list(range(min(conflicts, WRITE_TRIES - 1)))
+    assert len(waits) == min(conflicts, WRITE_TRIES - 1)
 
 
 def test_transactions_in_each_others_way_lose_nothing(tables: Tables, engine: tuple[str, Any]) -> None:

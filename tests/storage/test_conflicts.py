@@ -1,0 +1,59 @@
+"""Trying again on a conflict: how often, after which waits, and what is raised in the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.errors import Busy
+from common.storage.conflicts import TRIES, retry_on_conflict
+from common.storage.tables import ConditionFailed, TransactionConflict
+
+
+class InTheWay:
+    """An attempt that raises these errors, one after the other, and then succeeds."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.attempts = 0
+
+    def __call__(self) -> str:
+        self.attempts += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+def longest(low: float, high: float) -> float:
+    assert low == 0
+    return high
+
+
+def test_the_waits_double_up_to_half_a_second() -> None:
+    waits: list[float] = []
+    attempt = InTheWay(*[TransactionConflict()] * 6)
+    assert retry_on_conflict(attempt, "it", sleep=waits.append, uniform=longest) == "done"
+    assert waits == [0.04, 0.08, 0.16, 0.32, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(("conflicts", "done"), [(TRIES - 1, True), (TRIES, False)])
+def test_it_gives_up_after_so_many_tries_and_names_what_is_busy(conflicts: int, done: bool) -> None:
+    waits: list[float] = []
+    attempt = InTheWay(*[TransactionConflict()] * conflicts)
+    if done:
+        assert retry_on_conflict(attempt, "job 'report'", sleep=waits.append) == "done"
+    else:
+        with pytest.raises(
+            Busy, match=r"^job 'report' is being changed by too many writers at once$"
+        ) as gave_up:
+            retry_on_conflict(attempt, "job 'report'", sleep=waits.append)
+        assert not isinstance(gave_up.value, TransactionConflict)
+    assert (attempt.attempts, len(waits)) == (TRIES, TRIES - 1)
+
+
+def test_a_condition_that_fails_is_tried_again_only_where_that_is_asked_for() -> None:
+    lost = InTheWay(ConditionFailed())
+    with pytest.raises(ConditionFailed):
+        retry_on_conflict(lost, "it", sleep=lambda _: None)
+    assert lost.attempts == 1
+    on = (ConditionFailed, TransactionConflict)
+    assert retry_on_conflict(InTheWay(ConditionFailed()), "it", on=on, sleep=lambda _: None) == "done"
