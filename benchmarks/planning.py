@@ -23,7 +23,7 @@ from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
 from common.storage.tables import Table as DynamoTable
 from common.timing import groups
-from scheduler.tick import Scheduler, Summary
+from scheduler.tick import Scheduler, TickSummary
 
 # On the hour, when most is due, and off it.
 _ON_HOUR, _OFF_HOUR = workload.DAY + 7 * 3600, workload.DAY + 7 * 3600 + 1200
@@ -37,7 +37,7 @@ BARE_PROCESS_MB = 60
 class Tick:
     """One measured tick."""
 
-    summary: Summary
+    summary: TickSummary
     cost: Cost
     items_read: int
 

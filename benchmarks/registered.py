@@ -25,7 +25,7 @@ from common.planning.shares import PlanningQueue, Shares, encode
 from common.runs.records import Runs
 from common.storage.tables import Table as DynamoTable
 from scheduler.planner import Planner
-from scheduler.tick import HURRY_S, FanOut, Scheduler, Summary
+from scheduler.tick import HURRY_S, FanOut, Scheduler, TickSummary
 
 _REGISTERED, _AT_ONCE = 10_000_000, 1_000_000
 _START = workload.DAY + 7 * 3600
@@ -44,7 +44,7 @@ _SAMPLED_SHARES = 5
 class Measured:
     """What one invocation did and cost."""
 
-    summary: Summary
+    summary: TickSummary
     cost: Cost
 
     def lasts_s(self, memory_mb: int) -> float:

@@ -90,7 +90,7 @@ class Recorder:
             case Wait():
                 return self._wait(claim, verdict)
             case Lost():
-                return self._lost(claim, job, verdict)
+                return self._claim_lost(claim, job, verdict)
             case Dispatched():
                 self._ended(job, claim.execution)
                 return Report("dispatched", claim.execution, _lateness_s(claim))
@@ -119,7 +119,7 @@ class Recorder:
         self.postponed.send(replace(execution, not_before_at=wait.until))
         return Report("queued", execution, detail=wait.detail)
 
-    def _lost(self, claim: Claim, job: Job | None, lost: Lost) -> Report:
+    def _claim_lost(self, claim: Claim, job: Job | None, lost: Lost) -> Report:
         if lost.no_takeover:
             return self._begun_before(claim, job, lost.record, lost.no_takeover, permanent=False)
         return self._claimed_before(claim, job, lost.record)

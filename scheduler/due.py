@@ -11,14 +11,14 @@ from common.timing.groups import group_can_fire
 from scheduler.concurrently import for_each
 
 if TYPE_CHECKING:
-    from scheduler.summary import Summary
+    from scheduler.summary import TickSummary
 
 # So many empty shards are held in memory, to be dropped by this tick.
 MOST_EMPTY = 200_000
 
 
 def due_shards(
-    index: DueIndex, quarantine: Quarantine, window: Mark, summary: Summary, empty: list[Shard]
+    index: DueIndex, quarantine: Quarantine, window: Mark, summary: TickSummary, empty: list[Shard]
 ) -> Iterator[Shard]:
     """The shards that may fire in the window; those without entries go into `empty`.
 

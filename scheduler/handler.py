@@ -17,7 +17,7 @@ from common.platform.deletion import Deletions
 from common.storage import aws, deployed
 from scheduler import wiring
 from scheduler.removal import Removed, remove_tenants
-from scheduler.tick import FanOut, Scheduler, Summary
+from scheduler.tick import FanOut, Scheduler, TickSummary
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def publish_lag(scheduler: Scheduler) -> None:
     telemetry.metrics().flush_metrics()
 
 
-def publish(summary: Summary, what: str) -> None:
+def publish(summary: TickSummary, what: str) -> None:
     """Log and count the results of a tick or a planner."""
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for bad in summary.bad:

@@ -7,7 +7,7 @@ from typing import Final
 
 from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Share, Shares, decode, encode, encode_set_aside
-from scheduler.tick import Scheduler, Summary
+from scheduler.tick import Scheduler, TickSummary
 
 # After this time a planner leaves the rest to another; its function has 300 s (serverless.yml).
 WORKS_FOR_S: Final = 180
@@ -21,7 +21,7 @@ class Planner:
     shares: Shares
     queue: PlanningQueue
 
-    def plan(self, body: str) -> Summary:
+    def plan(self, body: str) -> TickSummary:
         """Plan what a message names; a share that is already done costs one read.
 
         Raises:
@@ -30,11 +30,11 @@ class Planner:
         work = decode(body)
         now = self.scheduler.clock.now()
         if isinstance(work, list):
-            summary = Summary(now=now, start=int(now), end=int(now))
+            summary = TickSummary(now=now, start=int(now), end=int(now))
             for name in work:
                 self._plan_set_aside(self.scheduler.quarantine, name, summary)
             return summary
-        summary = Summary(now=now, start=work.end, end=work.end)
+        summary = TickSummary(now=now, start=work.end, end=work.end)
         if share := self.shares.load(work.end, work.number):
             summary.start = share.window.planned_until
             if not self._plan(share, encode(work.end, work.number), summary):
@@ -44,12 +44,12 @@ class Planner:
         self.shares.finish_if_last(work.end)
         return summary
 
-    def _plan_set_aside(self, quarantine: Quarantine, name: str, summary: Summary) -> None:
+    def _plan_set_aside(self, quarantine: Quarantine, name: str, summary: TickSummary) -> None:
         share = quarantine.take(name, summary.now)
         if share and self._plan(share, encode_set_aside([name]), summary):
             quarantine.release(share)
 
-    def _plan(self, share: Share, message: str, summary: Summary) -> bool:
+    def _plan(self, share: Share, message: str, summary: TickSummary) -> bool:
         """Whether the whole share is done. If not, its progress is stored, and `message` goes to another planner."""
         until = summary.now + WORKS_FOR_S
         progress = self.scheduler.plan_shards(

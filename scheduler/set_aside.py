@@ -10,13 +10,13 @@ from common.storage import keys
 from common.timing.groups import group_can_fire
 
 if TYPE_CHECKING:
-    from scheduler.tick import Scheduler, Summary
+    from scheduler.tick import Scheduler, TickSummary
 
 # How many names one message contains; a record that failed before is sent alone.
 _TOGETHER: Final = 20
 
 
-def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
+def plan_set_aside(scheduler: Scheduler, summary: TickSummary) -> int:
     """Plan the readable records, at most MOST of them. Returns how many were set aside."""
     fresh: list[str] = []
     failed: list[str] = []
@@ -39,7 +39,7 @@ def plan_set_aside(scheduler: Scheduler, summary: Summary) -> int:
     return found
 
 
-def plan_one(scheduler: Scheduler, name: str, summary: Summary) -> None:
+def plan_one(scheduler: Scheduler, name: str, summary: TickSummary) -> None:
     """Plan the record with this sort key, without a time limit."""
     if share := scheduler.quarantine.take(name, summary.now):
         scheduler.plan_shards(share.shards, share.window, summary, after=share.after)

@@ -8,7 +8,7 @@ from common.planning.due_index import BadEntry
 
 
 @dataclass(slots=True)
-class Summary:
+class TickSummary:
     """What a tick did. Instants are epoch seconds."""
 
     now: float

@@ -31,7 +31,7 @@ from scheduler.concurrently import for_each
 from scheduler.due import due_shards
 from scheduler.set_aside import plan_set_aside
 from scheduler.skipped import Skipped
-from scheduler.summary import Summary as Summary
+from scheduler.summary import TickSummary as TickSummary
 
 # If a window begins sooner than this, its executions are enqueued as fast as possible.
 HURRY_S = 30
@@ -90,7 +90,7 @@ class Scheduler:
     fan_out: FanOut | None = None
     patient: bool = False
 
-    def tick(self) -> Summary:
+    def tick(self) -> TickSummary:
         """Plan everything that can be planned now.
 
         Raises:
@@ -98,7 +98,7 @@ class Scheduler:
         """
         now = self.clock.now()
         mark = self.index.ensure_mark(now)
-        summary = Summary(now=now, start=mark.planned_until, end=mark.planned_until)
+        summary = TickSummary(now=now, start=mark.planned_until, end=mark.planned_until)
         mark = self._finish_registrations(mark, summary)
         if mark.is_open and not mark.is_divided:
             mark = self.index.take_up(mark)
@@ -118,7 +118,7 @@ class Scheduler:
         summary.set_aside = plan_set_aside(self, summary)
         return summary
 
-    def _plan_window(self, window: Mark, summary: Summary) -> Mark:
+    def _plan_window(self, window: Mark, summary: TickSummary) -> Mark:
         if self.fan_out and window.is_divided:
             return self._planned_by_others(self.fan_out, window, summary, overdue=True)
         empty: list[Shard] = []
@@ -138,7 +138,7 @@ class Scheduler:
         self._drop(empty)
         return mark
 
-    def _hand_over_postponed(self, window: Mark, summary: Summary, stop_at: float) -> bool:
+    def _hand_over_postponed(self, window: Mark, summary: TickSummary, stop_at: float) -> bool:
         """Whether some may be left for lack of time."""
         skipped = self._skipped(summary)
         for handed_over in self.postponed.hand_over(window.planning_until, stop_at):
@@ -149,11 +149,11 @@ class Scheduler:
         self._hand_over(iter(()), skipped, summary)
         return self.clock.now() >= stop_at
 
-    def _skipped(self, summary: Summary) -> Skipped:
+    def _skipped(self, summary: TickSummary) -> Skipped:
         return Skipped(self.runs, self.events, self.quarantine, summary.now)
 
     def _planned_by_others(
-        self, fan_out: FanOut, window: Mark, summary: Summary, *, overdue: bool = False
+        self, fan_out: FanOut, window: Mark, summary: TickSummary, *, overdue: bool = False
     ) -> Mark:
         """Send the shares that are left of a divided window to the planners.
 
@@ -173,7 +173,7 @@ class Scheduler:
             return self._set_aside_shares(fan_out, window, summary)
         return mark
 
-    def _set_aside_shares(self, fan_out: FanOut, window: Mark, summary: Summary) -> Mark:
+    def _set_aside_shares(self, fan_out: FanOut, window: Mark, summary: TickSummary) -> Mark:
         def set_aside(number: int) -> None:
             if share := fan_out.shares.load(window.planning_until, number):
                 self.quarantine.add_share(
@@ -185,7 +185,13 @@ class Scheduler:
         return self.index.ensure_mark(summary.now)
 
     def plan_shards(
-        self, shards: Sequence[Shard], window: Mark, summary: Summary, *, after: str = "", until: float = 0.0
+        self,
+        shards: Sequence[Shard],
+        window: Mark,
+        summary: TickSummary,
+        *,
+        after: str = "",
+        until: float = 0.0,
     ) -> Progress:
         """Hand over all that the entries of these shards have to run in the window; from `until` on no more entries.
 
@@ -209,7 +215,7 @@ class Scheduler:
             batches = [some[at : at + _DROPPED_AT_ONCE] for at in range(0, len(some), _DROPPED_AT_ONCE)]
             for_each(batches, self.index.drop_all_empty)
 
-    def _finish_registrations(self, mark: Mark, summary: Summary) -> Mark:
+    def _finish_registrations(self, mark: Mark, summary: TickSummary) -> Mark:
         """Enqueue what a registration committed but did not enqueue, because it was interrupted.
 
         Done before any window is announced, so that no registration's rest is older than the announced window.
@@ -233,7 +239,11 @@ class Scheduler:
         return mark
 
     def _hand_over(
-        self, executions: Iterator[Execution], skipped: Skipped, summary: Summary, spare_until: float = 0.0
+        self,
+        executions: Iterator[Execution],
+        skipped: Skipped,
+        summary: TickSummary,
+        spare_until: float = 0.0,
     ) -> None:
         planned, refused = self.queue.send(executions, spare_until=spare_until)
         for refusal in refused:
@@ -251,7 +261,7 @@ class Scheduler:
         window: Mark,
         calendars: RememberedCalendars,
         skipped: Skipped,
-        summary: Summary,
+        summary: TickSummary,
         until: float,
     ) -> Iterator[Execution]:
         for shard in progress.shards:

@@ -201,7 +201,7 @@ class Calls:
 
 
 @dataclass
-class Told:
+class PublishedEvents:
     """Keeps the events that would go to the bus, as (detail type, detail)."""
 
     events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
@@ -257,7 +257,7 @@ class World:
     redelivery: Redelivery
     runs: Runs
     index: DueIndex
-    told: list[tuple[str, Mapping[str, Any]]]
+    events: list[tuple[str, Mapping[str, Any]]]
     manual: ManualCommands
     reports: list[Report] = field(default_factory=list)
 
@@ -333,7 +333,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
     tables = Tables(lambda name: Table(dynamodb, f"test-{name}"))
     store = job_store(tables, queue, clock, StoredOnDemand(tables.tenants), random.Random(8))
-    told, target = Told(), Calls(clock)
+    published, target = PublishedEvents(), Calls(clock)
     kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
     runs = Runs(tables.runs)
     return World(
@@ -344,11 +344,11 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         queue=queue,
         target=target,
         registry=Registry(store, Limits()),
-        scheduler=scheduler(tables, queue, clock, told),
-        executor=executor(tables, queue, clock, store, told, tenants or AnyTenant(), kinds),
+        scheduler=scheduler(tables, queue, clock, published),
+        executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, takes_long_s=None, random=random.Random(8)),  # type: ignore[arg-type]
-        told=told.events,
+        events=published.events,
         manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
         runs=runs,
         index=DueIndex(tables.due),

@@ -23,7 +23,7 @@ from common.errors import (
     TenantSuspended,
     Unauthenticated,
 )
-from common.registration.bulk import BulkRefused, Outcome, Unfinished
+from common.registration.bulk import BulkRefused, LineOutcome, Unfinished
 
 CONTENT_TYPE = "application/problem+json"
 # A body can contain tens of thousands of mistakes, and Lambda's answer is limited to 6 MB.
@@ -164,7 +164,7 @@ def problem_of(error: Exception, request_id: str) -> Problem:
     return Problem(kind, body | {"request_id": request_id}, headers)
 
 
-def line_view(outcome: Outcome) -> dict[str, Any]:
+def line_view(outcome: LineOutcome) -> dict[str, Any]:
     """The result of one line. The problem is shortened, because an answer holds many lines."""
     view: dict[str, Any] = {"line": outcome.number, "job_id": outcome.job_id, "result": outcome.result}
     if outcome.revision is not None:

@@ -45,7 +45,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LineOutcome:
     """The result of a line. `revision` is the stored one; `changed` names the replaced fields."""
 
     number: int
@@ -60,7 +60,7 @@ class Outcome:
 class BulkRefused(Minute8Error):
     """Some lines are refused, so nothing of the request was stored."""
 
-    def __init__(self, refused: Sequence[Outcome], lines: int) -> None:
+    def __init__(self, refused: Sequence[LineOutcome], lines: int) -> None:
         self.refused = refused
         super().__init__(
             f"{len(refused)} of {lines} lines are refused, and nothing was stored; the first: line "
@@ -98,7 +98,7 @@ class _Wanted:
             return replace(new, state=PAUSED, note=note, group="") if state == PAUSED else new
         return changed(old, new)
 
-    def outcome(self, old: Job | None, new: Job) -> Outcome:
+    def outcome(self, old: Job | None, new: Job) -> LineOutcome:
         result: Result = "unchanged"
         names: tuple[str, ...] = ()
         if old is None or not exists(old):
@@ -107,10 +107,10 @@ class _Wanted:
             before, after = definition_of(old), definition_of(new)
             result = "replaced"
             names = tuple(name for name in after if not same_json(after[name], before[name]))
-        return Outcome(self.number, self.job_id, result, new.revision, new.group, names)
+        return LineOutcome(self.number, self.job_id, result, new.revision, new.group, names)
 
-    def refused(self, error: Minute8Error) -> Outcome:
-        return Outcome(self.number, self.job_id, "refused", error=error)
+    def refused(self, error: Minute8Error) -> LineOutcome:
+        return LineOutcome(self.number, self.job_id, "refused", error=error)
 
 
 def put_all(
@@ -121,7 +121,7 @@ def put_all(
     until: float,
     atomic: bool = False,
     dry_run: bool = False,
-) -> list[Outcome]:
+) -> list[LineOutcome]:
     """Create and replace jobs; with `dry_run` only return what would happen. The outcomes are in the order of the
     lines.
 
@@ -151,7 +151,7 @@ def put_all(
 
 def _looked_at(
     registry: Registry, tenant: str, lines: Sequence[Line]
-) -> Iterator[tuple[_Wanted | None, Outcome]]:
+) -> Iterator[tuple[_Wanted | None, LineOutcome]]:
     """What each line would change in the stored jobs, after the lines before it."""
     checks = registry.checks(tenant)
     times = Counter(_id_in(line) for line in lines)
@@ -161,7 +161,7 @@ def _looked_at(
         named = [_named(checks, line, times) for line in lines[start : start + _LOOKED_AT_ONCE]]
         olds = registry.store.load_all(tenant, [one.job_id for one in named if isinstance(one, _Wanted)])
         for one in named:
-            if isinstance(one, Outcome):
+            if isinstance(one, LineOutcome):
                 yield None, one
                 continue
             old = olds.get(one.job_id)
@@ -175,7 +175,7 @@ def _looked_at(
                 yield one, one.outcome(old, new)
 
 
-def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wanted | Outcome:
+def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wanted | LineOutcome:
     """The line with its job's id, or why it is refused."""
     job_id = None
     try:
@@ -188,7 +188,7 @@ def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Want
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
         return _Wanted(line, checks, job_id)
     except Minute8Error as error:
-        return Outcome(line.number, job_id, "refused", error=error)
+        return LineOutcome(line.number, job_id, "refused", error=error)
 
 
 def _id_in(line: Line) -> str | None:
@@ -208,7 +208,9 @@ def _state_in(fields: dict[str, Any]) -> tuple[str, str]:
     return state, check_note(note)
 
 
-def _written(registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float) -> Iterator[Outcome]:
+def _written(
+    registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float
+) -> Iterator[LineOutcome]:
     for start in range(0, len(changing), MOST_AT_ONCE):
         some = changing[start : start + MOST_AT_ONCE]
         if registry.store.clock.now() < until:
@@ -217,7 +219,7 @@ def _written(registry: Registry, tenant: str, changing: Sequence[_Wanted], until
             yield from (one.refused(Busy(_OUT_OF_TIME)) for one in some)
 
 
-def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -> Iterator[Outcome]:
+def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -> Iterator[LineOutcome]:
     """Write in one transaction; if one of the jobs prevents that, each in a transaction of its own."""
     olds: dict[str, Job | None] = {}
 

@@ -39,7 +39,7 @@ class UnreadableOutcome(Minute8Error):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DestinationRecord:
     """One destination record: its attempt and token, how the invocation ended, and when."""
 
     execution: Execution
@@ -59,40 +59,40 @@ class Outcomes:
 
     def complete(self, body: str) -> Result:
         """Complete the run of a record. Repeating it changes nothing. Raises UnreadableOutcome."""
-        record = _record(body)
-        if not isinstance(_context(record), dict):
+        raw = _record(body)
+        if not isinstance(_context(raw), dict):
             return "ignored"
-        told = read(record)
-        run = self.runs.get(told.execution) if told else None
-        if told is None or run is None or not _is_of(told, run):
+        record = read(raw)
+        run = self.runs.get(record.execution) if record else None
+        if record is None or run is None or not _is_of(record, run):
             return "refused"
-        execution = replace(told.execution, trigger=run.get("trigger", SCHEDULE))
+        execution = replace(record.execution, trigger=run.get("trigger", SCHEDULE))
         job = self._load(execution)
-        if run["status"] != DISPATCHED or not self._finish(replace(told, execution=execution), run):
+        if run["status"] != DISPATCHED or not self._finish(replace(record, execution=execution), run):
             if job:  # the completing process may have died before it published the event
                 self.failure_streak.once_more(job, execution, run)
             return "known"
-        if told.outcome.ok:
+        if record.outcome.ok:
             if job:
                 self.failure_streak.succeeded(job, execution)
             return "succeeded"
-        self.failure_streak.failed(job, execution, told.outcome)
+        self.failure_streak.failed(job, execution, record.outcome)
         return "failed"
 
-    def _finish(self, told: Told, run: Item) -> bool:
+    def _finish(self, record: DestinationRecord, run: Item) -> bool:
         now, started_at = self.clock.now(), run["started_at"]
-        ended_at = max(started_at, min(told.at if told.at is not None else now, now))
-        claim = Claim(told.execution, run["claimed_by"], started_at, now, token=run["claim_token"])
-        return self.runs.finish(claim, told.outcome, ended_at, None)
+        ended_at = max(started_at, min(record.at if record.at is not None else now, now))
+        claim = Claim(record.execution, run["claimed_by"], started_at, now, token=run["claim_token"])
+        return self.runs.finish(claim, record.outcome, ended_at, None)
 
     def _load(self, execution: Execution) -> Job | None:
         item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
         return Job.from_item(item) if item else None
 
 
-def read(record: Mapping[str, Any]) -> Told | None:
+def read(raw: Mapping[str, Any]) -> DestinationRecord | None:
     """The parsed record; None if it does not name an attempt of an execution."""
-    context = _context(record)
+    context = _context(raw)
     try:
         tenant, execution_id, token = (context[name] for name in ("tenant", "execution_id", "outcome_token"))
         attempt = context["attempt"]
@@ -103,7 +103,7 @@ def read(record: Mapping[str, Any]) -> Told | None:
         execution = replace(parse_execution_id(tenant, execution_id), attempt=attempt)
     except (KeyError, TypeError, NotFound):
         return None
-    return Told(execution, token, _outcome(record), _instant(record.get("timestamp")))
+    return DestinationRecord(execution, token, _outcome(raw), _instant(raw.get("timestamp")))
 
 
 def _record(body: str) -> dict[str, Any]:
@@ -121,9 +121,9 @@ def _context(record: Mapping[str, Any]) -> Any:
     return payload.get("minute8") if isinstance(payload, dict) else None
 
 
-def _is_of(told: Told, run: Item) -> bool:
-    same = hmac.compare_digest(told.token.encode(), str(run.get("claim_token", "")).encode())
-    return same and run.get("attempt") == told.execution.attempt
+def _is_of(record: DestinationRecord, run: Item) -> bool:
+    same = hmac.compare_digest(record.token.encode(), str(run.get("claim_token", "")).encode())
+    return same and run.get("attempt") == record.execution.attempt
 
 
 def _outcome(record: Mapping[str, Any]) -> Outcome:

@@ -23,7 +23,7 @@ from tests.worlds import TABLES, World
 
 
 @dataclass(frozen=True)
-class Told:
+class CommandResult:
     """What a command said and how it ended."""
 
     code: int
@@ -43,11 +43,11 @@ class Desk:
     transport: HandlerTransport
     environment: dict[str, str]
 
-    def __call__(self, *words: str, stdin: str | None = None) -> Told:
+    def __call__(self, *words: str, stdin: str | None = None) -> CommandResult:
         done = CliRunner().invoke(app, words, input=stdin, env=self.environment)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
-        return Told(done.exit_code, done.stdout, done.stderr)
+        return CommandResult(done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture
@@ -75,4 +75,4 @@ def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     return Desk(office, transport, environment)
 
 
-Say = Callable[..., Told]
+Say = Callable[..., CommandResult]

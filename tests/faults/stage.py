@@ -59,7 +59,7 @@ class Stage:
 
     def _kept(self) -> list[list[Any]]:
         w = self.w
-        return [w.sqs._waiting, w.sqs.delays, w.sqs.bodies, w.target.calls, w.reports, w.told]
+        return [w.sqs._waiting, w.sqs.delays, w.sqs.bodies, w.target.calls, w.reports, w.events]
 
     @staticmethod
     def _tables() -> dict[str, Any]:

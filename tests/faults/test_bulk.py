@@ -11,7 +11,7 @@ import pytest
 from common.jobs.ledger import TenantLedger
 from common.platform.tenants import Tenants
 from common.registration import bulk
-from common.registration.bulk import Line, Outcome
+from common.registration.bulk import Line, LineOutcome
 from common.tenants.rules_cache import KnownTenants
 from tests.faults.interleaving import anywhere, play, some_orders
 from tests.faults.stage import Stage, staged
@@ -50,7 +50,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         yield made
 
 
-def put_all(w: World) -> list[Outcome]:
+def put_all(w: World) -> list[LineOutcome]:
     return bulk.put_all(w.registry, "alice", LINES, until=w.clock.now() + 10, atomic=True)
 
 

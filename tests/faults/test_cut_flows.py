@@ -110,7 +110,7 @@ def second_failure_pauses(stage: Stage) -> None:
     w.target.answer = lambda event: PERMANENT
     until_empty(w, "2026-11-21T03:13:30Z")
     w.clock.move_to(at("2026-11-21T03:14:00Z"))
-    w.told.clear()
+    w.events.clear()
 
 
 def recovers(stage: Stage) -> None:
@@ -120,7 +120,7 @@ def recovers(stage: Stage) -> None:
 
 def is_paused_and_told(w: World) -> None:
     assert w.store.get(*KEY).state == "paused"
-    told = {(kind, detail.get("fire_at")) for kind, detail in w.told}
+    told = {(kind, detail.get("fire_at")) for kind, detail in w.events}
     failed = {("Run Failed", run["fire_at"]) for run in w.run_items(*KEY)[1:] if run["status"] == "failed"}
     assert failed | {("Job Paused", None)} <= told, told
 

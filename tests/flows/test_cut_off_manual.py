@@ -151,5 +151,5 @@ def test_a_retry_that_comes_hours_after_its_age_is_not_made(w: World) -> None:
     w.deliver()
     (run,) = w.run_items("alice", "job")
     assert (run["status"], run["error_type"], len(w.target.calls)) == ("failed", "misfire", 1)
-    kind, detail = w.told[-1]
+    kind, detail = w.events[-1]
     assert (kind, detail["error_type"], "max_age_s" in detail["error"]) == ("Run Failed", "misfire", True)

@@ -16,14 +16,14 @@ WORKS = Outcome(ok=True)
 
 
 def told(w: World, *kinds: str) -> list[str]:
-    return [kind for kind, _ in w.told if not kinds or kind in kinds]
+    return [kind for kind, _ in w.events if not kinds or kind in kinds]
 
 
 def test_a_failed_run_is_told_with_its_error(w: World) -> None:
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z"))
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-21T03:14:00Z")
-    ((kind, detail),) = w.told
+    ((kind, detail),) = w.events
     assert kind == "Run Failed"
     assert detail["execution_id"] == "alice:job:20261121T031300Z:1"
     assert (detail["error_type"], detail["error"]) == ("Boom", "it went wrong")
@@ -36,7 +36,7 @@ def test_a_success_after_failures_is_told_once(w: World) -> None:
     w.target.answer = lambda event: WORKS
     w.run_until("2026-11-21T03:16:30Z")
     assert told(w) == ["Run Failed", "Run Failed", "Run Recovered"]
-    assert w.told[-1][1]["failures_in_row"] == 2
+    assert w.events[-1][1]["failures_in_row"] == 2
     assert w.store.get("alice", "job").failures_in_row == 0
 
 
@@ -104,5 +104,5 @@ def test_a_skipped_run_is_told_with_its_reason(w: World) -> None:
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z"))
     w.store.pause("alice", "job", "enough")
     w.run_until("2026-11-21T03:14:00Z")
-    ((kind, detail),) = w.told
+    ((kind, detail),) = w.events
     assert (kind, detail["reason"], "enough" in detail["detail"]) == ("Run Skipped", "paused", True)

@@ -70,7 +70,7 @@ def test_a_failure_completes_the_run_and_is_told(w: World, told: Destination) ->
     (run,) = w.run_items(*KEY)
     assert (run["status"], run["failed_tenant"]) == ("failed", "alice")
     assert run["attempts"][0]["error_type"] == "Runtime.ExitError"
-    assert [kind for kind, _ in w.told] == ["Run Failed"]
+    assert [kind for kind, _ in w.events] == ["Run Failed"]
 
 
 def test_an_event_that_was_never_handled_says_so(w: World, told: Destination) -> None:
@@ -147,7 +147,7 @@ def test_failures_in_a_row_pause_the_job_also_when_they_are_told_later(w: World,
     for nth in (0, 1):
         told.outcomes.complete(told.record(EXHAUSTED, nth))
     assert w.store.get(*KEY).state == "paused"
-    assert [kind for kind, _ in w.told] == ["Run Failed", "Run Failed", "Job Paused"]
+    assert [kind for kind, _ in w.events] == ["Run Failed", "Run Failed", "Job Paused"]
 
 
 def test_cut_off_before_it_told_it_is_told_by_the_next_delivery(
@@ -161,9 +161,9 @@ def test_cut_off_before_it_told_it_is_told_by_the_next_delivery(
     with monkeypatch.context() as patched, pytest.raises(SystemError):
         patched.setattr("executor.failure_streak.FailureStreak.failed", dies)
         told.outcomes.complete(told.record(EXHAUSTED))
-    assert (w.statuses(*KEY), w.told) == (["failed"], [])
+    assert (w.statuses(*KEY), w.events) == (["failed"], [])
     assert told.outcomes.complete(told.record(EXHAUSTED)) == "known"
-    assert [kind for kind, _ in w.told] == ["Run Failed"]
+    assert [kind for kind, _ in w.events] == ["Run Failed"]
 
 
 def test_opened_again_by_hand_the_first_attempts_outcome_is_no_longer_wanted(

@@ -37,7 +37,7 @@ class Counts:
     def _beside(self) -> Counter[str]:
         w = self._w
         return Counter(
-            {"target": len(w.target.calls), "PutEvents": len(w.told), "sent messages": len(w.sqs.bodies)}
+            {"target": len(w.target.calls), "PutEvents": len(w.events), "sent messages": len(w.sqs.bodies)}
         )
 
     @contextmanager

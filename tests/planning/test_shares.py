@@ -26,7 +26,7 @@ from common.planning.shares import (
 from common.storage import keys
 from common.storage.tables import Table
 from scheduler.planner import Planner
-from scheduler.tick import FanOut, Scheduler, Summary
+from scheduler.tick import FanOut, Scheduler, TickSummary
 from tests.worlds import World, at, job, world
 
 MINUTES = {"a": "25", "b": "26", "c": "25,29"}
@@ -104,10 +104,10 @@ class Fleet:
             ),
         )
 
-    def tick(self, lives: int = 0) -> Summary:
+    def tick(self, lives: int = 0) -> TickSummary:
         return self.scheduler(lives).tick()
 
-    def plan(self, body: str, lives: int = 0) -> Summary:
+    def plan(self, body: str, lives: int = 0) -> TickSummary:
         scheduler = self.scheduler(lives)
         assert scheduler.fan_out
         return Planner(scheduler, scheduler.fan_out.shares, scheduler.fan_out.queue).plan(body)

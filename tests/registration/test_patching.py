@@ -24,7 +24,7 @@ def shared() -> Iterator[World]:
         yield w
 
 
-def put_line(w: World, job_id: str, definition: dict[str, Any]) -> bulk.Outcome:
+def put_line(w: World, job_id: str, definition: dict[str, Any]) -> bulk.LineOutcome:
     line = bulk.Line(1, lambda: {"job_id": job_id, **definition})
     (outcome,) = bulk.put_all(w.registry, T, [line], until=w.clock.now() + 60)
     return outcome

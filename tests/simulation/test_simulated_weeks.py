@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from executor import pipeline
-from scheduler.tick import Scheduler, Summary
+from scheduler.tick import Scheduler, TickSummary
 from tests.simulation.__main__ import judge
 from tests.simulation.year import Simulation
 
@@ -57,7 +57,7 @@ def test_it_sees_an_executor_that_asks_nobody(monkeypatch: pytest.MonkeyPatch) -
 def test_it_sees_a_mark_that_moves_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_window = Scheduler._plan_window
 
-    def hasty(self: Scheduler, window: object, summary: Summary) -> object:
+    def hasty(self: Scheduler, window: object, summary: TickSummary) -> object:
         self.index.finish_planning(window.planning_until)  # type: ignore[attr-defined]
         return plan_window(self, window, summary)  # type: ignore[arg-type]
 

@@ -253,7 +253,7 @@ class Simulation:
                     continue
                 self._read(from_wire(wire))
                 self.dynamodb._apply({"Delete": {"TableName": "test-runs", "Key": wire}})
-        for kept in (self.w.sqs.bodies, self.w.sqs.delays, self.w.target.calls, self.w.told):
+        for kept in (self.w.sqs.bodies, self.w.sqs.delays, self.w.target.calls, self.w.events):
             kept.clear()
 
     def _read(self, run: dict[str, object]) -> None:
