@@ -149,7 +149,7 @@ def _measured(flood: int) -> tuple[list[list[str]], dict[str, list[float]]]:
     with engine() as found:
         warm_up(found)
         due_at = int(time.time()) + 10 + len(tenants) // 6
-        # The engine has 50 tenants: the quiet ones' jobs are told apart by their place.
+        # The engine has 50 tenants: the place of a job shows which quiet tenant it belongs to.
         executions = register(
             found, "flood", [due_at] * len(tenants), lambda n: f"tenant-{max(0, tenants[n] - 1)}"
         )

@@ -1,4 +1,4 @@
-"""What the model is told of a deployment, and what it tells; how AWS's pollers and environments grow."""
+"""The model's parameters and results; how AWS's pollers and environments grow."""
 
 from __future__ import annotations
 

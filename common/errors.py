@@ -12,8 +12,8 @@ class Minute8Error(Exception):
 class InvalidInput(Minute8Error):
     """Input that is refused before anything is stored.
 
-    `field` is a dotted path (`schedule.cron`), `position` a 0-based character index into a text value,
-    `accepted` says what would have been accepted, `also` holds what else was wrong with the same input.
+    `field` is a dotted path (`schedule.cron`). `position` is a 0-based character index into a text value.
+    `accepted` says what would have been accepted. `also` holds the other problems of the same input.
     """
 
     def __init__(

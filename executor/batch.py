@@ -25,7 +25,7 @@ _MOST_THREADS: Final = 100
 def execute_batch(
     executor: Executor, messages: list[Message], redelivery: Redelivery | None = None
 ) -> tuple[list[Report], list[str]]:
-    """Process each message in its own thread. With `redelivery` the queue is told when to deliver failed ones again.
+    """Process each message in its own thread. With `redelivery`, sets when the queue delivers failed ones again.
 
     Returns the reports, and the ids of the messages to deliver again.
     """

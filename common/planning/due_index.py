@@ -1,4 +1,4 @@
-"""The due index: from a window to the jobs that fire in it, at a cost that grows with what is due.
+"""The due index: finds the jobs that fire in a window, at a cost that grows with what is due.
 
 A *directory* lists each group of schedules once, with the number of its entries; a group's entries lie in *shards*, and
 are read only when the group is due. Nothing is written per fire: the index changes only when a job does.
@@ -46,9 +46,9 @@ class Shard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """All before `planned_until` is handed over; planning may have begun for anything before `planning_until`.
+    """Everything before `planned_until` is enqueued; planning may have begun for anything before `planning_until`.
 
-    Where the two differ, the window between them is open: a tick announced it at `decided_at`, and has not finished it.
+    If the two differ, the window between them is open: a tick announced it at `decided_at`, and has not finished it.
     """
 
     planned_until: int
@@ -75,7 +75,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class BadShard:
-    """A directory item that cannot be read: by its sort key, and why."""
+    """An unreadable directory item: its sort key, and the reason."""
 
     name: str
     problem: str
@@ -83,7 +83,7 @@ class BadShard:
 
 @dataclass(frozen=True, slots=True)
 class BadEntry:
-    """An entry that cannot be read. It is one job's misfortune, and reported as that."""
+    """An unreadable entry. It affects only its job."""
 
     tenant: str
     job_id: str
@@ -125,13 +125,14 @@ class DueIndex:
         return mark
 
     def begin_planning(self, mark: Mark, end: int, now: float) -> Mark:
-        """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the mark as it is.
+        """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the stored mark.
 
-        A registration that commits too late for the tick to see it therefore sees the announcement, and hands its
-        executions over by itself: whichever of the two strongly consistent reads comes later sees the other's write.
+        If a registration commits too late for the tick to see it, the registration sees the announcement and enqueues
+        its own executions. Both reads are strongly consistent, so the later one sees the other's write.
 
-        A window is announced once, with the instant that parts what is late from what was missed: whoever finishes it,
-        however much later, plans the same. So what is under way, or announced by another tick meanwhile, comes first.
+        A window is announced once, with the instant that separates late from missed fire times. Every process that
+        finishes it plans the same, however late. So an open window, or one announced by another tick meanwhile, comes
+        first.
         """
         if mark.is_open:
             return mark
@@ -150,7 +151,7 @@ class DueIndex:
         return _mark(announced)
 
     def take_up(self, mark: Mark) -> Mark:
-        """Count that another tick begins with the open window, before it can die of it. Returns the mark as it is."""
+        """Count that another tick begins the open window, in case the window kills it. Returns the stored mark."""
         unmoved = Expression(
             "#planned_until = :start AND #planning_until = :end",
             {":start": mark.planned_until, ":end": mark.planning_until},
@@ -162,11 +163,11 @@ class DueIndex:
             return _mark(moved.existing)
 
     def finish_planning(self, end: int) -> Mark:
-        """Everything before `end` is durably handed over. Returns the mark as it is."""
+        """Everything before `end` is durably enqueued. Returns the stored mark."""
         words = Expression("SET #planned_until = :end", {":end": end})
         try:
             moved = self._table.update(keys.MARK, words, Expression("#planned_until < :end", {":end": end}))
-        except ConditionFailed as further:  # another tick was; the mark never moves back
+        except ConditionFailed as further:  # another tick was faster; the mark never moves back
             assert further.existing
             moved = further.existing
         return _mark(moved)
@@ -174,7 +175,7 @@ class DueIndex:
     # Reading what is due
 
     def recurring_shards(self) -> Iterator[Shard | BadShard]:
-        """The whole directory but for one-off jobs."""
+        """The whole directory except one-off jobs."""
         for partition in keys.directory_partitions():
             yield from self._directory(partition)
 
@@ -195,7 +196,7 @@ class DueIndex:
                 yield BadShard(item["sk"], f"unreadable directory item: {error!r}")
 
     def entries(self, shard: Shard, after: str = "") -> Iterator[DueEntry | BadEntry]:
-        """Those of a shard, from behind the `place` of one of them."""
+        """The entries of a shard, starting after the `place` of one of them."""
         partition = keys.shard_partition(shard.group, shard.shard)
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
         for item in self._table.query(partition, attributes=("sk", "entry"), after=start):
@@ -227,7 +228,7 @@ class DueIndex:
         tx.delete(self._table, keys.due_entry(group, shard, tenant, job_id))
 
     def count(self, tx: Transaction, group: str, shard: int, change: int) -> None:
-        """Add to a shard's number of entries; its directory item comes into being with the first."""
+        """Change a shard's number of entries; its directory item is created with the first entry."""
         words, values = "ADD #jobs :change", {":change": change}
         if expires_at := _expires_at(group):
             words, values = f"{words} SET #expires_at = :expires_at", values | {":expires_at": expires_at}
@@ -257,7 +258,7 @@ class DueIndex:
         except TransactionConflict:
             pass  # a writer holds one, or DynamoDB throttles: they are as empty for the next tick
 
-    # Registrations whose hand-over is unconfirmed
+    # Registrations whose executions may not be enqueued yet
 
     def put_pending(self, tx: Transaction, entry: DueEntry, revision: int) -> Pending:
         key = keys.pending(entry.tenant, entry.job_id, revision)
@@ -271,22 +272,22 @@ class DueIndex:
                 yield entry if isinstance(entry, BadEntry) else Pending(keys.key_of(item), entry)
 
     def drop_pending(self, tenant: str, job_id: str) -> None:
-        """Of a job that is removed with its tenant."""
+        """The pending entries of a job that is removed with its tenant."""
         any_revision = keys.pending(tenant, job_id, 0)
         prefix = any_revision["sk"].removesuffix("0")
         for item in self._table.query(any_revision["pk"], sk_prefix=prefix):
             self._table.delete(keys.key_of(item))
 
     def confirm(self, *pending: Pending) -> None:
-        """Their executions are handed over. Each registration has an entry of its own, so no other's is touched."""
+        """Their executions are enqueued. Each registration has its own entry, so no other's changes."""
         if len(pending) == 1:
             self._table.delete(pending[0].key)
-        else:  # what is left of them for throttling does no harm: the next tick confirms it
+        else:  # entries that are left because of throttling do no harm: the next tick confirms them
             self._table.delete_many([one.key for one in pending])
 
 
 def _mark(item: Item) -> Mark:
-    # a mark of a version that stored no instant: what it has open was decided when it began
+    # The mark of an old version has no instant: its open window was decided when it began.
     decided_at = float(item.get("decided_at") or item["planned_until"])
     return Mark(
         item["planned_until"],
@@ -307,7 +308,7 @@ def _readable(item: Item) -> DueEntry | BadEntry:
 
 
 def place(entry: DueEntry | BadEntry) -> str:
-    """Where an entry lies in its shard, for `DueIndex.entries` to go on behind it."""
+    """An entry's place in its shard, from which `DueIndex.entries` can continue."""
     return keys.due_entry("", 0, entry.tenant, entry.job_id)["sk"]
 
 

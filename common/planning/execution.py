@@ -1,7 +1,7 @@
 """An execution: job × fire time, and the message that carries it through the queue.
 
-Its id is derived, never random, so that whoever enqueues it twice enqueues the same thing twice: the executor's claim
-and the target can both tell. The fire time travels in the message and is never recomputed.
+Its id is derived, never random: if it is enqueued twice, the executor's claim and the target can both detect it. The
+fire time travels in the message and is never recomputed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, is_id
 from common.timing.instants import compact_time, parse_compact
 
 MESSAGE_VERSION = 1
-# Our own have at most some 600; what is longer is not parsed at all.
+# Our own messages have at most some 600 bytes; longer ones are not parsed.
 _LONGEST_BODY = 8_192
 SCHEDULE = "schedule"
 MANUAL = "manual"
 BACKFILL = "backfill"
 RETRY = "retry"
-# A trigger id is a prefix, then what the client calls the manual run or the backfill.
+# A trigger id is a prefix and the client's name of the manual run or the backfill.
 MANUAL_PREFIX = "m-"
 BACKFILL_PREFIX = "b-"
 _TRIGGER_ID_CHARS = 2 + NONCE_CHARS
@@ -30,7 +30,7 @@ _RUN_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z):([0-9]{1,9})(?::(.+))?", re.ASCII)
 
 
 class UnreadableMessage(Minute8Error):
-    """A message that is no execution of a version this code reads. It belongs in the dead-letter queue."""
+    """Not an execution in a version that this code reads. It belongs in the dead-letter queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class Execution:
         return execution_id(self.tenant, self.job_id, self.run_name)
 
     def retry(self, due_at: int, *, throttled: bool = False) -> Execution:
-        """The same execution's next attempt; `throttled` if this one was turned away.
+        """The same execution's next attempt; `throttled` if the target refused this one.
 
-        The attempt goes up in either case, since the claim tells attempts apart by it.
+        The attempt number always increases, since claims use it to distinguish attempts.
         """
         return replace(
             self,
@@ -83,17 +83,17 @@ class Execution:
 
     @property
     def aged_from_at(self) -> int:
-        """From when the retry policy's age counts."""
+        """The time from which the retry policy's age counts."""
         return self.first_due_at or (self.due_at if self.attempt == 1 else self.fire_at)
 
     @property
     def visible_at(self) -> int:
-        """When its message is to come out of the queue."""
+        """When the message is to become visible in the queue."""
         return max(self.due_at, self.not_before_at)
 
     def encode(self) -> str:
         """The message body; `decode` is its inverse."""
-        # Written out: with json.dumps it would be a tenth of what sending it costs.
+        # Built as text: json.dumps would take a tenth of the cost of sending.
         body = (
             f'{{"v":{MESSAGE_VERSION},"tenant":{_quoted(self.tenant)},"job":{_quoted(self.job_id)}'
             f',"fire_at":{self.fire_at},"due_at":{self.due_at},"rev":{self.schedule_revision}'
@@ -143,12 +143,12 @@ class Execution:
 
 
 def execution_id(tenant: str, job_id: str, run_name: str) -> str:
-    """tenant:job:fire time:schedule revision[:trigger id]. No part can hold a colon."""
+    """tenant:job:fire time:schedule revision[:trigger id]. No part can contain a colon."""
     return f"{tenant}:{job_id}:{run_name}"
 
 
 def split_execution_id(text: str) -> tuple[str, str, str] | None:
-    """Tenant, job id and run name, the inverse of `execution_id`; None if the text is no execution id."""
+    """Tenant, job id and run name, the inverse of `execution_id`; None if the text is not an execution id."""
     tenant, _, rest = text.partition(":")
     job_id, _, run_name = rest.partition(":")
     valid = is_id(tenant, TENANT_ID_CHARS) and is_id(job_id, JOB_ID_CHARS) and split_run_name(run_name)
@@ -156,7 +156,7 @@ def split_execution_id(text: str) -> tuple[str, str, str] | None:
 
 
 def split_run_name(text: object) -> tuple[int, int, str] | None:
-    """Fire time, schedule revision and trigger id of a run's name; None if it is no such name."""
+    """Fire time, schedule revision and trigger id of a run's name; None if it is not a run's name."""
     match = _RUN_NAME.fullmatch(text) if isinstance(text, str) else None
     if match is None or (match[3] is not None and not is_id(match[3], _TRIGGER_ID_CHARS)):
         return None
@@ -168,7 +168,7 @@ def parse_execution_id(tenant: str, text: str) -> Execution:
     """The execution of an id.
 
     Raises:
-        NotFound: it is no id, or another tenant's: whoever asks cannot tell the two apart.
+        NotFound: not an id, or another tenant's id: the error is the same for both.
     """
     parts = split_execution_id(text)
     named = split_run_name(parts[2]) if parts and parts[0] == tenant else None
@@ -190,12 +190,12 @@ def parse_execution_id(tenant: str, text: str) -> Execution:
 
 
 def job_key(tenant: str, job_id: str) -> str:
-    """What seeds H and jitter. Neither part can hold a slash, so no two jobs share a key."""
+    """The seed of H and jitter. Neither part can contain a slash, so no two jobs share a key."""
     return f"{tenant}/{job_id}"
 
 
 def _id(value: object, longest: int) -> str:
-    """An id as registering checks it, so that no message reaches past the keys of one tenant's job."""
+    """An id with the rules of a registration, so that no message can use keys outside one tenant's job."""
     if not is_id(value, longest):
         raise ValueError(f"not an id: {str(value)[:200]!r}")
     return str(value)

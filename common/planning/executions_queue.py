@@ -1,4 +1,4 @@
-"""Handing executions to the queue that holds each until its second."""
+"""Enqueues executions; SQS delays each until its second."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _LATE_UNTIL = 0.96
 
 
 class HandOverFailed(Minute8Error):
-    """SQS did not take some executions, also when asked again. Whoever planned them must plan them again."""
+    """SQS did not accept some executions, even after retries. The caller must plan them again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An execution that SQS will never take, and what it said."""
+    """An execution that SQS will never accept, and its error."""
 
     execution: Execution
     reason: str
@@ -51,15 +51,15 @@ class ExecutionsQueue:
         self._clock = clock
 
     def send(self, executions: Iterable[Execution], *, spare_until: float = 0.0) -> tuple[int, list[Refused]]:
-        """Hand over every execution, in full batches from several threads, reading the iterable as it goes.
+        """Enqueue every execution, in full batches from several threads, while reading the iterable.
 
-        Until `spare_until` there is time to send late in each second alone, so that executors hold the messages for
-        less; from then on, or without it, each batch is sent at once.
+        Until `spare_until` batches are sent late in each second, so that executors hold the messages for less time.
+        After that, or without it, each batch is sent at once.
 
-        Returns how many were taken, and those that SQS will never take.
+        Returns how many were accepted, and those that SQS will never accept.
 
         Raises:
-            HandOverFailed: some were not taken; the others may have been, and sending them again does no harm.
+            HandOverFailed: some were not accepted; the others may have been, and sending them again does no harm.
         """
         batches = _batches(iter(executions))
         first, second = next(batches, None), next(batches, None)
@@ -87,7 +87,7 @@ class ExecutionsQueue:
         with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
             for batch in batches:
                 under_way.append((len(batch), pool.submit(self._send_batch, batch, spare_until)))
-                if len(under_way) == _UNDER_WAY:  # a million executions are not held at once
+                if len(under_way) == _UNDER_WAY:  # do not hold a million executions in memory
                     collect_oldest()
             while under_way:
                 collect_oldest()
@@ -140,7 +140,7 @@ class ExecutionsQueue:
 
 
 def until_late(now: float) -> float:
-    """How long it is until the part of a second in which messages are best sent; 0 within it."""
+    """The wait until the part of a second in which messages should be sent; 0 within it."""
     fraction = now % 1
     if _LATE_FROM <= fraction < _LATE_UNTIL:
         return 0.0

@@ -1,4 +1,4 @@
-"""The pure heart of planning: which executions a due entry has in a window, and which fire times were missed."""
+"""The pure part of planning: the executions of a due entry in a window, and its missed fire times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CATCH_UP_LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class DueEntry:
-    """What the tick needs of a job, and no more: a million of them are read where a million are due."""
+    """The fields of a job that a tick needs. Kept small: a tick can read a million entries."""
 
     tenant: str
     job_id: str
@@ -53,7 +53,7 @@ class DueEntry:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """Fire times that will not run, told in one record: how many, from the first to the last."""
+    """Fire times that will not run, in one record: how many, the first and the last."""
 
     tenant: str
     job_id: str
@@ -66,7 +66,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one entry has to run in a window, and what it has missed."""
+    """The executions and the missed fire times of one entry in a window."""
 
     executions: list[Execution]
     missed: Missed | None = None
@@ -95,9 +95,9 @@ def plan(entry: DueEntry, start: int, end: int, now: float, excluded: Container[
 
 
 def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) -> list[Execution]:
-    """What a registration has to hand over by itself: all from when it takes effect to the end of what is announced.
+    """What a registration itself has to enqueue: everything from when it takes effect to the announced end.
 
-    None of it counts as missed, however late that happens: whoever finishes a cut-off registration plans the same.
+    Nothing counts as missed, however late this happens: every process that finishes the registration plans the same.
     """
     return plan(entry, 0, until, now=entry.effective_at, excluded=excluded).executions
 
@@ -119,7 +119,7 @@ def _execution(entry: DueEntry, fire_at: int) -> Execution:
 
 
 def _missed(entry: DueEntry, start: int, end: int, last: int, excluded: Container[str]) -> Missed:
-    """All in [start, end) but the newest, which are caught up; counted, for after an outage they may be millions."""
+    """The missed fire times in [start, end), without the newest ones, which are caught up. There may be millions."""
     return Missed(
         tenant=entry.tenant,
         job_id=entry.job_id,

@@ -21,13 +21,13 @@ from common.storage.tables import Item, Table
 from common.timing.instants import DAY_S
 from common.timing.windows import MAX_DELAY_S
 
-# Longer than any outage of the ticks that the alarms would let pass.
+# Longer than any outage of the ticks without an alarm.
 _KEPT_S: Final = 15 * DAY_S
 _A_PAGE: Final = 500
 
 
 class Postponed:
-    """Puts executions into the queue, or into the due table where they have to wait longer than a message can."""
+    """Enqueues executions, or stores them in the due table if they must wait longer than a message can."""
 
     def __init__(self, table: Table, queue: ExecutionsQueue, clock: Clock) -> None:
         self._table = table
@@ -36,10 +36,10 @@ class Postponed:
         self._clock = clock
 
     def send(self, execution: Execution) -> None:
-        """Enqueue it, or store it for the tick of its window. Sent twice it is stored once.
+        """Enqueue it, or store it for the tick of its window. Storing it twice stores it once.
 
         Raises:
-            HandOverFailed: SQS did not take it; nobody else will send it.
+            HandOverFailed: SQS did not accept it; no other process will send it.
         """
         if execution.visible_at - self._clock.now() <= MAX_DELAY_S:
             self._queue.send([execution])
@@ -52,12 +52,12 @@ class Postponed:
             self._queue.send([execution])
 
     def hand_over(self, until: int, stop_at: float) -> Iterator[BadEntry | int]:
-        """Enqueue what is due before `until`, and forget it. Yields how many, and what cannot be run.
+        """Enqueue what is due before `until`, and delete it. Yields how many, and what cannot run.
 
-        A page of each partition in turn, so that what is due first goes first; from `stop_at` on no more pages.
+        Reads a page of each partition in turn, so that what is due first comes first; after `stop_at` no more pages.
 
         Raises:
-            HandOverFailed: the next call enqueues again what is not forgotten.
+            HandOverFailed: the next call enqueues again what is not deleted.
         """
         between = ("0", keys.postponed_before(until))
         waiting = deque(

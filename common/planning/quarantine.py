@@ -1,11 +1,11 @@
-"""Quarantine: what cannot be planned is set aside with the reason, and the mark moves on for everybody else.
+"""Quarantine: what cannot be planned is set aside with the reason, and the mark moves on for all others.
 
-Set aside are groups that cannot be read and shares that no planner has got through. Each record says which shards, and
-from when to when. Every tick tries them again: what can be planned by then is planned as the window was decided, late
-or missed as after an outage, and its record goes. Nothing of it holds up a window.
+Quarantined are unreadable groups, and shares that no planner has finished. Each record names the shards and the time
+from `start_at` to `end_at`. Every tick retries them. What can be planned by then is planned with the window's stored
+decision, late or missed as after an outage, and its record is deleted. No record delays a window.
 
-A due entry that cannot be planned is set aside for the time of one window: its job has a skipped run that says why,
-and the next tick that finds it due tries it anyway. Its record here is for whoever looks after the platform.
+A due entry that cannot be planned is set aside for the time of one window: its job gets a skipped run with the reason,
+and the next tick that finds it due tries it again. Its record here is for the operator of the platform.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from common.timing.instants import DAY_S
 GROUP: Final = "group"
 SHARE: Final = "share"
 ENTRY: Final = "entry"
-# So much is tried by a tick.
+# How many records a tick retries.
 MOST: Final = 2_000
-# A share that fails is tried again in so many parts, and those again: one shard that cannot be planned is found so.
+# A share that fails is retried in this many parts, and each part again. This finds the one shard that fails.
 PARTS: Final = 16
 _REASON_CHARS: Final = 500
-# TTL then removes what is known of an entry that nobody found bad again.
+# TTL then removes the record of an entry that was not found bad again.
 _ENTRY_KEPT_S: Final = DAY_S
-# A group that nobody found unreadable again for so long has left the directory.
+# A group that was not found unreadable again for this long has left the directory.
 _GROUP_KEPT_S: Final = 30 * DAY_S
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """One thing that could not be planned. `start_at` to `end_at` is the time for which it is not."""
+    """One thing that could not be planned, from `start_at` to `end_at`."""
 
     key: keys.Key
     kind: str
@@ -51,7 +51,7 @@ class SetAside:
 
 
 class Quarantine:
-    """What is set aside; in the due table."""
+    """The quarantined records, in the due table."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -74,7 +74,7 @@ class Quarantine:
         self._table.update(keys.set_aside(GROUP, name), change)
 
     def add_share(self, share: Share, reason: str, now: float) -> None:
-        """Set aside a share, in one step with its record. What a planner confirms at this moment is gone already."""
+        """Set aside a share in one transaction with its record. A confirmed share is gone already."""
         tx = Transaction(self._table.client)
         tx.delete(self._table, share.key, Expression("attribute_exists(pk)", {}))
         tx.put(self._table, _item(share.key["sk"], share, reason, now))
@@ -82,7 +82,7 @@ class Quarantine:
             tx.commit()
 
     def add_entry(self, tenant: str, job_id: str, reason: str, now: float) -> None:
-        """Make known that an entry could not be planned; again and again it is one record."""
+        """Report that an entry could not be planned; repeated reports are one record."""
         self._table.put(
             {
                 **keys.set_aside(ENTRY, f"{tenant}#{job_id}"),
@@ -93,11 +93,11 @@ class Quarantine:
         )
 
     def all(self) -> Iterator[SetAside]:
-        """Of every kind, without the names of their shards."""
+        """Records of all kinds, without the names of their shards."""
         return self._between(ENTRY, SHARE)
 
     def waiting(self) -> Iterator[SetAside]:
-        """Groups and shares alone, so that many bad entries keep nobody from them."""
+        """Only groups and shares, so that many bad entries cannot hide them."""
         return self._between(GROUP, SHARE)
 
     def bad_entries(self) -> Iterator[SetAside]:
@@ -110,7 +110,7 @@ class Quarantine:
             yield _set_aside(item)
 
     def take(self, name: str, now: float) -> Share | None:
-        """Begin to plan it, by its sort key. It counts, before it can end its planner; None if it is planned."""
+        """Begin to plan a record by its sort key. Counted first: it may end the planner. None if it is planned."""
         begun = Expression(
             "SET #decided_at = if_not_exists(#decided_at, :now) ADD #tries :one", {":now": now, ":one": 1}
         )
@@ -123,13 +123,13 @@ class Quarantine:
         return share_of(item, item["end"])
 
     def release(self, share: Share) -> None:
-        """Its executions are handed over. What was set aside for a window more meanwhile stays."""
+        """Its executions are enqueued. Later windows that were set aside meanwhile stay."""
         as_read = Expression("#end = :end", {":end": share.window.planning_until})
         with suppress(ConditionFailed):
             self._table.delete(share.key, as_read)
 
     def split(self, one: SetAside, now: float) -> list[str]:
-        """Put parts in the place of a share. Returns the names of what is there then."""
+        """Replace a share by its parts. Returns their names."""
         item = self._table.get(one.key)
         if item is None:
             return []

@@ -1,9 +1,9 @@
-"""Shares: what is due in a window, divided among planner invocations where it is more than one should send.
+"""Shares: the due entries of a window, divided among planners if one process should not plan them all.
 
-The tick records the shares, and then which division of the window counts on the mark; it sends a message for each
-share. A planner hands its share's executions over, then takes the record away; whoever finds none left moves the mark.
-So a lost message leaves a record, which the next tick sends again, and a crash anywhere means sending twice, never
-losing. A planner whose time is up records how far it is, and sends the rest to another.
+The tick records the shares, then marks which division of the window counts, and sends a message for each share. A
+planner enqueues its share's executions and then deletes the record. The planner that finds no records left moves the
+mark. If a message is lost, its record remains, and the next tick sends it again. A crash anywhere can only cause a
+repetition, never a loss. A planner without time left records its progress, and sends the rest to another.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 MESSAGE_VERSION = 1
-# The names of the shards of one share. An item of DynamoDB takes 400 KB.
+# The names of the shards of one share. A DynamoDB item holds at most 400 KB.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 MOST_TEXT_BYTES = 300_000
-# Asking for a shard costs a planner about as much as reading so many entries.
+# Reading an empty shard costs a planner about as much as reading this many entries.
 _SHARD_WEIGHT = 8
-# A share's number: its division, which is random, and how many shares of it were recorded before.
+# A share's number: its random division, and how many of its shares were recorded before.
 _IN_A_DIVISION = 1_000_000
 
 
 class UnreadableShare(Minute8Error):
-    """A message that names no share. It belongs in the dead-letter queue."""
+    """A message that does not name a share. It belongs in the dead-letter queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class ShareName:
 
 
 def cut(shards: Iterable[Shard], window: Mark, entries_a_share: int) -> Iterator[list[Shard]]:
-    """Shares in the order of the shards. Each is full by what planning it costs, or by the bytes of its record.
+    """Shares in the order of the shards. Each is full by its planning cost, or by the bytes of its record.
 
-    At most one share is held in memory. A shard that is too much for a share alone is one.
+    At most one share is held in memory. A shard that is too large for a share becomes a share of its own.
     """
     span_s = window.planning_until - max(window.planned_until, int(window.decided_at) - MISSED_AFTER_S)
     share: list[Shard] = []
@@ -82,16 +82,16 @@ def cut(shards: Iterable[Shard], window: Mark, entries_a_share: int) -> Iterator
 
 
 class Shares:
-    """The records of shares that are not handed over yet; in the due table, beside the mark."""
+    """The records of unfinished shares, in the due table."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._index = DueIndex(table)
 
     def record(self, window: Mark, shares: Iterable[Sequence[Shard]]) -> Mark:
-        """Record them all, unless another tick has divided or finished the window. Returns the mark as it is.
+        """Record them all, unless another tick has divided or finished the window. Returns the stored mark.
 
-        They count from when the mark names their division. If this is cut off before, `sweep` removes them.
+        They count once the mark names their division. If this is interrupted before, `sweep` removes them.
         """
         division = 1 + secrets.randbelow(_IN_A_DIVISION)
         recorded = []
@@ -110,7 +110,7 @@ class Shares:
         )
         try:
             self._table.update(keys.MARK, counts, undivided)
-        except ConditionFailed:  # another tick was first
+        except ConditionFailed:  # another tick was faster
             for key in recorded:
                 self._table.delete(key)
         mark = self._index.mark()
@@ -125,12 +125,12 @@ class Shares:
         return [number for number in numbers if number // _IN_A_DIVISION == window.division]
 
     def load(self, end: int, number: int) -> Share | None:
-        """A share; None if it is handed over."""
+        """A share; None if it is finished."""
         item = self._table.get(keys.share(end, number))
         return share_of(item, end) if item else None
 
     def advance(self, share: Share, left: Sequence[Shard], after: str) -> bool:
-        """Record what is left of it, from behind the place `after`. False if it is somebody else's meanwhile."""
+        """Record what is left of it, after the place `after`. False if another planner has it meanwhile."""
         change = Expression(
             "SET #shards = :shards, #after = :after, #tries = :none",
             {":shards": _names(left), ":after": after, ":none": 0},
@@ -142,18 +142,18 @@ class Shares:
         return True
 
     def confirm(self, share: Share) -> None:
-        """Its executions are handed over."""
+        """Its executions are enqueued."""
         self._table.delete(share.key)
 
     def finish_if_last(self, end: int) -> None:
-        """Move the mark over a divided window of which no share is left."""
-        # The mark first: once it says "divided", all shares are recorded, and none comes back.
+        """Move the mark over a divided window that has no shares left."""
+        # The mark first: when it says "divided", all shares are recorded, and none is added later.
         mark = self._index.mark()
         if mark and mark.is_divided and mark.planning_until == end and not self.left(mark):
             self._index.finish_planning(end)
 
     def sweep(self, planned_until: int) -> None:
-        """Remove the shares of windows that are planned: a tick recorded them that another was ahead of."""
+        """Remove shares of windows that are planned: their tick recorded them too late."""
         between = keys.shares_until(planned_until)
         for item in self._table.query(keys.SHARES, sk_between=between, attributes=("pk", "sk")):
             self._table.delete(keys.key_of(item))
@@ -187,11 +187,11 @@ class PlanningQueue:
         self._url = url
 
     def send(self, end: int, numbers: Sequence[int]) -> None:
-        """Hand over these shares of the window that ends at `end`. Raises HandOverFailed."""
+        """Send these shares of the window that ends at `end`. Raises HandOverFailed."""
         self.send_bodies([encode(end, number) for number in numbers])
 
     def send_bodies(self, bodies: Sequence[str]) -> None:
-        """Hand over messages that `encode` and `encode_set_aside` have written. Raises HandOverFailed."""
+        """Send messages of `encode` and `encode_set_aside`. Raises HandOverFailed."""
         for first in range(0, len(bodies), BATCH_SIZE):
             batch = bodies[first : first + BATCH_SIZE]
             answer = self._client.send_message_batch(
