@@ -9,6 +9,8 @@ import pytest
 
 from common.platform.tenants import Tenants
 from common.runs.records import Outcome
+from common.storage import keys
+from common.storage.tables import Expression
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from tests.worlds import ARN, World, at, job
 
@@ -71,6 +73,7 @@ def test_what_is_started_by_hand_stops_too(ruled: World) -> None:
 
 def test_a_tenant_that_is_not_there_runs_nothing(ruled: World) -> None:
     ruled.registry.create("zoe", "once", job(at="2026-11-21T03:13:00Z"))
+    ruled.table("tenants").delete(keys.tenant("zoe"))
     ruled.run_until("2026-11-21T03:14:00Z")
     (run,) = ruled.run_items("zoe", "once")
     assert (run["reason"], run["detail"]) == ("deleted", "there is no such tenant (any more)")
@@ -99,9 +102,11 @@ def test_only_allowed_targets_are_called(ruled: World, patterns: list[str], stat
 
 
 def test_what_is_minute8s_own_is_never_called(ruled: World) -> None:
+    """A job that was stored before registration refused such targets."""
     own = "arn:aws:lambda:us-east-1:123456789012:function:minute8-test-scheduler"
-    definition = job(cron="* * * * *") | {"target": {"kind": "lambda", "arn": own}}
-    ruled.registry.create("alice", "own", definition)
+    ruled.registry.create("alice", "own", job(cron="* * * * *"))
+    stored = Expression("SET target.arn = :own", {":own": own})
+    ruled.table("jobs").update(keys.job("alice", "own"), stored)
     change(ruled, allowed_targets=["*"])
     ruled.run_until("2026-11-21T03:13:30Z")
     assert ruled.statuses("alice", "own") == ["skipped(target_not_allowed)"]
