@@ -1,0 +1,84 @@
+"""docs/idle-cost.md: each line worked out from the prices, and from what an idle tick asks of AWS."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.doctor.expected import ALARMS, FEEDS
+from common.platform.deletion import Deletions
+from scheduler import handler
+from scheduler.removal import remove_tenants
+from tests.docs.test_docs import ROOT
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.worlds import at, make_world
+
+PRICES: dict[str, Any] = json.loads((ROOT / "benchmarks" / "prices.json").read_text())
+DAYS = 30.4
+TICKS = round(DAYS * 144)
+# Lambda keeps five long polls of 20 s going for each queue.
+POLLS = round(DAYS * 86_400 / 20) * 5
+# Assumed, both more than the embedded AWS shows.
+TICK_S, TICK_LOG_BYTES = 0.5, 2_500
+
+
+def idle_tick() -> Counter[str]:
+    """The requests to DynamoDB of a tick, as the handler runs it, when there is nothing to do."""
+    db = MemoryDynamoDB()
+    w = make_world(db, "2026-11-21T03:12:00Z")
+    w.run_until("2026-11-21T05:00:00Z", ticks=True)
+    requests: Counter[str] = Counter()
+    db.before = lambda name: requests.update([name])
+    w.clock.move_to(at("2026-11-21T05:08:00Z"))
+    handler.publish_lag(w.scheduler)
+    w.scheduler.tick()
+    deletions = Deletions(w.tables.tenants, w.tables.jobs, w.tables.runs, w.index)
+    remove_tenants(deletions, w.clock, w.clock.now())
+    return requests
+
+
+def tick_metrics() -> int:
+    """How many metrics a tick writes: those that the handler names."""
+    code = (ROOT / "scheduler" / "handler.py").read_text()
+    return len(set(re.findall(r"add_metric\(telemetry\.(\w+)", code)))
+
+
+def lines() -> dict[str, tuple[float, float]]:
+    """What is paid for -> how much of it a month, and its price."""
+    requests = idle_tick()
+    writes = sum(count for name, count in requests.items() if name in ("put_item", "update_item"))
+    reads = requests.total() - writes
+    params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
+    gb_s = TICKS * TICK_S * params["schedulerMemoryMb"] / 1024
+    return {
+        "metrics of the tick": (tick_metrics(), PRICES["cloudwatch_metric_month"]),
+        "polls of the three queues": (POLLS * len(FEEDS), PRICES["sqs_request"]),
+        "alarms": (len(ALARMS), PRICES["cloudwatch_alarm_month"]),
+        "reads of the ticks": (TICKS * reads, PRICES["dynamodb_read_unit"]),
+        "GB-seconds of the ticks": (gb_s, PRICES["lambda_gb_s_arm64"]),
+        "writes of the ticks": (TICKS * writes, PRICES["dynamodb_write_unit"]),
+        "GB of logs": (TICKS * TICK_LOG_BYTES / 1e9, PRICES["cloudwatch_logs_gb"]),
+        "invocations of the ticks": (TICKS, PRICES["lambda_request"]),
+    }
+
+
+def test_the_page_says_what_each_line_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAGE", "test")
+    page = (ROOT / "docs" / "idle-cost.md").read_text()
+    worked_out = lines()
+    for what, (amount, price) in worked_out.items():
+        row = (
+            f"| {what} | {amount:,.4g} | {amount * price:.3f} |"
+            if amount < 1
+            else (f"| {what} | {amount:,.0f} | {amount * price:.3f} |")
+        )
+        assert row in page, row
+    total = sum(amount * price for amount, price in worked_out.values())
+    assert f"| **all** | | **{total:.2f}** |" in page, total
+    assert f"${PRICES['dynamodb_pitr_gb_month']:.2f}" in page
+    assert f"${PRICES['dynamodb_gb_month']:.2f}" in page
