@@ -1,4 +1,4 @@
-"""Sentences of a Markdown document, and the comments and docstrings of a Python file."""
+"""The sentences of a Markdown document, and the docstrings and comments of a Python file."""
 
 from __future__ import annotations
 
@@ -54,6 +54,15 @@ def cells(markdown: str) -> Iterator[str]:
     for line in without_code(markdown).splitlines():
         if line.startswith("|") and not re.fullmatch(r"[|\s:-]+", line):
             yield from re.split(r"(?<!\\)\|", line.strip("| "))
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """Line numbers and texts of the docstrings of a Python file's public classes and functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        if text := ast.get_docstring(node):
+            yield node.lineno, text
 
 
 def remarks(path: Path) -> Iterator[tuple[int, str]]:
