@@ -79,6 +79,14 @@ class MemoryDynamoDB:
         self._write({"Delete": {"TableName": TableName, "Key": Key, **condition}}, "DeleteItem")
         return {}
 
+    def batch_write_item(self, RequestItems: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+        self.before("batch_write_item")
+        assert 1 <= sum(map(len, RequestItems.values())) <= 25
+        for table, writes in RequestItems.items():
+            for write in writes:
+                self._apply({"Delete": {"TableName": table, **write["DeleteRequest"]}})
+        return {"UnprocessedItems": {}}
+
     def transact_write_items(self, TransactItems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         self.before("transact_write_items")
         assert len(TransactItems) <= 100

@@ -25,7 +25,7 @@ from tests.worlds import Killed, World, make_world
 TENANT = "alice"
 # Runs are looked at and dropped when they are this old; what a crash repeats is younger.
 _KEPT_S = 4 * DAY_S
-_DUPLICATES = 0.002
+_DUPLICATES = 0.02
 
 
 @dataclass(slots=True)
