@@ -2,9 +2,10 @@
 
 A key is readable text:
 - `cron|America/New_York|0-9,30-39 3 * * *`: minutes widened to tens, seconds dropped, so that a million jobs spread
-  with `H` share few groups. `|repeats` at the end: the minute runs freely and the hour does not (it matters in autumn);
-- `every|7200|4`: the interval, and the ten minutes in it that the phase falls in; intervals up to ten minutes are due
-  in every window;
+  with `H` share few groups. `|repeats` behind it: the minute runs freely and the hour does not (it matters in autumn).
+  A number at the end: its entries fire up to so often in ten minutes, where that is more than each minute;
+- `every|7200|4`: the interval, and the ten minutes in it that the phase falls in. Short intervals and odd ones share
+  the groups of ten round intervals up to ten minutes, which are due in every window;
 - `at|1763694600`: the beginning of the window.
 
 Bounds, exclusions and jitter are not in the key: a group may be due when a member is not, but never the reverse.
@@ -32,6 +33,15 @@ from common.timing.windows import WINDOW_S, window_start
 from common.timing.zones import spans
 
 _TENS: Final = (1 << 10) - 1
+# How often entries with seconds fire in ten minutes, rounded up to one of these: it is a part of the key.
+_RATES: Final = (20, 60, 200, 600)
+# Shorter intervals share the group of the next one down: distinct intervals open no groups that are always due.
+_SHORT_S: Final = (600, 300, 120, 60, 30, 20, 10, 5, 2, 1)
+# Other intervals than multiples of this are rare, and their ten minutes drift through the windows: a group of each
+# would be due twice as often as its entries are, and cost a query. Up to a third of a day, entries read in vain with
+# others cost less than that.
+_ROUND_S: Final = 300
+_ODD_SHARE_S: Final = 8 * 3600
 _ALL_MONTHS: Final = (1 << 13) - 2
 
 
@@ -41,8 +51,9 @@ def group_key(schedule: Schedule) -> str:
         case CronTiming(expression, timezone):
             return f"cron|{timezone}|{_widened(compile_cron(expression))}"
         case EveryTiming(interval_s, anchor_at):
-            phase = 0 if interval_s <= WINDOW_S else anchor_at % interval_s // WINDOW_S
-            return f"every|{interval_s}|{phase}"
+            if interval_s <= WINDOW_S or (interval_s % _ROUND_S and interval_s <= _ODD_SHARE_S):
+                return f"every|{next(short for short in _SHORT_S if short <= interval_s)}|0"
+            return f"every|{interval_s}|{anchor_at % interval_s // WINDOW_S}"
         case AtTiming(at):
             return f"at|{window_start(at)}"
 
@@ -67,13 +78,15 @@ def group_can_fire(key: str, start: int, end: int) -> bool:
 def entry_weight(key: str, span_s: int) -> int:
     """What planning an entry of the group for so long a time costs: 1, and more from a fire a minute on.
 
-    A cron group does not tell how often its entries fire; at most once a minute, but for those with seconds.
+    A cron group's rate is in its key. Those of earlier versions have none, and weigh 1.
     """
     kind, _, rest = key.partition("|")
-    interval = rest.partition("|")[0]
-    if kind != "every" or not interval.isdecimal():
-        return 1
-    return max(1, span_s // (10 * max(1, int(interval))))
+    interval, _, last = rest.rpartition("|")
+    if kind == "every" and interval.isdecimal():
+        return max(1, span_s // (10 * max(1, int(interval))))
+    if kind == "cron" and last.isdecimal():
+        return max(1, span_s * int(last) // (10 * WINDOW_S))
+    return 1
 
 
 class _CronGroup:
@@ -126,7 +139,10 @@ def _widened(cron: Cron) -> str:
     hour = _numbers(cron.hours) if cron.names_hour else free_hour
     months = _numbers(cron.months) if cron.months != _ALL_MONTHS else "*"
     text = f"{minute} {hour} {_days_text(cron)} {months} {_weekdays_text(cron)}"
-    return text + "|repeats" if cron.names_hour and cron.repeats else text
+    if cron.names_hour and cron.repeats:
+        text += "|repeats"
+    rate = len(cron.seconds) * max((cron.minutes >> ten & _TENS).bit_count() for ten in tens)
+    return text if rate <= 10 else f"{text}|{next(rounded for rounded in _RATES if rounded >= rate)}"
 
 
 def _numbers(mask: int) -> str:
@@ -165,7 +181,7 @@ def _weekdays_text(cron: Cron) -> str:
 
 def _read(text: str) -> Cron:
     """The masks of a group's text. Without croniter: a cold tick reads 100,000 of these, and all are canonical."""
-    fields, _, repeats = text.partition("|")
+    fields, *marks = text.split("|")
     minute, hour, day, month, weekday = fields.split(" ")
     return Cron(
         minutes=_mask(minute, 0, 59),
@@ -175,7 +191,7 @@ def _read(text: str) -> Cron:
         weekdays=_weekday_mask(weekday),
         either_day=day != "*" and weekday != "*",
         names_hour=hour not in ("*", "0-23"),
-        repeats=hour == "*" or repeats == "repeats",
+        repeats=hour == "*" or "repeats" in marks,
     )
 
 

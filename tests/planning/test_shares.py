@@ -25,6 +25,8 @@ from common.planning.shares import (
 )
 from common.storage import keys
 from common.storage.tables import Table
+from common.timing.groups import group_key
+from common.timing.schedule import CronTiming, EveryTiming, Schedule
 from scheduler.planner import Planner
 from scheduler.tick import FanOut, Scheduler, TickSummary
 from tests.worlds import World, at, job, world
@@ -49,7 +51,14 @@ class Died(BaseException):
 class Mortal:
     """A client whose process dies after so many writes."""
 
-    WRITES = ("transact_write_items", "put_item", "update_item", "delete_item", "send_message_batch")
+    WRITES = (
+        "transact_write_items",
+        "put_item",
+        "update_item",
+        "delete_item",
+        "batch_write_item",
+        "send_message_batch",
+    )
 
     def __init__(self, client: Any, fate: dict[str, int]) -> None:
         self._client = client
@@ -319,9 +328,13 @@ def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
 
 
 def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None:
-    seconds, minutes = (Shard(f"every|{interval}|0", 0, 33) for interval in (1, 60))
-    assert len(list(cut([seconds] * 11, WINDOW, 20_000))) == 2
-    assert len(list(cut([minutes] * 11, WINDOW, 20_000))) == 1
+    for timings in (
+        (EveryTiming(1, 0), EveryTiming(60, 0)),
+        (CronTiming("* * * * * *", "UTC"), CronTiming("* * * * *", "UTC")),
+    ):
+        seconds, minutes = (Shard(group_key(Schedule(timing)), 0, 33) for timing in timings)
+        assert len(list(cut([seconds] * 11, WINDOW, 20_000))) == 2
+        assert len(list(cut([minutes] * 11, WINDOW, 20_000))) == 1
 
 
 def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_stored() -> None:

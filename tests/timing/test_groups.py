@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from common.registration.cron_text import read_cron
 from common.timing.fires import fires
-from common.timing.groups import WINDOW_S, group_can_fire, group_key
+from common.timing.groups import WINDOW_S, entry_weight, group_can_fire, group_key
 from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
 from common.timing.zones import changes
 from tests.timing.reference import FIRST_AT, LAST_AT, cron, expressions
@@ -32,6 +32,13 @@ ODD = ("Australia/Lord_Howe", "Pacific/Chatham", "Asia/Kathmandu", "Pacific/Apia
         (cron("0 0 1-31 * 1-5"), "cron|UTC|0-9 0 1-31 * 1-5"),
         (Schedule(EveryTiming(7200, 1_700_000_000)), "every|7200|1"),
         (Schedule(EveryTiming(600, 599)), "every|600|0"),
+        (Schedule(EveryTiming(59, 7)), "every|30|0"),
+        (Schedule(EveryTiming(900, 899)), "every|900|1"),
+        (Schedule(EveryTiming(960, 959)), "every|600|0"),
+        (Schedule(EveryTiming(28_801, 600)), "every|28801|1"),
+        (cron("* 5,6,34 3 * * *"), "cron|UTC|0-9,30-39 3 * * *|200"),
+        (cron("*/2 */5 7 * * *"), "cron|UTC|* 7 * * *|repeats|60"),
+        (cron("0 * * * * *"), "cron|UTC|* * * * *"),
         (Schedule(AtTiming(1_763_694_659)), "at|1763694600"),
     ],
 )
@@ -94,6 +101,20 @@ def test_intervals_of_whole_windows_are_exact(tens: int, anchor_at: int, window:
     start = window * WINDOW_S
     fired = any(True for _ in fires(schedule, start, start + WINDOW_S))
     assert group_can_fire(group_key(schedule), start, start + WINDOW_S) == fired
+
+
+@settings(deadline=None)
+@given(expressions(), st.sampled_from(["0", "7,8", "*/13", "*"]), st.integers(0, 2**22))
+def test_an_entry_weighs_a_tenth_of_what_it_fires_or_more(text: str, seconds: str, window: int) -> None:
+    schedule, start = cron(f"{seconds} {text}"), window * WINDOW_S
+    weight = entry_weight(group_key(schedule), WINDOW_S)
+    assert 60 >= weight >= sum(1 for _ in fires(schedule, start, start + WINDOW_S)) // 10
+
+
+def test_a_group_of_an_earlier_version_weighs_1() -> None:
+    assert (
+        entry_weight("cron|UTC|* 7 * * *|repeats", WINDOW_S) == entry_weight("cron|UTC|* * * * *", 6_000) == 1
+    )
 
 
 def test_a_million_hashed_jobs_share_few_groups() -> None:
