@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.planning.due_index import BadEntry, DueIndex, Mark, Shard, place
+from common.planning.due_index import BadEntry, DueIndex, Mark, Pending, Shard, place
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import DueEntry, plan, plan_registered
@@ -48,6 +48,8 @@ _FEWEST_ENTRIES = 50
 _DROPPED_AT_ONCE = 100
 _DROPPED_BETWEEN_LOOKS = 1_600
 _DROPS_FOR_S = 60
+# Registrations that were cut off are handed over, and then confirmed, by so many.
+_PENDINGS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,16 +228,13 @@ class Scheduler:
         # Read after them: it includes everything that was announced before one of them was committed.
         mark = self.index.ensure_mark(summary.now)
         calendars = RememberedCalendars(self.calendars)
-        for pending in pendings:
+        for first in range(0, len(pendings), _PENDINGS_AT_ONCE):
+            some = pendings[first : first + _PENDINGS_AT_ONCE]
             skipped = self._skipped(summary)
-            if isinstance(pending, BadEntry):
-                skipped.bad_entry(pending, mark.planned_until)
-                self._hand_over(iter(()), skipped, summary)
-                continue
-            summary.pending += 1
-            executions = self._registered(pending.entry, mark, calendars, skipped)
-            self._hand_over(iter(executions), skipped, summary)
-            self.index.confirm(pending)
+            self._hand_over(self._all_registered(some, mark, calendars, skipped), skipped, summary)
+            readable = [pending for pending in some if isinstance(pending, Pending)]
+            self.index.confirm(*readable)
+            summary.pending += len(readable)
         return mark
 
     def _hand_over(
@@ -293,6 +292,19 @@ class Scheduler:
         if planned.missed:
             skipped.missed(planned.missed)
         return planned.executions
+
+    def _all_registered(
+        self,
+        pendings: Sequence[Pending | BadEntry],
+        mark: Mark,
+        calendars: RememberedCalendars,
+        skipped: Skipped,
+    ) -> Iterator[Execution]:
+        for pending in pendings:
+            if isinstance(pending, BadEntry):
+                skipped.bad_entry(pending, mark.planned_until)
+            else:
+                yield from self._registered(pending.entry, mark, calendars, skipped)
 
     def _registered(
         self, entry: DueEntry, mark: Mark, calendars: RememberedCalendars, skipped: Skipped

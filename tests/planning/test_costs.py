@@ -1,0 +1,134 @@
+"""What a tick reads and writes for a tenant who makes planning as dear as the quotas allow; counted, not timed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from common.planning.due_index import DueIndex, Shard
+from common.planning.plan import DueEntry
+from common.storage import keys
+from common.storage.tables import Transaction
+from common.timing.groups import group_key
+from common.timing.schedule import CronTiming, EveryTiming, Schedule, Timing
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.worlds import World, at, job, make_world
+
+NOW = at("2026-11-21T03:18:00Z")
+NEXT_YEAR = at("2027-11-21T00:00:00Z")
+REGISTERED = 2_000
+
+
+@pytest.fixture
+def w() -> World:
+    """With a mark, over a DynamoDB that stores thousands of entries in no time."""
+    made = make_world(MemoryDynamoDB(), "2026-11-21T03:18:00Z")
+    made.scheduler.tick()
+    return made
+
+
+def store(w: World, timing: Timing, number: int) -> None:
+    """A job's entry that has no fire time before next year."""
+    schedule = Schedule(timing, start_at=NEXT_YEAR)
+    tx, group = Transaction(w.dynamodb), group_key(schedule)
+    w.index.put_entry(tx, DueEntry("alice", f"job-{number}", schedule, int(NOW) - 60, 1, "latest"), group, 0)
+    w.index.count(tx, group, 0, 1)
+    tx.commit()
+
+
+def counted(w: World) -> Counter[str]:
+    calls: Counter[str] = Counter()
+    w.dynamodb.before = lambda name: calls.update([name])
+    return calls
+
+
+def odd() -> Iterator[tuple[int, int]]:
+    """All intervals over ten minutes that are not whole ones, in each of their phases."""
+    return ((s, tens * 600) for s in range(601, 10_000) if s % 600 for tens in range(-(-s // 600)))
+
+
+def round_ones() -> Iterator[tuple[int, int]]:
+    return ((s, tens * 600) for s in range(900, 10**6, 600) for tens in range(-(-s // 600)))
+
+
+def long_ones() -> Iterator[tuple[int, int]]:
+    return ((s, tens * 600) for s in range(28_801, 10**6) if s % 600 for tens in range(-(-s // 600)))
+
+
+def short_ones() -> Iterator[tuple[int, int]]:
+    return ((1 + n % 600, n) for n in range(REGISTERED))
+
+
+@pytest.mark.parametrize(
+    ("intervals", "most_queries"), [(odd, 60), (round_ones, 200), (long_ones, 200), (short_ones, 60)]
+)
+def test_distinct_intervals_cost_few_queries_where_nothing_is_due(
+    w: World, intervals: Callable[[], Iterator[tuple[int, int]]], most_queries: int
+) -> None:
+    for number, (timing, _) in enumerate(zip(intervals(), range(REGISTERED), strict=False)):
+        store(w, EveryTiming(*timing), number)
+    for _ in range(3):
+        w.clock.sleep(600)
+        calls = counted(w)
+        summary = w.scheduler.tick()
+        assert (summary.planned, calls["query"] <= most_queries) == (0, True), calls
+        assert summary.shards_due <= most_queries - 40
+
+
+def test_jobs_with_seconds_fill_shards_and_shares_by_what_they_fire(w: World) -> None:
+    each_second = group_key(Schedule(CronTiming("* * * * * *", "UTC")))
+    w.table("due").put({**keys.directory(each_second, 0), "jobs": 33})
+    assert w.index.pick_shard(each_second, random.Random(1)) == 0
+    w.table("due").put({**keys.directory(each_second, 0), "jobs": 34})
+    assert w.index.pick_shard(each_second, random.Random(1)) == 1
+
+
+def test_jobs_in_groups_of_earlier_versions_fire_and_move(w: World) -> None:
+    """Earlier versions gave each interval groups of its own, and did not tell seconds."""
+    definitions = {"odd": job(every="16m"), "seconds": job(cron="*/10 * * * * *")}
+    for job_id, former in (("odd", "every|960|0"), ("seconds", "cron|UTC|* * * * *")):
+        created = w.registry.create("alice", job_id, definitions[job_id])
+        tx, due = Transaction(w.dynamodb), w.index
+        due.delete_entry(tx, created.group, created.shard, "alice", job_id)
+        due.count(tx, created.group, created.shard, -1)
+        due.put_entry(tx, created.due_entry(), former, 0)
+        due.count(tx, former, 0, 1)
+        tx.commit()
+        w.table("jobs").put({**keys.job("alice", job_id), **created.to_item(), "group": former, "shard": 0})
+    w.run_until("2026-11-21T04:00:30Z", ticks=True)
+    assert len(w.target.fire_times("odd")) == 2
+    fired = w.target.fire_times("seconds")
+    assert len(fired) == len(set(fired)) == 255
+    for job_id, definition in definitions.items():
+        w.registry.put("alice", job_id, definition | {"name": "moved"})
+    shards = list(w.index.recurring_shards())
+    assert sorted(shard for shard in shards if isinstance(shard, Shard) and shard.jobs) == [
+        Shard("cron|UTC|* * * * *|60", 0, 1),
+        Shard("every|600|0", 0, 1),
+    ]
+
+
+def test_registrations_that_were_cut_off_are_handed_over_in_batches(w: World) -> None:
+    index = DueIndex(w.table("due"))
+    schedule = Schedule(EveryTiming(10**6, int(NOW) + 120))
+    for number in range(501):
+        tx = Transaction(w.dynamodb)
+        index.put_pending(tx, DueEntry("alice", f"job-{number}", schedule, int(NOW), 1, "latest"), 1)
+        tx.commit()
+    w.table("due").put({**keys.pending("alice", "bad", 1), "entry": "[]"})
+    calls, send = counted(w), w.sqs.send_message_batch
+
+    def sending(**request: Any) -> dict[str, Any]:
+        calls["send_message_batch"] += 1
+        return send(**request)
+
+    w.sqs.send_message_batch = sending  # type: ignore[method-assign]
+    summary = w.scheduler.tick()
+    assert (summary.pending, summary.planned, len(w.sqs.bodies)) == (501, 501, 501)
+    assert (summary.bad_entries, len(list(index.pending()))) == (1, 1)
+    assert calls["send_message_batch"] == 51
+    assert calls["batch_write_item"] + calls["delete_item"] == 21
