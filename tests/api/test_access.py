@@ -76,7 +76,7 @@ def _list(url: str) -> str:
     return url.replace("/v1/tenants/alice/", "/v1/")
 
 
-def test_too_many_writers_is_told_as_that(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_writers_are_reported(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: Any) -> None:
         raise Busy("too many writers")
 
@@ -85,7 +85,7 @@ def test_too_many_writers_is_told_as_that(office: Office, monkeypatch: pytest.Mo
     assert (refused.status, refused.problem, refused.headers["retry-after"]) == (503, "busy", "1")
 
 
-def test_a_failure_inside_tells_nothing_of_it(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_failure_reveals_no_details(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise KeyError("a secret")
 

@@ -86,7 +86,7 @@ def test_what_a_bulk_registers_runs_at_once_and_is_counted_and_written_down(offi
     assert not [item for item in office.stored() if item["pk"]["S"].startswith("PENDING")]
 
 
-def test_refused_lines_are_told_and_the_others_done(office: Office) -> None:
+def test_refused_lines_are_reported_and_the_others_stored(office: Office) -> None:
     office.bob("PUT", "/v1/jobs/bobs", job(cron="0 3 * * *"))
     bobs = office.bob("GET", "/v1/jobs/bobs").text
     lines = (

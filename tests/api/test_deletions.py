@@ -75,7 +75,7 @@ def test_nothing_else_can_be_changed_of_it(office: Office) -> None:
     assert office.operator("POST", "/v1/tenants/alice/keys", {"role": "admin"}).status == 404
 
 
-def test_of_who_is_not_being_removed_there_is_no_progress(office: Office) -> None:
+def test_a_tenant_that_is_not_being_removed_has_no_progress(office: Office) -> None:
     for tenant in ("alice", "nobody", "x" * 65):
         refused = office.operator("GET", f"/v1/tenants/{tenant}/deletion")
         assert (refused.status, refused.problem) == (404, "not-found")

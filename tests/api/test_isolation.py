@@ -40,7 +40,7 @@ def test_every_route_refuses_exactly_whom_it_must(settled: Office, call: Call) -
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call.names and call.method != "PUT"], ids=str)
-def test_what_is_anothers_is_refused_as_what_nobody_has(settled: Office, call: Call) -> None:
+def test_another_tenants_things_are_refused_like_missing_ones(settled: Office, call: Call) -> None:
     before = settled.stored()
     caller = settled.bob if call.role != OPERATOR else settled.operator
     none = caller(call.method, call.path.format(**NOTHING), call.body)

@@ -154,7 +154,7 @@ BAD_ANSWERS: list[tuple[int, dict[str, str], bytes]] = [
 
 
 @pytest.mark.parametrize(("status", "headers", "body"), BAD_ANSWERS, ids=range(len(BAD_ANSWERS)))
-def test_an_answer_without_usable_keys_is_none(
+def test_an_answer_without_usable_keys_is_refused(
     issuer: Issuer, status: int, headers: dict[str, str], body: bytes
 ) -> None:
     issuer.tells(key_set("rsa"), "/elsewhere")
@@ -174,7 +174,7 @@ def test_one_unusable_key_spoils_no_other(issuer: Issuer) -> None:
     assert issuer.tokens().authenticate(issuer.token(), NOW).tenant == "alice"
 
 
-def test_a_server_without_a_certificate_that_is_trusted_tells_nothing(issuer: Issuer) -> None:
+def test_a_server_without_a_trusted_certificate_is_not_read(issuer: Issuer) -> None:
     untrusting = Tokens(settings(JWT_ISSUER=issuer.url, JWKS_URL=f"{issuer.url}/keys"))
     with pytest.raises(IssuerUnreachable):
         untrusting.authenticate(issuer.token(), NOW)
@@ -187,7 +187,7 @@ def test_nothing_but_https_is_fetched(url: str) -> None:
         fetching(trusting())(url)
 
 
-def test_who_cannot_be_checked_is_told_to_come_again(
+def test_a_token_that_cannot_be_checked_gets_retry_later(
     issuer: Issuer, w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     issuer.tells(b"down", status=503)

@@ -36,7 +36,7 @@ def test_a_tenant_sees_what_it_may_and_what_it_uses(office: Office, tenants: Ten
     assert (shown["allowed_targets"], shown["retention_days"], shown["state"]) == ([ARN], 30, "active")
 
 
-def test_over_a_quota_is_told_with_the_figures(office: Office, tenants: Tenants) -> None:
+def test_an_exceeded_quota_is_refused_with_the_figures(office: Office, tenants: Tenants) -> None:
     tenants.edit("alice", {"quotas": {"jobs": 1}}, office.world.clock.now())
     assert office.alice("POST", "/v1/jobs", {"job_id": "one", **job(every=60)}).status == 201
     before = office.stored()

@@ -110,7 +110,7 @@ def test_invalid_jobs_are_refused_with_field_and_value(
     assert settled.stored() == before
 
 
-def test_all_that_is_wrong_is_told_at_once(settled: Office) -> None:
+def test_all_problems_are_reported_at_once(settled: Office) -> None:
     body = {
         "schedule": {"cron": "0 3 * * *"},
         "target": {"kind": "lambda", "arn": ARN},

@@ -53,7 +53,7 @@ def test_a_run_that_went_well(office: Office) -> None:
     assert office.alice("GET", "/v1/runs/alice%3Aminutely%3A20261121T031300Z%3A1").json == run.json
 
 
-def test_a_run_that_failed_tells_why_for_each_attempt(office: Office) -> None:
+def test_a_failed_run_shows_the_error_of_each_attempt(office: Office) -> None:
     office.world.target.answer = lambda event: Outcome(
         ok=False, error_type="ValueError", error="no such customer"
     )

@@ -69,7 +69,7 @@ def test_a_suspended_tenants_token_reads_and_no_more(office: Office) -> None:
     assert ann("PUT", "/v1/jobs/report", job(cron="0 3 * * *")).problem == "tenant-suspended"
 
 
-def test_a_tenant_that_does_not_exist_is_nobodys(office: Office) -> None:
+def test_a_tenant_that_does_not_exist_is_unauthenticated(office: Office) -> None:
     assert Caller(token(tenant="carol"))("GET", "/v1/jobs").problem == "unauthenticated"
 
 
@@ -308,7 +308,7 @@ def test_keys_that_are_too_weak_or_of_another_curve_sign_nothing(key: str) -> No
         tokens(told).authenticate(raw, NOW)
 
 
-def test_keys_and_tokens_are_told_apart() -> None:
+def test_keys_and_tokens_are_distinguished() -> None:
     assert is_token(token())
     for text in (new_key(), "m8_alice", "", "a.b", "a.b.c.d", "a..c", "a.b.c\n", "ä.b.c"):
         assert not is_token(text)

@@ -44,7 +44,7 @@ def test_the_table_and_the_parameters_are_in_step(capacity: object) -> None:
             assert f"`{name}: {value}`" in row
 
 
-def test_the_model_is_told_what_is_recommended_and_the_deployments_own_defaults(capacity: object) -> None:
+def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: object) -> None:
     parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     for load, recommended in capacity.RECOMMENDED.items():  # type: ignore[attr-defined]
         setting = capacity.setting(load)  # type: ignore[attr-defined]

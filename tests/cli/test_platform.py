@@ -224,7 +224,7 @@ def test_an_admin_sees_to_its_own_keys(admin: Desk) -> None:
     assert states == ["revoked"]
 
 
-def test_who_is_no_admin_makes_no_key(desk: Desk) -> None:
+def test_only_an_admin_creates_keys(desk: Desk) -> None:
     refused = desk("keys", "create", "--role", "read")
     assert (refused.code, "'admin'" in refused.err) == (5, True)
 

@@ -127,7 +127,7 @@ def test_what_does_not_fit_in_one_answer_is_put_together(few_at_once: None, desk
     )
 
 
-def test_watching_tells_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_shows_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     failing = Outcome(ok=False, error_type="ValueError", error="not yet")
     answers = iter([Outcome(ok=True), failing, Outcome(ok=True), Outcome(ok=True), Outcome(ok=True)])
     desk.office.world.target.answer = lambda event: next(answers)

@@ -66,7 +66,7 @@ def test_nothing_is_imported_where_something_cannot_be(desk: Desk) -> None:
     assert desk.office.alice("GET", "/v1/jobs/good").json["schedule"] == {"cron": "0 3 * * *"}
 
 
-def test_what_the_api_refuses_is_told(desk: Desk) -> None:
+def test_refusals_by_the_api_are_shown(desk: Desk) -> None:
     reads = {**desk.environment, "MINUTE8_KEY": desk.office.alice_reads.key or ""}
     writes, desk.environment = desk.environment, reads
     told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
@@ -84,7 +84,7 @@ def test_what_the_api_refuses_is_told(desk: Desk) -> None:
     assert len(desk.office.alice("GET", "/v1/jobs").json["jobs"]) == 1
 
 
-def test_what_is_refused_in_the_end_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_refusals_are_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between looking and writing the platform has changed its mind."""
     tenants = Tenants(desk.office.world.table("tenants"))
 

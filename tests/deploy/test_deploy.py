@@ -47,7 +47,7 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
     ],
 )
-def test_a_bad_parameter_is_told_with_what_is_accepted(given: dict[str, str], told: str) -> None:
+def test_a_bad_parameter_is_refused_with_what_is_accepted(given: dict[str, str], told: str) -> None:
     (found,) = problems(**given)
     assert told in found
 

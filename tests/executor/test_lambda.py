@@ -99,7 +99,7 @@ def test_an_event_is_handed_over(service: FakeLambda) -> None:
         (b"[" * 100_000, "FunctionError", "[" * 400),
     ],
 )
-def test_a_function_that_failed_tells_its_error_whatever_it_returned(
+def test_a_failed_functions_error_is_recorded_whatever_it_returned(
     service: FakeLambda, body: bytes, error_type: str, error: str
 ) -> None:
     service.reply = (200, {"X-Amz-Function-Error": "Unhandled"}, body)

@@ -171,7 +171,7 @@ CUTS = {
 
 
 @pytest.mark.parametrize("name", CUTS)
-def test_a_flow_is_cut_behind_each_of_its_calls(name: str) -> None:
+def test_a_flow_is_cut_after_each_of_its_calls(name: str) -> None:
     cut = CUTS[name]
 
     def carries_on(w: World, died: BaseException | None) -> None:

@@ -131,7 +131,7 @@ def test_who_waits_in_the_queue_keeps_its_place_where_clocks_differ(w: World, ah
 # Outages
 
 
-def test_a_one_off_is_told_of_after_a_month_without_a_tick(w: World) -> None:
+def test_a_one_off_is_recorded_after_a_month_without_a_tick(w: World) -> None:
     w.registry.create("alice", "once", job(at="2026-11-21T05:00:00Z", catch_up="latest"))
     w.registry.create("alice", "lapsed", job(at="2026-11-21T05:00:00Z", catch_up="none"))
     w.clock.move_to(at("2026-12-21T05:08:00Z"))

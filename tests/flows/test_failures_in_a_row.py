@@ -19,7 +19,7 @@ def told(w: World, *kinds: str) -> list[str]:
     return [kind for kind, _ in w.events if not kinds or kind in kinds]
 
 
-def test_a_failed_run_is_told_with_its_error(w: World) -> None:
+def test_a_failed_run_is_published_with_its_error(w: World) -> None:
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z"))
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-21T03:14:00Z")
@@ -29,7 +29,7 @@ def test_a_failed_run_is_told_with_its_error(w: World) -> None:
     assert (detail["error_type"], detail["error"]) == ("Boom", "it went wrong")
 
 
-def test_a_success_after_failures_is_told_once(w: World) -> None:
+def test_a_success_after_failures_is_published_once(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-21T03:14:30Z")
@@ -40,7 +40,7 @@ def test_a_success_after_failures_is_told_once(w: World) -> None:
     assert w.store.get("alice", "job").failures_in_row == 0
 
 
-def test_after_n_failures_in_a_row_the_job_is_paused_and_that_is_told(w: World) -> None:
+def test_after_n_failures_in_a_row_the_job_is_paused_and_an_event_published(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *", pause_after_failures=3))
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-21T03:17:30Z")
@@ -100,7 +100,7 @@ def test_a_success_in_between_ends_the_row(w: World) -> None:
     assert w.store.get("alice", "job").state == "active"
 
 
-def test_a_skipped_run_is_told_with_its_reason(w: World) -> None:
+def test_a_skipped_run_is_published_with_its_reason(w: World) -> None:
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z"))
     w.store.pause("alice", "job", "enough")
     w.run_until("2026-11-21T03:14:00Z")

@@ -112,7 +112,7 @@ def test_an_execution_id_is_read_back_as_it_was_written(w: World) -> None:
     assert parse_execution_id("alice", execution.execution_id).execution_id == execution.execution_id
 
 
-def test_a_backfill_runs_each_fire_time_once_so_many_at_a_time(w: World) -> None:
+def test_a_backfill_runs_each_fire_time_once_with_bounded_concurrency(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/10 * * * *", timeout_s=200))
     start, end = at("2026-11-21T00:00:00Z"), at("2026-11-21T03:00:00Z")
     assert w.manual.backfill_count("alice", "job", start, end) == 18

@@ -65,7 +65,7 @@ def test_early_again_and_again_nothing_is_planned_twice(m: World) -> None:
 
 
 @pytest.mark.parametrize("late", ["03:19:30", "03:21:00", "03:24:59", "03:27:10"])
-def test_late_by_minutes_all_run_and_those_behind_are_late_only(m: World, late: str) -> None:
+def test_executions_late_by_minutes_all_run(m: World, late: str) -> None:
     m.registry.create("alice", "minutely", job(cron="* * * * *", catch_up="none"))
     tick_at(m, late)
     m.run_until("2026-11-21T03:29:30Z")
@@ -98,7 +98,7 @@ def test_missing_for_an_hour(m: World, catch_up: str, caught_up: list[str]) -> N
     assert [run["skipped_count"] for run in records] == ([skipped] if skipped else [])
 
 
-def test_missing_for_a_day_one_record_tells_of_it_and_the_rest_is_on_time(m: World) -> None:
+def test_after_a_day_without_ticks_one_record_holds_the_missed_times(m: World) -> None:
     for policy in ("none", "latest", "all"):
         m.registry.create("alice", policy, job(cron="*/10 * * * *", catch_up=policy))
     m.run_until("2026-11-21T03:19:00Z")

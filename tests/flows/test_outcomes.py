@@ -64,7 +64,7 @@ def test_a_success_completes_the_run(w: World, told: Destination) -> None:
     assert run["attempts"][0]["request_id"] == "e4b46cbf-b738-xmpl-8880-a18cdf61200e"
 
 
-def test_a_failure_completes_the_run_and_is_told(w: World, told: Destination) -> None:
+def test_a_failure_completes_the_run_and_is_published(w: World, told: Destination) -> None:
     dispatched(w)
     assert told.outcomes.complete(told.record(EXHAUSTED)) == "failed"
     (run,) = w.run_items(*KEY)
@@ -80,7 +80,7 @@ def test_an_event_that_was_never_handled_says_so(w: World, told: Destination) ->
 
 
 @pytest.mark.parametrize(("shape", "status"), [(SUCCESS, "succeeded"), (EXHAUSTED, "failed")])
-def test_told_again_or_told_otherwise_nothing_changes(
+def test_a_repeated_or_different_outcome_changes_nothing(
     w: World, told: Destination, shape: dict[str, Any], status: str
 ) -> None:
     dispatched(w)
@@ -141,7 +141,7 @@ def test_what_is_no_record_goes_to_the_dead_letters_alone(w: World, told: Destin
     assert (dict(results), failed) == ({"succeeded": 1}, ["bad"])
 
 
-def test_failures_in_a_row_pause_the_job_also_when_they_are_told_later(w: World, told: Destination) -> None:
+def test_failures_in_a_row_that_are_reported_later_also_pause_the_job(w: World, told: Destination) -> None:
     w.registry.create(*KEY, job(cron="* * * * *", pause_after_failures=2, invocation="Event"))
     w.run_until("2026-11-21T03:14:30Z")
     for nth in (0, 1):
@@ -150,7 +150,7 @@ def test_failures_in_a_row_pause_the_job_also_when_they_are_told_later(w: World,
     assert [kind for kind, _ in w.events] == ["Run Failed", "Run Failed", "Job Paused"]
 
 
-def test_cut_off_before_it_told_it_is_told_by_the_next_delivery(
+def test_an_event_lost_in_a_crash_is_published_by_the_next_delivery(
     w: World, told: Destination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dispatched(w)

@@ -69,7 +69,7 @@ def test_a_run_that_succeeds_costs_one_read_and_two_writes(w: World, counts: Cou
     assert w.statuses("alice", "once") == ["succeeded"]
 
 
-def test_a_run_that_fails_for_good_is_also_told_and_counted(w: World, counts: Counts) -> None:
+def test_a_run_that_fails_permanently_is_also_published_and_counted(w: World, counts: Counts) -> None:
     due(w, FAILS)
     with counts.of({**READ_JOB, "UpdateItem": 3, "PutEvents": 1, **CALL}):
         w.deliver()

@@ -56,7 +56,7 @@ def tenancy_of(named: dict[str, str], made: list[tuple[int, int, str, str]]) -> 
 
 @settings(deadline=None, max_examples=300)
 @given(jobs, runs, bounds, st.integers(1, 9), st.sampled_from(("", "failed")), st.data())
-def test_each_run_comes_once_and_nothing_behind_what_is_complete(
+def test_each_run_comes_once_and_none_after_the_complete_part(
     named: dict[str, str],
     made: list[tuple[int, int, str, str]],
     most: Bounds,
@@ -200,6 +200,6 @@ def test_a_place_is_written_as_cursors_have_always_held_it(last_job: str | None)
     assert Place.of_text(text).to_text() == text
 
 
-def test_a_run_to_go_on_behind_needs_its_chunk() -> None:
+def test_a_run_to_continue_after_needs_its_chunk() -> None:
     with pytest.raises(ValueError):
         Place.of_text(json.dumps([*PLACE[:6], None, *PLACE[7:]]))

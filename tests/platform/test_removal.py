@@ -60,7 +60,7 @@ def test_it_ends_in_time_takes_turns_and_survives_what_goes_wrong(w: World) -> N
     assert removed.problems == [{"tenant": "broken", "error": "RuntimeError('whatever')"}]
 
 
-def test_a_table_that_cannot_be_read_is_told_and_nothing_more(w: World) -> None:
+def test_an_unreadable_table_is_only_reported(w: World) -> None:
     w.registry.create("alice", "minutely", job(cron="* * * * *"))
     w.dynamodb.delete_table(TableName="test-tenants")
     (problem,) = remove_tenants(deletions_of(w), w.clock, w.clock.now()).problems

@@ -49,7 +49,9 @@ def test_calendars_are_listed_by_name_page_by_page(calendars: CalendarStore) -> 
     assert [c.name for c in calendars.list_calendars("alice", after_name="a", limit=1)] == ["b"]
 
 
-def test_a_tenant_has_so_many_calendars(calendars: CalendarStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_calendars_is_bounded(
+    calendars: CalendarStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("common.registration.calendar_store.MOST_CALENDARS", 3)
     for name in ("a", "b", "c"):
         put(calendars, name)

@@ -171,7 +171,7 @@ def test_the_rest_of_a_schedule(raw: dict[str, object], field: str) -> None:
     assert error.accepted
 
 
-def test_a_misspelt_zone_is_told_its_name() -> None:
+def test_a_misspelt_zone_gets_a_suggestion() -> None:
     assert "Europe/Berlin" in str(refusal(cron="* * * * *", timezone="europe/berln"))
 
 

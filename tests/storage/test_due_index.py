@@ -53,7 +53,7 @@ def test_the_mark_is_made_once_and_moves_forward_only(index: DueIndex) -> None:
     assert index.finish_planning(first.planned_until) == done
 
 
-def test_a_tick_that_looked_before_another_was_done_announces_nothing_behind_it(index: DueIndex) -> None:
+def test_a_tick_that_read_before_another_finished_announces_no_earlier_window(index: DueIndex) -> None:
     stale = index.ensure_mark(NOW)
     other = index.begin_planning(stale, stale.planned_until + 600, NOW)
     done = index.finish_planning(other.planning_until)
@@ -105,7 +105,9 @@ def test_a_group_opens_a_shard_when_its_shards_are_full(
     assert [(s.shard, s.jobs) for s in index.recurring_shards()] == [(0, 2), (1, 2), (2, 1)]
 
 
-def test_pending_registrations_are_told_apart_by_revision(index: DueIndex, tables: dict[str, Table]) -> None:
+def test_pending_registrations_are_distinguished_by_revision(
+    index: DueIndex, tables: dict[str, Table]
+) -> None:
     tx = Transaction(tables["due"].client)
     first, second = index.put_pending(tx, entry(), 1), index.put_pending(tx, entry(), 2)
     tx.commit()

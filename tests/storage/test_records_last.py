@@ -105,7 +105,7 @@ def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dic
     assert expires_at(runs) == DUE + 14 * DAY_S + RETENTION_S
 
 
-def test_a_lock_outlives_its_lease_and_the_place_behind_it(tables: dict[str, Table]) -> None:
+def test_a_lock_outlives_its_lease_and_the_place_after_it(tables: dict[str, Table]) -> None:
     locks, table = Locks(tables["runs"]), tables["runs"]
     waiting = replace(FIRST, fire_at=DUE + 60)
 
@@ -119,7 +119,7 @@ def test_a_lock_outlives_its_lease_and_the_place_behind_it(tables: dict[str, Tab
     assert lock()["expires_at"] > lock()["queued_until"] > DUE + 15 * DAY_S
 
 
-def test_a_record_under_the_last_missed_fire_time_tells_of_the_others_too(
+def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(
     runs: Runs, tables: dict[str, Table]
 ) -> None:
     RunChanges(tables["runs"]).cancel(FIRST, "cancelled by hand", DUE - 60)

@@ -98,7 +98,7 @@ def test_who_waits_for_an_attempt_can_be_given_up(runs: Runs) -> None:
     assert status(runs) == "failed"
 
 
-def test_missed_fire_times_are_told_once(runs: Runs) -> None:
+def test_missed_fire_times_are_recorded_once(runs: Runs) -> None:
     missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none")
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)

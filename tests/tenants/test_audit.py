@@ -33,7 +33,7 @@ def test_two_changes_within_a_millisecond_are_two_entries(w: World) -> None:
     assert ({entry.subject for entry in found}, next_place) == ({str(n) for n in range(20)}, "")
 
 
-def test_a_call_reads_so_many_entries_and_no_more(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_reads_a_bounded_number_of_entries(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_file, "MOST_SEEN", 5)
     write(w, "rare")
     for _ in range(12):

@@ -142,9 +142,7 @@ def test_a_change_during_the_outage_is_seen_when_it_is_over(
     assert state(known, "tenant-1", NOW + 900) == "suspended"
 
 
-def test_that_there_is_no_such_tenant_is_trusted_for_an_interval_alone(
-    known: KnownTenants, tenants: Tenants
-) -> None:
+def test_a_missing_tenant_is_cached_for_one_interval(known: KnownTenants, tenants: Tenants) -> None:
     for second in (0, 10, 20, 30):
         assert state(known, "zoe", NOW + second) == "unknown"
     assert known.reads == 2
