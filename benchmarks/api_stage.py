@@ -28,7 +28,7 @@ _TENANTS = (bare_api.TENANT, bare_api.MAKER)
 
 
 def definition(target: str) -> dict[str, Any]:
-    """A job whose times are far away: nothing of it is handed to the queue."""
+    """A job with distant fire times: none of its executions is enqueued."""
     return {
         "schedule": {"cron": "30 2 1 1 *", "timezone": "Europe/Paris"},
         "target": {"kind": "lambda", "arn": target},

@@ -1,4 +1,4 @@
-"""The least that one would write in the API's place: no keys, no checks, no problems, one request to DynamoDB.
+"""A minimal replacement of the API: no keys, no checks, no problem documents, one request to DynamoDB.
 
 Deployed as a Lambda of its own by api_latency.py, and called in its process.
 """

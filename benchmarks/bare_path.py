@@ -1,4 +1,4 @@
-"""An embedded AWS with Minute8 on it, and beside it the least that one can have: a queue and a Lambda."""
+"""An embedded AWS with Minute8, and next to it a minimal path: a queue and a Lambda function."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class FairQueue(Queue):
         return self._noisy if self._noisy[0].visible_at <= self._quiet[0].visible_at else self._quiet
 
     def delete(self, count: int) -> None:
-        """Whose they were is not said; as good as all are the noisy tenant's."""
+        """Assumes that all of them belong to the noisy tenant, which is almost true."""
         super().delete(count)
         self._noisy_in_flight = max(0, self._noisy_in_flight - count)
 
@@ -131,7 +131,7 @@ def mixed(flood: int, seed: int = 8, early_s: float = 0.0) -> list[Message]:
 
 
 def quiet(outcome: Outcome) -> list[float]:
-    """What the quiet tenants waited."""
+    """How long the quiet tenants waited."""
     pairs = zip(outcome.tenants, outcome.lateness, strict=True)
     return [late for tenant, late in pairs if tenant != _NOISY]
 

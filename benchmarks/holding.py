@@ -1,4 +1,4 @@
-"""How long executors hold what a patient tick sends, and how fast it sends: the real sender, threads and clock."""
+"""How long executors hold the messages of a patient tick, and how fast it sends: real sender, threads and clock."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _AHEAD_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Of some executions sent late in each second.
+    """The result for some executions that were sent late in each second.
 
-    `mean_s` counts from when their requests left, as if they took no time; `late` is the share that came out after its
-    second, by `latest_s` at most, if each was at SQS when its answer left. `rate` is executions a second of time.
+    `mean_s` is counted from when their requests left. `late` is the share that became visible after its second, by at
+    most `latest_s`, if each reached SQS when its answer left. `rate` is executions per second.
     """
 
     mean_s: float

@@ -52,7 +52,7 @@ def register(
 
 
 def lateness_of(found: Engine, executions: Sequence[Execution]) -> list[float]:
-    """Of each of these executions' runs, in their order, as soon as all are there."""
+    """The lateness of these executions' runs, in their order, when all have started."""
     due_at = max(execution.due_at for execution in executions)
     time.sleep(max(0.0, due_at - time.time()))
     until = time.time() + PATIENCE_S

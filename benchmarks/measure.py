@@ -1,4 +1,4 @@
-"""Measuring on a machine that does other things too: processor time, rounds that take turns, medians."""
+"""Measuring on a busy machine: processor time, rounds in turn, medians."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Thing = TypeVar("Thing")
 def take_turns(candidates: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
     """Call each candidate once a round, in alternating order; what each returned, by name.
 
-    A neighbour that makes the machine slow for a while then harms all alike, and their ratio stays.
+    Another program that slows the machine down then affects all candidates, and their ratio stays.
     """
     measured: dict[str, list[float]] = {name: [] for name in candidates}
     for number in track(range(rounds), "rounds"):

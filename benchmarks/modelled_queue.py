@@ -1,4 +1,4 @@
-"""SQS as the model has it: messages become visible, are in flight, come back."""
+"""A model of SQS: messages become visible, are in flight, and come back."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Queue:
         return self._next is None and not self._delayed and not self.in_flight
 
     def can_give(self, now: float) -> bool:
-        """Whether a batch can be had."""
+        """Whether a batch is available."""
         if _is_out(self._hidden, now):
             return True
         waiting = _is_out(self._delayed, now) or (self._next is not None and self._next.visible_at <= now)

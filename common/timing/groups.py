@@ -2,7 +2,7 @@
 
 A key is readable text:
 - `cron|America/New_York|0-9,30-39 3 * * *`: minutes widened to tens, seconds dropped, so that a million jobs spread
-  with `H` share few groups. `|repeats` behind it: the minute runs freely and the hour does not (it matters in autumn).
+  with `H` share few groups. `|repeats` after it: the minute runs freely and the hour does not (it matters in autumn).
   A number at the end: its entries fire up to so often in ten minutes, where that is more than each minute;
 - `every|7200|4`: the interval, and the ten minutes in it that the phase falls in. Short intervals and odd ones share
   the groups of ten round intervals up to ten minutes, which are due in every window;
