@@ -50,7 +50,7 @@ class EventBus:
             if answer["FailedEntryCount"]:
                 _log.error("event not taken: %s %s", detail_type, answer["Entries"])
         except Exception:  # noqa: BLE001  the run is recorded; its executor goes on
-            _log.exception("event not told: %s %s", detail_type, detail)
+            _log.exception("event not published: %s %s", detail_type, detail)
 
 
 def event_bus(name: str) -> Events:

@@ -27,7 +27,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     publish(summary, "tick")
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
     telemetry.metrics().flush_metrics()
-    tell_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
+    log_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
     return asdict(summary)
 
 
@@ -51,7 +51,7 @@ def publish(summary: TickSummary, what: str) -> None:
     metrics.flush_metrics()
 
 
-def tell_removed(removed: Removed) -> None:
+def log_removed(removed: Removed) -> None:
     """Log what was removed of deleted tenants, and the errors."""
     logger = telemetry.logger()
     for problem in removed.problems:

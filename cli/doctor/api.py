@@ -17,7 +17,7 @@ _ASKED: Final = "/v1/openapi.json"
 
 def api(deployment: Deployment) -> Iterator[Finding]:
     """Send one request without a key."""
-    url = deployment.api_url or _told_by_the_stack(deployment)
+    url = deployment.api_url or _output_of_the_stack(deployment)
     if url is None:
         yield not_checked("the stack does not tell the API's address", "`minute8 --url … doctor` does")
         return
@@ -35,7 +35,7 @@ def api(deployment: Deployment) -> Iterator[Finding]:
     yield ok(f"{url} answers within {seconds(max(0.001, deployment.clock.now() - began))}")
 
 
-def _told_by_the_stack(deployment: Deployment) -> str | None:
+def _output_of_the_stack(deployment: Deployment) -> str | None:
     """The URL from the stack's outputs; None if it is not an address on AWS, as with the embedded AWS."""
     if ".amazonaws." not in deployment.client("sts").meta.endpoint_url:
         return None

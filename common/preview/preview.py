@@ -156,16 +156,16 @@ def _rarity_warnings(upcoming: list[int], now: int) -> Iterator[str]:
 
 def _clock_warnings(schedule: Schedule, cron: Cron, zone: str, now: int) -> Iterator[str]:
     """The first change in spring and in autumn of the coming year that moves, doubles or drops a fire."""
-    told = set()
+    warned = set()
     for change in changes(zone, now, now + _YEAR_S):
         forward = change.after > change.before
-        text = None if forward in told else _told(schedule, cron, zone, change)
+        text = None if forward in warned else _warning(schedule, cron, zone, change)
         if text:
-            told.add(forward)
+            warned.add(forward)
             yield text
 
 
-def _told(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str | None:
+def _warning(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str | None:
     shift = abs(change.after - change.before)
     around = spans(zone, change.at - shift, change.at + shift)
     clock = f"On {clock_text(change)} ({duration_text(shift)} {'forward' if change.after > change.before else 'back'})"
