@@ -66,6 +66,7 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "warmWrites": (4_000, 40_000),
 }
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
+_SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
 # `local` and `test` name layers of this machine and a fixed API id.
 _NOT_ON_AWS: Final = ("local", "test")
 
@@ -129,6 +130,9 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
     for name in ("jwtIssuer", "jwksUrl"):
         if params[name] and not params[name].startswith("https://"):
             yield f"{name}={params[name]} is not valid; accepted: an address that begins with https://"
+    for sender in filter(None, params["outcomeSenders"].split(",")):
+        if not _SENDER.match(sender):
+            yield f"outcomeSenders: {sender!r} is not valid; accepted: account ids and ARNs of roles, comma-separated"
     if params["alarmTopicArn"] and not re.match(r"arn:aws[\w-]*:sns:", params["alarmTopicArn"]):
         yield f"alarmTopicArn={params['alarmTopicArn']} is not valid; accepted: the ARN of an SNS topic"
 

@@ -44,6 +44,8 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"jwtIssuer": "https://issuer"}, "jwtAudience"),
         ({"jwtIssuer": "http://issuer", "jwtAudience": "a"}, "https://"),
         ({"alarmTopicArn": "pager"}, "ARN of an SNS topic"),
+        ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
+        ({"outcomeSenders": "acme"}, "account ids and ARNs of roles"),
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
     ],
 )
@@ -53,6 +55,7 @@ def test_a_bad_parameter_is_refused_with_what_is_accepted(given: dict[str, str],
 
 
 def test_bounds_are_accepted() -> None:
+    assert problems(outcomeSenders="210987654321,arn:aws:iam::123456789012:role/acme/functions") == []
     assert problems(executorTimeoutS="900", warmReads="40000", minimumPollers="2", maximumPollers="2") == []
 
 
