@@ -193,7 +193,7 @@ class Scheduler:
         summary: TickSummary,
         *,
         after: str = "",
-        until: float = 0.0,
+        until: float = 0,
     ) -> Progress:
         """Hand over all that the entries of these shards have to run in the window; from `until` on no more entries.
 
@@ -238,11 +238,7 @@ class Scheduler:
         return mark
 
     def _hand_over(
-        self,
-        executions: Iterator[Execution],
-        skipped: Skipped,
-        summary: TickSummary,
-        spare_until: float = 0.0,
+        self, executions: Iterator[Execution], skipped: Skipped, summary: TickSummary, spare_until: float = 0
     ) -> None:
         planned, refused = self.queue.send(executions, spare_until=spare_until)
         for refusal in refused:
