@@ -187,13 +187,7 @@ class Scheduler:
         return self.index.ensure_mark(summary.now)
 
     def plan_shards(
-        self,
-        shards: Sequence[Shard],
-        window: Mark,
-        summary: TickSummary,
-        *,
-        after: str = "",
-        until: float = 0,
+        self, shards: Sequence[Shard], window: Mark, summary: TickSummary, after: str = "", until: float = 0
     ) -> Progress:
         """Hand over all that the entries of these shards have to run in the window; from `until` on no more entries.
 
