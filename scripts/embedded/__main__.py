@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
@@ -44,6 +45,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         "--param", action="append", default=[], metavar="NAME=VALUE", help="for serverless.yml"
     )
     parser.add_argument("--auth", action="store_true", help="enforce IAM as AWS does")
+    parser.add_argument(
+        "--strict", action="store_true", help="AWS's rules that it lacks, and --auth; or MINUTE8_STRICT=1"
+    )
+    parser.add_argument(
+        "--shares", action="store_true", help="--strict, and each function its share of a processor"
+    )
     parser.add_argument("--force", action="store_true", help="deploy even if nothing has changed")
     options = parser.parse_args(arguments)
     if wrong := [param for param in options.param if "=" not in param]:
@@ -80,7 +87,8 @@ def _short(path: Path) -> str:
 def _start(options: argparse.Namespace) -> int:
     began = time.monotonic()
     running = find(options.state_dir)
-    embedded = start(options.state_dir, options.port, auth=options.auth)
+    strict = options.strict or bool(os.environ.get("MINUTE8_STRICT"))
+    embedded = start(options.state_dir, options.port, auth=options.auth, strict=strict, shares=options.shares)
     if running:
         print(f"embedded AWS: runs on {embedded.endpoint_url} already (pid {embedded.pid})")
         return 0

@@ -44,6 +44,7 @@ class Embedded:
     endpoint_url: str
     # The stage deployed last; empty before the first deployment.
     api_url: str = ""
+    strict: bool = False
 
     def env(self) -> dict[str, str]:
         """Return the environment variables that make any AWS client talk to this instance."""
@@ -57,14 +58,24 @@ class Embedded:
 
 
 def start(
-    state_dir: Path = DEFAULT_STATE_DIR, port: int = DEFAULT_PORT, *, auth: bool = False, tied: bool = False
+    state_dir: Path = DEFAULT_STATE_DIR,
+    port: int = DEFAULT_PORT,
+    *,
+    auth: bool = False,
+    tied: bool = False,
+    strict: bool = False,
+    shares: bool = False,
 ) -> Embedded:
     """Start an embedded AWS on `state_dir` and wait until it is ready, or return the one that runs there.
 
     `port` is a preference: a taken port is replaced by a free one (0 asks for a free one). An instance that ran before
     prefers its old port, since queue URLs contain it. `auth` enforces IAM. `tied` ends the instance together with the
-    calling process. Raises EmbeddedError if it does not come up.
+    calling process. `strict` enforces IAM and adds AWS's rules that the server lacks; with `shares` functions also get
+    the processor share of their memory. Raises EmbeddedError if it does not come up.
     """
+    strict = strict or shares
+    auth = auth or strict
+    options = {"--tied-to-parent": tied, "--strict": strict, "--shares": shares}
     state_dir = state_dir.resolve()
     state_dir.mkdir(parents=True, exist_ok=True)
     if running := find(state_dir):
@@ -74,9 +85,10 @@ def start(
     shutil.rmtree(state_dir / "tmp", ignore_errors=True)
     for _ in range(3):
         chosen = free_port(before.port if before else port)
-        server = _spawn(state_dir, chosen, auth=auth, tied=tied)
+        server = _spawn(state_dir, chosen, auth, [name for name, is_on in options.items() if is_on])
         _children[server.pid] = server
-        embedded = Embedded(str(state_dir), server.pid, chosen, auth, f"http://127.0.0.1:{chosen}")
+        url = f"http://127.0.0.1:{chosen}"
+        embedded = Embedded(str(state_dir), server.pid, chosen, auth, url, strict=strict)
         record(embedded)
         if _wait_until_ready(server, embedded):
             return embedded
@@ -132,11 +144,10 @@ def free_port(wish: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _spawn(state_dir: Path, port: int, *, auth: bool, tied: bool) -> "subprocess.Popen[bytes]":
+def _spawn(state_dir: Path, port: int, auth: bool, options: list[str]) -> "subprocess.Popen[bytes]":
     temporary = state_dir / "tmp"
     temporary.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "scripts.embedded.server", "--state-dir", str(state_dir)]
-    command += ["--tied-to-parent"] if tied else []
+    command = [sys.executable, "-m", "scripts.embedded.server", "--state-dir", str(state_dir), *options]
     with (state_dir / "embedded.log").open("ab") as log:
         return subprocess.Popen(
             command,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from scripts.embedded import permissions, snapshot, unpacking
+from scripts.embedded.strict import layer
 
 logger = logging.getLogger("embedded")
 
@@ -31,6 +32,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--state-dir", type=Path, required=True)
     parser.add_argument("--tied-to-parent", action="store_true", help="end when the starting process ends")
+    parser.add_argument("--strict", action="store_true", help="AWS's rules that the server lacks")
+    parser.add_argument(
+        "--shares", action="store_true", help="functions get the processor share of their memory"
+    )
     arguments = parser.parse_args()
 
     lock = hold_lock(arguments.state_dir)
@@ -42,6 +47,8 @@ def main() -> None:
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
     permissions.install(iam_actions)
     unpacking.install(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
+    if arguments.strict:
+        layer.install(with_shares=arguments.shares)
     snapshot.install(app, arguments.state_dir / "aws")
     _start_thread(_look_at_queues, lambda_svc)
     if arguments.tied_to_parent:

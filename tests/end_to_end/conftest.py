@@ -14,9 +14,9 @@ STAGE = "test"
 
 @pytest.fixture(scope="session")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    """A running embedded AWS with stage `test` deployed; AUTH makes a missing permission fail as on AWS."""
+    """A running embedded AWS with stage `test` deployed, under the strict layer: with AWS's rules, and IAM enforced."""
     state_dir: Path = tmp_path_factory.mktemp("embedded-aws")
-    instance = start(state_dir, 0, auth=True, tied=True)
+    instance = start(state_dir, 0, strict=True, tied=True)
     try:
         yield deploy(instance, stage=STAGE)
         remove(instance, stage=STAGE)

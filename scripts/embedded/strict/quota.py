@@ -29,6 +29,7 @@ class Quota:
     def __init__(self, name: str, memory_mb: int) -> None:
         """Without a limit yet. Raises QuotaError."""
         parent, self._is_v2 = _parent()
+        _remove_orphans(parent)
         self._group = parent / f"minute8-{os.getpid()}-{name}"
         self._quota_us = max(_LEAST_QUOTA_US, round(_PERIOD_US * memory_mb / PROCESSOR_MB))
         try:
@@ -64,6 +65,14 @@ class Quota:
                 self._group.rmdir()
                 return
             time.sleep(0.02)
+
+
+def _remove_orphans(parent: Path) -> None:
+    """Groups of processes of ours that were killed before they could remove them."""
+    for group in parent.glob("minute8-*-*"):
+        if not Path(f"/proc/{group.name.split('-')[1]}").exists():
+            with suppress(OSError):  # something still runs in it
+                group.rmdir()
 
 
 def why_not() -> str:

@@ -1,0 +1,17 @@
+"""AWS's rules that the server has not: what `start(strict=True)` adds to it. docs/embedded-aws.md lists them."""
+
+from __future__ import annotations
+
+from scripts.embedded.strict import conflicts, duplicates, recursion, shares
+
+
+def install(*, with_shares: bool) -> None:
+    """Into the server of this process. `with_shares`: functions get the processor share of their memory too."""
+    from ministack.core import lambda_runtime  # type: ignore[import-untyped]
+    from ministack.services import dynamodb, lambda_svc, sqs  # type: ignore[import-untyped]
+
+    recursion.install(sqs, lambda_svc)
+    conflicts.install(dynamodb)
+    duplicates.install(sqs)
+    if with_shares:
+        shares.install(lambda_runtime)

@@ -1,0 +1,160 @@
+"""The strict layer's rules on an embedded AWS: recursion through a queue, transaction conflicts, duplicates, sizes."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from scripts.embedded import Embedded, kill, start
+from scripts.embedded.deployment import client
+from scripts.embedded.strict import duplicates
+
+pytestmark = pytest.mark.embedded
+
+_HANDLER = """
+import boto3, json, os
+def handle(event, context):
+    for record in event["Records"]:
+        body = json.loads(record["body"])
+        boto3.client("dynamodb").put_item(TableName="seen", Item={
+            "pk": {"S": body["chain"]}, "sk": {"S": f"{body['hop']:03}#" + context.aws_request_id}})
+        if body["chain"] != "plain" and body["hop"] < 25:
+            body["hop"] += 1
+            boto3.client("sqs").send_message(QueueUrl=os.environ["QUEUE"], MessageBody=json.dumps(body))
+"""
+_TRUST = {
+    "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    ]
+}
+_ALL = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    """With the table `seen`, and a function that sends to its own queue."""
+    state_dir: Path = tmp_path_factory.mktemp("strict")
+    embedded = start(state_dir, 0, strict=True, tied=True)
+    try:
+        _make(embedded)
+        yield embedded
+    finally:
+        kill(state_dir)
+
+
+def _make(embedded: Embedded) -> None:
+    iam, sqs, functions = (client(embedded, name) for name in ("iam", "sqs", "lambda"))
+    client(embedded, "dynamodb").create_table(
+        TableName="seen",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+    )
+    role = iam.create_role(RoleName="loop", AssumeRolePolicyDocument=json.dumps(_TRUST))["Role"]["Arn"]
+    iam.put_role_policy(RoleName="loop", PolicyName="all", PolicyDocument=json.dumps(_ALL))
+    queue = sqs.create_queue(QueueName="loop", Attributes={"VisibilityTimeout": "60"})["QueueUrl"]
+    package = io.BytesIO()
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("loop.py", _HANDLER)
+    functions.create_function(
+        FunctionName="loop",
+        Runtime="python3.13",
+        Handler="loop.handle",
+        Role=role,
+        Timeout=30,
+        Environment={"Variables": {"QUEUE": queue}},
+        Code={"ZipFile": package.getvalue()},
+    )
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    functions.create_event_source_mapping(EventSourceArn=arn, FunctionName="loop", BatchSize=1)
+
+
+def _sent(embedded: Embedded, *bodies: dict[str, Any]) -> None:
+    sqs = client(embedded, "sqs")
+    for body in bodies:
+        sqs.send_message(
+            QueueUrl=sqs.get_queue_url(QueueName="loop")["QueueUrl"], MessageBody=json.dumps(body)
+        )
+
+
+def _seen(embedded: Embedded, chain: str) -> list[str]:
+    """The hops of a chain; one twice was delivered twice."""
+    items = client(embedded, "dynamodb").query(
+        TableName="seen",
+        KeyConditionExpression="pk = :chain",
+        ExpressionAttributeValues={":chain": {"S": chain}},
+    )["Items"]
+    return [item["sk"]["S"].partition("#")[0] for item in items]
+
+
+def _seen_at_rest(embedded: Embedded, chain: str, least: int) -> list[str]:
+    """Once there are so many, and then no more for two seconds."""
+    ends_at = time.monotonic() + 60
+    before: list[str] = []
+    while time.monotonic() < ends_at:
+        now = _seen(embedded, chain)
+        if now == before and len(set(now)) >= least:
+            return now
+        before = now
+        time.sleep(2)
+    return before
+
+
+@pytest.mark.parametrize(("loop", "hops"), [("Terminate", 16), ("Allow", 26)])
+def test_a_chain_through_its_own_queue_ends_after_16_rounds_unless_it_is_allowed(
+    aws: Embedded, loop: str, hops: int
+) -> None:
+    client(aws, "lambda").put_function_recursion_config(FunctionName="loop", RecursiveLoop=loop)
+    _sent(aws, {"chain": loop, "hop": 0})
+    assert len(set(_seen_at_rest(aws, loop, hops))) == hops
+
+
+def test_every_tenth_message_comes_twice(aws: Embedded) -> None:
+    _sent(aws, *({"chain": "plain", "hop": number} for number in range(2 * duplicates.EVERY)))
+    seen = _seen_at_rest(aws, "plain", 2 * duplicates.EVERY)
+    assert len(seen) > len(set(seen)) == 2 * duplicates.EVERY
+
+
+def test_a_write_meets_a_transaction_that_holds_its_item(aws: Embedded) -> None:
+    item = {"pk": {"S": "contended"}, "sk": {"S": "one"}}
+    key = {"TableName": "seen", "Item": item}
+
+    def write(number: int) -> str:
+        dynamodb = client(aws, "dynamodb")
+        try:
+            if number % 2:
+                dynamodb.transact_write_items(TransactItems=[{"Put": key}])
+            else:
+                dynamodb.put_item(**key)
+        except ClientError as error:
+            return str(error.response["Error"]["Code"])
+        return ""
+
+    with ThreadPoolExecutor(8) as threads:
+        refused = set(threads.map(write, range(80)))
+    assert {"TransactionConflictException", "TransactionCanceledException"} & refused
+    assert refused <= {"", "TransactionConflictException", "TransactionCanceledException"}
+    assert write(0) == write(1) == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"S": "x" * 400 * 1024}, {"N": "1E127"}, {"L": [json.loads('{"L": [' * 32 + '{"S": ""}' + "]}" * 32)]}],
+    ids=["400 KB", "a number", "nesting"],
+)
+def test_what_dynamodb_does_not_hold_is_refused(aws: Embedded, value: dict[str, Any]) -> None:
+    item = {"pk": {"S": "large"}, "sk": {"S": "one"}, "value": value}
+    with pytest.raises(ClientError, match="ValidationException"):
+        client(aws, "dynamodb").put_item(TableName="seen", Item=item)
