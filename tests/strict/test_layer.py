@@ -127,6 +127,17 @@ def test_every_tenth_message_comes_twice(aws: Embedded) -> None:
     assert len(seen) > len(set(seen)) == 2 * duplicates.EVERY
 
 
+@pytest.mark.parametrize("delay_s", [-1, 901])
+def test_a_delay_beyond_fifteen_minutes_is_refused(aws: Embedded, delay_s: int) -> None:
+    sqs = client(aws, "sqs")
+    url = sqs.get_queue_url(QueueName="loop")["QueueUrl"]
+    message: dict[str, Any] = {"MessageBody": "{}", "DelaySeconds": delay_s}
+    with pytest.raises(ClientError, match="DelaySeconds"):
+        sqs.send_message(QueueUrl=url, **message)
+    answer = sqs.send_message_batch(QueueUrl=url, Entries=[{"Id": "1", **message}])
+    assert [entry["Code"] for entry in answer["Failed"]] == ["InvalidParameterValue"]
+
+
 def test_a_write_meets_a_transaction_that_holds_its_item(aws: Embedded) -> None:
     item = {"pk": {"S": "contended"}, "sk": {"S": "one"}}
     key = {"TableName": "seen", "Item": item}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.embedded.strict import conflicts, duplicates, recursion, shares
+from scripts.embedded.strict import conflicts, delays, duplicates, recursion, shares
 
 
 def install(*, with_shares: bool) -> None:
@@ -12,6 +12,7 @@ def install(*, with_shares: bool) -> None:
 
     recursion.install(sqs, lambda_svc)
     conflicts.install(dynamodb)
+    delays.install(sqs)
     duplicates.install(sqs)
     if with_shares:
         shares.install(lambda_runtime)
