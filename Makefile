@@ -18,10 +18,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 VENV_READY := $(VENV)/.ready
 NODE_READY := node_modules/.ready
+# What needs neither a server nor minutes: calendar facts, parsing, plans, messages, target kinds, documents.
+QUICK := timing registration planning golden history jobs executor docs test_cache.py test_telemetry.py
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor api cli scripts examples benchmarks tests
 
-.PHONY: help install up sample down reset status demo test lint types check bench package deploy rollback remove
+.PHONY: help install up sample down reset status demo test quick lint types check bench package deploy rollback remove
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +50,10 @@ demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 
 test: install $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
 	@# Two workers, a file to one of them: each that needs an embedded AWS starts its own.
-	@$(RUN) -m pytest -n 2 --dist loadfile
+	@$(RUN) -m pytest -n 2 --dist loadfile --durations 15
+
+quick: $(VENV_READY) ## Run the tests that need no server, in under a minute
+	@$(RUN) -m pytest -n 2 --dist loadfile -q -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
 
 lint: $(VENV_READY) ## Check format, style and imports (`.venv/bin/ruff format` repairs the first)
 	@$(RUN) -m ruff format --check .

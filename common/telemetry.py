@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from common.config import config
 
 if TYPE_CHECKING:
-    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools import Logger
+    from aws_lambda_powertools.metrics import EphemeralMetrics
 
 NAMESPACE = "Minute8"
 
@@ -35,9 +36,9 @@ def logger() -> Logger:
 
 
 @cache
-def metrics() -> Metrics:
-    from aws_lambda_powertools import Metrics
+def metrics() -> EphemeralMetrics:
+    from aws_lambda_powertools.metrics import EphemeralMetrics
 
-    ours = Metrics(namespace=NAMESPACE, service="minute8")
+    ours = EphemeralMetrics(namespace=NAMESPACE, service="minute8")
     ours.set_default_dimensions(stage=config().stage)  # two stages may share an account
     return ours
