@@ -14,13 +14,18 @@ _AS_ON_AWS = {
 # The server checks reading a function's reserved concurrency as setting it.
 _READS_AS_ON_AWS = {"lambda:PutFunctionConcurrency": "lambda:GetFunctionConcurrency"}
 
+# What a function does about loops is checked as reading or changing its code.
+_RECURSION = {"GET": "lambda:GetFunctionRecursionConfig", "PUT": "lambda:PutFunctionRecursionConfig"}
+
 
 def install(iam_actions: Any) -> None:
     """Make the server check these actions as the ones that AWS checks."""
     stock: Callable[..., str | None] = iam_actions.extract_iam_action
 
-    def as_on_aws(service: str, method: str, *others: Any) -> str | None:
-        action = stock(service, method, *others)
+    def as_on_aws(service: str, method: str, path: str, *others: Any) -> str | None:
+        if service == "lambda" and path.endswith("/recursion-config"):
+            return _RECURSION.get(method)
+        action = stock(service, method, path, *others)
         if action and method == "GET":
             action = _READS_AS_ON_AWS.get(action, action)
         return _AS_ON_AWS.get(action, action) if action else action

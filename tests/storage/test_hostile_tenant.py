@@ -30,7 +30,7 @@ def environment(dynamodb_local: Any) -> Iterator[dict[str, str]]:
     make_tables(dynamodb_local, "hostile")
     tenants = Tenants(Table(dynamodb_local, "hostile-tenants"))
     tenants.create("alice", "", 0, {"allowed_targets": ["*"], "quotas": {"requests_per_minute": 10_000}})
-    key, _ = tenants.create_key("alice", "write", 0)
+    key, _ = tenants.api_keys.create_key("alice", "write", 0)
     given = {f"{name.upper()}_TABLE": f"hostile-{name}" for name in TABLES} | {
         "API_KEY": key,
         "AWS_ENDPOINT_URL": dynamodb_local.meta.endpoint_url,
