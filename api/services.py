@@ -96,6 +96,16 @@ class Services:
             return self.tokens.authenticate(credential, now)
         return self.tenants.api_keys.authenticate(credential, now)
 
+    def count_as(self, tenant: str, now: float, requests: int, counted: int = 1) -> None:
+        """Count a request as so many, of which `counted` are counted already. Raises RateExceeded.
+
+        It counts as half of the tenant's quota at most, so that a small quota allows it, too.
+        """
+        if rules := self.known_tenants.rules(tenant, now):
+            most = rules.quotas.requests_per_minute
+            if (more := min(requests, most // 2) - counted) > 0:
+                self.request_rate.take(tenant, most, now, more)
+
     def acting_for(self, credential: Credential) -> Services:
         """The same services; the audit names `credential` as the author of each change."""
         store = replace(self.store, by=credential.by)

@@ -56,10 +56,11 @@ def backfill(services: Services, request: Request) -> Reply:
         )
     if not isinstance(fields.get("dry_run", False), bool):
         raise InvalidInput("dry_run", "must be a boolean", value=fields["dry_run"], accepted="true or false")
+    total = services.manual.backfill_count(request.tenant, job_id, start, end)
     if fields.get("dry_run"):
-        total = services.manual.backfill_count(request.tenant, job_id, start, end)
         return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
     named = _named(fields, "backfill_id")
+    services.count_as(request.tenant, request.now, total)
     started = services.manual.backfill(request.tenant, job_id, start, end, concurrency, named)
     return Reply(_backfill_view(started), HTTPStatus.ACCEPTED)
 

@@ -61,6 +61,20 @@ def test_a_backfill_is_counted_first_and_then_run(office: Office) -> None:
     assert [run["status"] for run in runs] == ["succeeded"] * 6
 
 
+def test_the_executions_of_backfills_count_as_requests(office: Office) -> None:
+    """Else a tenant could ask for 60 million runs a minute: 10,000 with each of its 6,000 requests."""
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    week = {"start_at": "2026-11-14T04:00:00Z", "end_at": "2026-11-21T00:00:00Z"}
+    answers = [office.alice("POST", "/v1/jobs/report/backfills", week | {"dry_run": True}) for _ in range(3)]
+    assert {(answer.status, answer.json["total"]) for answer in answers} == {(200, 9_840)}
+    statuses = [office.alice("POST", "/v1/jobs/report/backfills", week).status for _ in range(2)]
+    assert statuses == [202, 429]
+    hour = {"start_at": "2026-11-20T23:00:00Z", "end_at": "2026-11-21T00:00:00Z"}
+    assert office.alice("POST", "/v1/jobs/report/backfills", hour).status == 202
+    office.world.clock.sleep(60)
+    assert office.alice("POST", "/v1/jobs/report/backfills", week).status == 202
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
