@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from api.auth.token_settings import TokenSettings
 from api.auth.tokens import Tokens, is_token
@@ -26,6 +27,9 @@ from common.storage.deployed import Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
+
+# As many executions that a change of a job enqueues count as one more request.
+_EXECUTIONS_A_REQUEST: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,14 @@ class Services:
             if (more := min(requests, most // 2) - counted) > 0:
                 self.request_rate.take(tenant, most, now, more)
 
+    def _charge(self, tenant: str, executions: int) -> None:
+        self.request_rate.charge(tenant, self.clock.now(), executions // _EXECUTIONS_A_REQUEST)
+
     def acting_for(self, credential: Credential) -> Services:
-        """The same services; the audit names `credential` as the author of each change."""
-        store = replace(self.store, by=credential.by)
+        """The same services; the audit names `credential` as the author of each change.
+
+        What a change enqueues is charged to its tenant.
+        """
+        store = replace(self.store, by=credential.by, before_hand_over=self._charge)
         registry, manual = replace(self.registry, store=store), replace(self.manual, store=store)
         return replace(self, registry=registry, manual=manual)

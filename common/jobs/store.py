@@ -22,18 +22,13 @@ from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
 from common.jobs.ledger import TenantLedger
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
-from common.planning.plan import DueEntry, plan, plan_registered
+from common.planning.plan import fires_soon, plan_registered
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S
-from common.timing.windows import MAX_DELAY_S
-
-# A job whose next fire time is later has none in a window under planning, even if the clocks of two machines differ by
-# minutes or the commit takes long.
-_NEAR_S = MAX_DELAY_S + 300
 
 # How long a deleted job is remembered: as long as its runs can exist, plus some days.
 _FORMER_KEPT_S = 410 * DAY_S
@@ -61,6 +56,10 @@ class JobStore:
     rng: random.Random
     ledger: TenantLedger
     by: str = field(default=AWS, kw_only=True)
+    # Called with the tenant and the number of executions that a change is about to enqueue.
+    before_hand_over: Callable[[str, int], None] = field(
+        default=lambda tenant, executions: None, kw_only=True
+    )
 
     def pause(self, tenant: str, job_id: str, note: str = "", expected_revision: int | None = None) -> Job:
         """Start no execution of it any more, not even queued ones. Raises NotFound, RevisionMismatch, Busy."""
@@ -223,7 +222,7 @@ class JobStore:
         self.index.put_entry(tx, entry, new.group, new.shard)
         if moved:
             entries[new.group, new.shard] += 1
-        if not _starts_anew(old, new) or not _fires_soon(entry, now):
+        if not _starts_anew(old, new) or not fires_soon(entry, now):
             return None
         return self.index.put_pending(tx, entry, new.revision)
 
@@ -262,6 +261,7 @@ class JobStore:
                     calendars.excluded(one.entry.tenant, one.entry.schedule.calendars),
                 )
             ]
+            self.before_hand_over(pending[0].entry.tenant, len(executions))
             _, refused = self.queue.send(executions)
             if not refused:  # else the next tick records the reason
                 self.index.confirm(*pending)
@@ -278,10 +278,6 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
         return True
     # Compare both: two changes within one second have the same effective_at.
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
-
-
-def _fires_soon(entry: DueEntry, now: float) -> bool:
-    return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
 
 
 def _changed(job: Job, now: float, **changes: Any) -> Job:

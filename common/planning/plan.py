@@ -11,12 +11,15 @@ from typing import Literal
 from common.planning.execution import Execution, job_key
 from common.timing.fires import count_fires, due_at, fires, newest_fires
 from common.timing.schedule import Schedule
-from common.timing.windows import MISSED_AFTER_S
+from common.timing.windows import MAX_DELAY_S, MISSED_AFTER_S
 
 CatchUp = Literal["none", "latest", "all"]
 
 # How many missed executions `catch_up: all` runs at most, the newest ones; the others are recorded as skipped.
 CATCH_UP_LIMIT = 100
+# A job whose next fire time is later has none in a window under planning, even if the clocks of two machines differ by
+# minutes or the commit takes long.
+_NEAR_S = MAX_DELAY_S + 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,11 @@ def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) 
     Nothing counts as missed, however late this happens: every process that finishes the registration plans the same.
     """
     return plan(entry, 0, until, now=entry.effective_at, excluded=excluded).executions
+
+
+def fires_soon(entry: DueEntry, now: float) -> bool:
+    """Whether it may have a fire time in a window that is planned already, or is being planned."""
+    return bool(plan(entry, math.floor(now), math.floor(now) + _NEAR_S, now).executions)
 
 
 def _caught_up(catch_up: CatchUp) -> int:

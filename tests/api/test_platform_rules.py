@@ -146,3 +146,26 @@ def test_a_request_that_puts_many_jobs_counts_as_twenty(office: Office, tenants:
     assert put.status == 200
     statuses = [office.alice("GET", "/v1/tenant").status for _ in range(3)]
     assert statuses == [200, 200, 429]
+
+
+def test_what_changes_of_a_job_enqueue_counts_as_requests(office: Office, tenants: Tenants) -> None:
+    """Else a tenant could enqueue a thousand messages with each of its requests. Each change takes effect at once."""
+    tenants.edit("alice", {"quotas": {"requests_per_minute": 100}}, office.world.clock.now())
+    changes = [job(every=1, jitter_s=jitter_s) for jitter_s in range(5)]
+    statuses = [office.alice("PUT", "/v1/jobs/report", change).status for change in changes]
+    assert statuses == [201, 200, 200, 429, 429]
+    planned_s = 479  # from 3:12:01 to 3:20; each change counts as 1 + 47 requests
+    assert len(office.world.sqs.bodies) == 3 * planned_s
+    office.world.clock.sleep(60)
+    answers = [office.alice("POST", f"/v1/jobs/report/{what}").status for what in ("pause", "resume") * 2]
+    assert answers == [200] * 4
+    assert (
+        office.alice("POST", "/v1/jobs/_bulk", (job(every=60),)).status == 429
+    )  # 14 are left, 20 are needed
+
+
+def test_a_job_that_fires_seldom_costs_one_request(office: Office, tenants: Tenants) -> None:
+    tenants.edit("alice", {"quotas": {"requests_per_minute": 3}}, office.world.clock.now())
+    changes = [job(every=60, jitter_s=jitter_s) for jitter_s in range(4)]
+    statuses = [office.alice("PUT", "/v1/jobs/report", change).status for change in changes]
+    assert statuses == [201, 200, 200, 429]

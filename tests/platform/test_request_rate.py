@@ -57,6 +57,17 @@ def test_a_request_can_count_as_several_and_never_as_more_than_there_are(w: Worl
         processes[0].take("bob", 5, 6_000.0)
 
 
+def test_what_a_request_costs_is_charged_and_can_use_up_the_minute(w: World) -> None:
+    processes = [RequestRate(w.table("tenants")) for _ in range(2)]
+    for process in processes:
+        assert taken(process, 250, 6_000.0, 1) == 1  # each holds one more
+    processes[0].charge("alice", 6_000.0, 99)
+    assert sum(taken(process, 250, 6_000.0, 250) for process in processes) == 149
+    processes[1].charge("alice", 6_060.0, 1_000)
+    assert [taken(process, 250, 6_060.0, 3) for process in processes] == [0, 0]
+    assert taken(processes[0], 250, 6_120.0, 3) == 3
+
+
 def test_a_busy_tenant_costs_one_write_in_a_hundred(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     table, writes = w.table("tenants"), []
     update = table.update
