@@ -27,6 +27,8 @@ from common.registration import bulk
 MOST_LINES: Final = 1_000
 # Lambda accepts 6 MB, and API Gateway encodes the body as base64.
 LONGEST_BULK: Final = 4 * 1024 * 1024
+# The lines that count as one request, where that is more than the route's own weight.
+_LINES_A_REQUEST: Final = 10
 _EXPORT: Final = "export"
 # Of the function's 29 s. A transaction with conflicts can take some seconds.
 _WRITING_S: Final = 18
@@ -40,10 +42,12 @@ _BULK_FLAGS = (
 def put_all(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/_bulk"""
     dry_run = request.flag("dry_run")
+    lines = request.lines(MOST_LINES, LONGEST_BODY)
+    services.count_as(request.tenant, request.now, len(lines) // _LINES_A_REQUEST, A_THOUSAND_JOBS)
     outcomes = bulk.put_all(
         services.registry,
         request.tenant,
-        request.lines(MOST_LINES, LONGEST_BODY),
+        lines,
         until=request.now + _WRITING_S,
         atomic=request.flag("atomic"),
         dry_run=dry_run,

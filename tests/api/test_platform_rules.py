@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from common.platform.tenants import Tenants
@@ -138,14 +136,19 @@ def test_a_change_is_written_down_with_its_key(office: Office) -> None:
     assert entries[0].after["note"] == "holiday"
 
 
-def test_a_request_that_puts_many_jobs_counts_as_twenty(office: Office, tenants: Tenants) -> None:
-    tenants.edit("alice", {"quotas": {"requests_per_minute": 22}}, office.world.clock.now())
-    soon(office)
-    line = json.dumps({"job_id": "one", **job(every=60)}).encode()
-    put = office.alice("POST", "/v1/jobs/_bulk", line, content_type="application/x-ndjson")
-    assert put.status == 200
-    statuses = [office.alice("GET", "/v1/tenant").status for _ in range(3)]
-    assert statuses == [200, 200, 429]
+@pytest.mark.parametrize(
+    ("quota", "lines", "left"),
+    [(22, 1, 2), (22, 1_000, 2), (104, 300, 74), (104, 1_000, 52), (220, 1_000, 120)],
+)
+def test_a_bulk_request_counts_as_twenty_or_a_tenth_of_its_lines(
+    office: Office, tenants: Tenants, quota: int, lines: int, left: int
+) -> None:
+    """Half of the quota at most: a tenant with a small quota can send it, too."""
+    tenants.edit("alice", {"quotas": {"requests_per_minute": quota}}, office.world.clock.now())
+    body = b"{}\n" * lines
+    assert office.alice("POST", "/v1/jobs/_bulk", body, content_type="application/x-ndjson").status == 200
+    statuses = [office.alice("GET", "/v1/tenant").status for _ in range(left + 1)]
+    assert statuses == [200] * left + [429]
 
 
 def test_what_changes_of_a_job_enqueue_counts_as_requests(office: Office, tenants: Tenants) -> None:
