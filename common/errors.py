@@ -41,6 +41,18 @@ class InvalidInput(Minute8Error):
         return f"{self.field}{at}: {self.message}{got}{wanted}"
 
 
+class ItemTooLarge(InvalidInput):
+    """What is to be stored exceeds DynamoDB's limit of 400 KB per item; nothing is stored.
+
+    A backstop: the bounds of all fields together keep within the limit. `size` is in bytes, 0 if it is unknown.
+    """
+
+    def __init__(self, size: int = 0) -> None:
+        self.size = size
+        message = f"takes {size} bytes in DynamoDB" if size else "takes too many bytes in DynamoDB"
+        super().__init__("item", message, accepted="at most 400 KB in one item")
+
+
 class NotFound(Minute8Error):
     """The requested thing does not exist for this tenant. What belongs to another tenant does not exist for it."""
 

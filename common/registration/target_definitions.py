@@ -15,7 +15,10 @@ from pydantic_core import PydanticCustomError
 from common.tenants.web_address import BadUrl, is_public, read_url
 
 # pydantic uses Rust's regular expressions: `$` never matches before a line break; `\d` matches digits of all scripts.
-_ARN: Final = r"^arn:aws[a-z-]*:{service}:[a-z]{{2}}(-[a-z]+)+-[0-9]:[0-9]{{12}}:{resource}$"
+# Each part is bounded: what a job stores is to fit into an item.
+_ARN: Final = (
+    r"^arn:aws[a-z-]{{0,20}}:{service}:[a-z]{{2}}(-[a-z]{{1,20}}){{1,4}}-[0-9]:[0-9]{{12}}:{resource}$"
+)
 # https://docs.aws.amazon.com/lambda/latest/api/API_Invoke.html
 _LAMBDA_ARN: Final = _ARN.format(
     service="lambda", resource=r"function:[A-Za-z0-9-_]{1,64}(:(\$LATEST|[A-Za-z0-9-_]{1,128}))?"
@@ -27,7 +30,7 @@ _BUS_ARN: Final = _ARN.format(service="events", resource=r"event-bus/[A-Za-z0-9.
 _STATES_ARN: Final = _ARN.format(
     service="states", resource=r"stateMachine:[A-Za-z0-9-_]{1,80}(:[A-Za-z0-9-_.]{1,80})?"
 )
-_ROLE_ARN: Final = r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}$"
+_ROLE_ARN: Final = r"^arn:aws[a-z-]{0,20}:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}$"
 # https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
 _EXTERNAL_ID: Final = r"^[A-Za-z0-9+=,.@:/_-]{1,512}$"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html

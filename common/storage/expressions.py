@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from common.errors import Busy
+from common.errors import Busy, ItemTooLarge
 from common.storage.keys import Key
 from common.storage.wire_format import Item, from_wire, to_wire
 
@@ -47,8 +47,8 @@ class Expression:
         return dict(_names(self.expression))
 
 
-def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | None:
-    """Why DynamoDB refused a write, if the reason is a condition or another transaction."""
+def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | ItemTooLarge | None:
+    """Why DynamoDB refused a write, if the reason is a condition, another transaction, or an update's result."""
     # botocore's connection errors also have a response, which is None.
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
     match response.get("Error", {}).get("Code"):
@@ -56,6 +56,8 @@ def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | N
             return ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None)
         case "TransactionConflictException":
             return TransactionConflict()
+        case "ValidationException" if "Item size" in str(response["Error"].get("Message")):
+            return ItemTooLarge()
     return None
 
 

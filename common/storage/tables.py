@@ -14,7 +14,7 @@ from common.storage.expressions import TransactionConflict as TransactionConflic
 from common.storage.expressions import expression_arguments, refused_write
 from common.storage.keys import Index, Key, key_of
 from common.storage.wire_format import Item as Item
-from common.storage.wire_format import from_wire, to_wire
+from common.storage.wire_format import from_wire, item_to_wire, to_wire
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -80,14 +80,14 @@ class Table:
                     sleep(pause_s)
 
     def put(self, item: Mapping[str, Any], condition: Expression | None = None) -> None:
-        """Write a whole item. Raises ConditionFailed, with the existing item; Busy."""
-        request = {"TableName": self.name, "Item": to_wire(item), **expression_arguments(condition)}
+        """Write a whole item. Raises ConditionFailed, with the existing item; Busy; ItemTooLarge."""
+        request = {"TableName": self.name, "Item": item_to_wire(item), **expression_arguments(condition)}
         self._write(self.client.put_item, request)
 
     def update(self, key: Key, change: Expression, condition: Expression | None = None) -> Item:
         """Apply an update expression, return the new item.
 
-        Raises ConditionFailed, with the existing item; Busy.
+        Raises ConditionFailed, with the existing item; Busy; ItemTooLarge.
         """
         request = {
             "TableName": self.name,
@@ -206,8 +206,9 @@ class Transaction:
         return len(self._writes)
 
     def put(self, table: Table, item: Mapping[str, Any], condition: Expression | None = None) -> None:
+        """Raises ItemTooLarge."""
         key = key_of(item)
-        self._add("Put", table, key, {"Item": to_wire(item)}, condition)
+        self._add("Put", table, key, {"Item": item_to_wire(item)}, condition)
 
     def update(self, table: Table, key: Key, change: Expression, condition: Expression | None = None) -> None:
         self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)

@@ -50,6 +50,7 @@ BOUNDS = {
     "API keys": api_keys.MOST_KEYS,
     "page of a list": routing.LONGEST_PAGE,
     "an item in DynamoDB": wire_format.DEEPEST,
+    "size of an item in DynamoDB": wire_format.MOST_BYTES // KIB,
 }
 
 

@@ -29,12 +29,8 @@ from executor import handler
 from executor.network_guard import NetworkGuard
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
+from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-
-
-def peak_mb() -> float:
-    status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def main(given: dict[str, Any]) -> dict[str, Any]:

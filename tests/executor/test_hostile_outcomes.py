@@ -1,0 +1,82 @@
+"""A batch of ten destination records of a hostile tenant, each as large as SQS takes, in the function's memory.
+
+The records hold the right tokens: the tenant's own function has seen them.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from common.runs.records import Outcome
+from tests.worlds import TABLES, World, job
+
+ROOT = Path(__file__).resolve().parents[2]
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+LONGEST_BODY = 1024 * 1024
+CPU_S = 10
+EMPTY_LISTS = "[" + ",".join(["[]"] * 340_000) + "]"
+# The text of each record's responsePayload; FILL is filled up to the longest body.
+PAYLOADS: dict[str, str] = {
+    "long-text": '"FILL"',
+    "empty-lists": EMPTY_LISTS,
+    "empty-objects": EMPTY_LISTS.replace("[]", "{}"),
+    "nested": "[" * 500_000 + "]" * 500_000,
+    "nested-less": "[" * 900 + "]" * 900 + " " * 1_000_000,
+    "many-names": "{" + ",".join(f'"{n}":0' for n in range(100_000)) + "}",
+    "surrogates": '"' + "\\ud800" * 170_000 + '"',
+    "digits": "9" * 1_000_000,
+    "wish": '{"minute8": {"retry_after_s": 1e400, "error": "FILL"}}',
+    "error": '{"errorType": ["FILL"], "errorMessage": {"a": "\\ud800"}}',
+}
+# What cannot be parsed goes to the dead letters; the run stays as it was.
+UNREADABLE = {"nested", "digits"}
+
+
+def record(event: Mapping[str, Any], payload: str) -> str:
+    """A destination's record, in its own JSON text: no parser here has to take it."""
+    shape = {
+        "version": "1.0",
+        "timestamp": "2026-11-21T03:15:01.000Z",
+        "requestContext": {"requestId": "r", "condition": "RetriesExhausted"},
+        "requestPayload": event,
+    }
+    text = json.dumps(shape)[:-1] + f', "responsePayload": {payload}}}'
+    return text.replace("FILL", "\\u0001" * ((LONGEST_BODY - len(text)) // 6))
+
+
+def test_a_hostile_batch_stays_within_the_functions_memory_and_time(w: World, tmp_path: Path) -> None:
+    functions = yaml.safe_load((ROOT / "serverless.yml").read_text())
+    assert functions["functions"]["outcomes"]["memorySize"] == "${param:executorMemoryMb}"
+    memory_mb = functions["params"]["default"]["executorMemoryMb"]
+    events: dict[str, Mapping[str, Any]] = {}
+
+    def take(event: Mapping[str, Any]) -> Outcome:
+        events[event["minute8"]["job_id"]] = event
+        return Outcome(ok=True)
+
+    w.target.answer = take
+    for name in PAYLOADS:
+        w.registry.create("alice", name, job(at="2026-11-21T03:15:00Z", invocation="Event"))
+    w.run_until("2026-11-21T03:15:00Z")
+    messages = {name: record(events[name], payload) for name, payload in PAYLOADS.items()}
+    assert all(LONGEST_BODY * 0.7 < len(body) <= LONGEST_BODY for body in messages.values())
+    tables = {f"test-{name}": w.dynamodb.scan(TableName=f"test-{name}")["Items"] for name in TABLES}
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps({"tables": tables, "messages": messages}))
+    command = [sys.executable, "-m", "tests.executor.hostile_outcomes", str(given)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    told = json.loads(done.stdout.splitlines()[-1])
+    print(told)
+    assert set(told["failed"]) == UNREADABLE
+    expected = {name: "dispatched" if name in UNREADABLE else "failed" for name in PAYLOADS}
+    assert told["runs"] == expected
+    assert told["peak_mb"] < memory_mb, told
+    assert told["cpu_s"] < CPU_S, told

@@ -1,0 +1,178 @@
+"""A tick and its planners over tables in memory, in a process of its own, to be measured.
+
+    python -m tests.planning.hostile_tick
+
+One tenant with default quotas has everything at its bound: jobs, groups, calendars, excluded dates, executions a day,
+`every: 1` after a day's outage; and what went wrong before: entries, groups and messages that no version can read.
+Prints peak memory and processor time of the handlers, and what they did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import combinations
+from threading import RLock
+from typing import Any
+
+# Before botocore looks.
+os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due", "tenants", "runs")}
+os.environ |= {
+    "EXECUTIONS_QUEUE_URL": "executions",
+    "PLANNING_QUEUE_URL": "planning",
+    "AWS_REGION": "us-east-1",
+}
+
+from common.jobs.calendars import Calendar
+from common.planning.due_index import DueIndex
+from common.planning.execution import Execution
+from common.planning.plan import DueEntry
+from common.registration.calendar_sources import MAX_DATES
+from common.registration.calendar_store import MOST_CALENDARS
+from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES, MAX_JITTER_S
+from common.storage import aws, keys
+from common.storage.tables import Table, Transaction
+from common.tenants.rules import Quotas
+from common.timing.groups import group_key
+from common.timing.instants import DAY_S
+from common.timing.schedule import CronTiming, EveryTiming, Schedule
+from common.timing.windows import WINDOW_S, planning_end
+from common.timing.zones import zone_names
+from tests.processes import peak_mb
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.worlds import TABLES
+
+TENANT = "t" * 64
+EACH_SECOND = 11
+PENDING = 2_000
+POSTPONED = 5_000
+BAD_ENTRIES = 2_000
+BAD_GROUPS = 500
+EMPTY = 10_000
+
+
+class Queues:
+    """SQS: keeps the messages to planners, and counts those to executors."""
+
+    def __init__(self) -> None:
+        self.executions = 0
+        self.planning: list[str] = []
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+        if QueueUrl == "planning":
+            self.planning += [entry["MessageBody"] for entry in Entries]
+        else:
+            assert all(0 <= entry["DelaySeconds"] <= 900 for entry in Entries)
+            self.executions += len(Entries)
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+
+class OneAtATime:
+    """A client for several threads; the tables in memory are for one."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lock = RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._client, name)
+        return self._locked(found) if callable(found) else found
+
+    def _locked(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def locked(**request: Any) -> Any:
+            with self._lock:
+                return call(**request)
+
+        return locked
+
+
+def calendar_name(number: int) -> str:
+    return f"calendar-{number}".ljust(64, "c")
+
+
+def schedules(now: int) -> Iterator[Schedule]:
+    """As many as the tenant may have jobs: some of each second, all others in groups of their own."""
+    quotas = Quotas()
+    left = quotas.jobs - EACH_SECOND
+    most_a_day = (quotas.executions_per_day - EACH_SECOND * DAY_S) // left
+    hours = combinations(range(24), most_a_day)
+    zones = sorted(zone_names())
+    dates = tuple(f"20{n // 28 + 30}-01-{n % 28 + 1:02}" for n in range(MAX_EXCLUDED_DATES))
+    for number in range(quotas.jobs):
+        first = number % (MOST_CALENDARS - MAX_CALENDARS)
+        names = tuple(calendar_name(n) for n in range(first, first + MAX_CALENDARS))
+        timing: EveryTiming | CronTiming = EveryTiming(1, now - 30 * DAY_S)
+        if number >= EACH_SECOND:
+            hour = ",".join(map(str, next(hours)))
+            odd_days = ",".join(map(str, range(1, 32, 2)))
+            timing = CronTiming(
+                f"{number % 60} {hour} {odd_days} * 0,1,2,3,4,5,6", zones[number % len(zones)]
+            )
+        yield Schedule(timing, now - 60 * DAY_S, now + 60 * DAY_S, dates, names, MAX_JITTER_S)
+
+
+def fill(dynamodb: Any, now: int) -> None:
+    jobs, due = Table(dynamodb, "test-jobs"), Table(dynamodb, "test-due")
+    index, end = DueIndex(due), planning_end(now - DAY_S)
+    for number in range(MOST_CALENDARS):
+        dates = tuple(f"{1990 + n // 336}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}" for n in range(MAX_DATES))
+        name = calendar_name(number)
+        jobs.put({**keys.calendar(TENANT, name), **Calendar(TENANT, name, dates).to_item()})
+    for number, schedule in enumerate(schedules(now)):
+        entry = DueEntry(TENANT, f"job-{number}".ljust(128, "j"), schedule, now - 40 * DAY_S, 1, "all")
+        group = group_key(schedule)
+        tx = Transaction(dynamodb)
+        index.put_entry(tx, entry, group, 0)
+        index.count(tx, group, 0, 1)
+        if number < PENDING:
+            index.put_pending(tx, replace(entry, effective_at=end - WINDOW_S), 1)
+        tx.commit()
+        if number < BAD_ENTRIES:
+            key = keys.due_entry(group, 0, TENANT, f"bad-{number}")
+            due.put({**key, "entry": '["' + "x" * 5_000})
+    for number in range(POSTPONED):
+        run = Execution(TENANT, "job", now - number, now - number, 1, attempt=2)
+        key = keys.postponed(run.visible_at, f"{run.execution_id}#2")
+        due.put({**key, "body": run.encode() if number % 5 else "{" * 5_000})
+    for number in range(BAD_GROUPS):
+        due.put({**keys.directory(f"cron|No/Where|{number} 3 * * *", 0), "jobs": 1})
+    for number in range(EMPTY):
+        due.put({**keys.directory(f"every|{86_400 + number * 300}|{number}", 0), "jobs": 0})
+    due.put({**keys.MARK, "planned_until": end, "planning_until": end})
+
+
+def main() -> dict[str, Any]:
+    dynamodb: Any = MemoryDynamoDB()
+    queues: Any = Queues()
+    for name in TABLES:
+        dynamodb.create_table(f"test-{name}")
+    fill(dynamodb, int(time.time()))
+    shared: Any = OneAtATime(dynamodb)
+    aws.dynamodb = lambda: shared  # type: ignore[assignment]
+    aws.sqs = lambda: queues  # type: ignore[assignment]
+    from scheduler import handler, planner_handler
+
+    told: dict[str, Any] = {"ready_mb": peak_mb()}
+    used = time.process_time()
+    told["tick"] = {name: value for name, value in handler.handle({}, None).items() if name != "bad"}
+    told |= {"tick_mb": peak_mb(), "tick_cpu_s": time.process_time() - used}
+    used = time.process_time()
+    for body in queues.planning:
+        planner_handler.handle({"Records": [{"body": body}]}, None)
+    told |= {"planners_mb": peak_mb(), "planners_cpu_s": time.process_time() - used}
+    mark = DueIndex(Table(dynamodb, "test-due")).mark()
+    assert mark
+    return told | {
+        "shares": len(queues.planning),
+        "executions": queues.executions,
+        "runs": len(dynamodb.scan("test-runs")["Items"]),
+        "is_open": mark.is_open,
+        "lag_s": int(time.time()) - mark.planned_until,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(), default=str))

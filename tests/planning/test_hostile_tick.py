@@ -1,0 +1,58 @@
+"""A tenant with all that its quotas allow, after a day's outage: scheduler and planners stay within memory and time."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from common.planning.plan import CATCH_UP_LIMIT
+from common.tenants.rules import Quotas
+from tests.planning.hostile_tick import BAD_ENTRIES, BAD_GROUPS, EACH_SECOND, POSTPONED
+
+ROOT = Path(__file__).resolve().parents[2]
+# Of a whole processor, several times what it takes. The deployed functions have 300 s, with a third and two thirds.
+TICK_CPU_S = 30
+PLANNERS_CPU_S = 60
+
+
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.planning.hostile_tick"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3_000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    print(found)
+    return found
+
+
+def memory_mb(function: str) -> int:
+    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
+    return int(parameters[f"{function}MemoryMb"])
+
+
+def test_a_tick_stays_within_the_schedulers_memory_and_time(told: dict[str, Any]) -> None:
+    assert told["tick_mb"] < memory_mb("scheduler"), told
+    assert told["tick_cpu_s"] < TICK_CPU_S, told
+
+
+def test_planners_stay_within_their_memory_and_time(told: dict[str, Any]) -> None:
+    assert told["planners_mb"] < memory_mb("planner"), told
+    assert told["planners_cpu_s"] < PLANNERS_CPU_S, told
+
+
+def test_everything_is_planned_and_the_mark_moves_on(told: dict[str, Any]) -> None:
+    assert not told["is_open"], told
+    assert told["lag_s"] <= 0, told
+    assert told["shares"] > 1, told
+    assert told["tick"]["set_aside"] == BAD_GROUPS, told
+    # Those of each second are caught up or late; all others are planned three or four times, as their hours say.
+    each_second = EACH_SECOND * (CATCH_UP_LIMIT + 600)
+    assert told["executions"] > POSTPONED * 4 // 5 + each_second + 3 * (Quotas().jobs - EACH_SECOND), told
+    assert told["runs"] > BAD_ENTRIES, told
