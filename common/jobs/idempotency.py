@@ -1,7 +1,8 @@
 """Idempotent requests: a request with an idempotency key takes effect once, even if its client repeats it.
 
-The result is stored with the key for a day, in the job's own transaction. After a crash either both exist or neither
-does, so a repeated request can never create a second job or go unanswered. Nothing is stored of a refused request: a
+What the request created is stored with the key for a day, in the job's own transaction. After a crash either both exist
+or neither does, so a repeated request can never create a second job or go unanswered. The record is small: the repeated
+request itself holds the definition, from which the answer is built again. Nothing is stored of a refused request: a
 repetition is checked anew.
 
 draft-ietf-httpapi-idempotency-key-header-07, sections 2.4 to 2.7
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from common.errors import KeyReused
@@ -22,6 +23,25 @@ from common.storage.tables import Expression, Table, Transaction
 from common.timing.instants import DAY_S
 
 KEPT_S: Final = DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What a job was given when it was created, apart from its definition."""
+
+    job_id: str
+    revision: int
+    schedule_revision: int
+    shard: int
+    created_at: int
+
+
+class AlreadyCreated(Exception):
+    """The request took effect before."""
+
+    def __init__(self, created: Created) -> None:
+        self.created = created
+        super().__init__(f"job {created.job_id!r} was created by the same request before")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +62,23 @@ class IdempotencyKey:
     def item_key(self) -> keys.Key:
         return keys.idempotency_key(self.tenant, hashlib.sha256(self.key.encode()).hexdigest())
 
-    def created(self, jobs: Table, now: float) -> Job | None:
-        """The job that the request created, as it was then. Raises KeyReused."""
+    def check_first(self, jobs: Table, now: float) -> None:
+        """Require that the request did not take effect before. Raises AlreadyCreated, KeyReused."""
         item = jobs.get(self.item_key)
         if item is None or item["expires_at"] <= now:
-            return None
+            return
         if item["fingerprint"] != self.fingerprint:
             raise KeyReused(self.key)
-        return Job.from_item(item["job"])
+        # Earlier records hold the whole job.
+        raise AlreadyCreated(Created(**{field.name: item["job"][field.name] for field in fields(Created)}))
 
     def remember(self, tx: Transaction, jobs: Table, job: Job, now: float) -> None:
-        """Store the created job with the key in `tx`, unless the key is taken."""
+        """Store in `tx` that the request created the job, unless the key is taken."""
+        created = Created(job.job_id, job.revision, job.schedule_revision, job.shard, job.created_at)
         item = {
             **self.item_key,
             "fingerprint": self.fingerprint,
-            "job": job.to_item(),
+            "job": asdict(created),
             "expires_at": math.floor(now) + KEPT_S,
         }
         # DynamoDB removes expired items only after some time, up to days.

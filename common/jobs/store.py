@@ -133,7 +133,7 @@ class JobStore:
         """Read, decide, and write if no other writer was faster; repeat until it is done.
 
         With an idempotency key, the same request takes effect once.
-        Raises Busy, KeyReused, RequestUnderWay, and what `change` and the ledger raise.
+        Raises Busy, AlreadyCreated, KeyReused, RequestUnderWay, and what `change` and the ledger raise.
         """
         return self.change_all(tenant, {job_id: change}, idempotency_key)[job_id]
 
@@ -148,8 +148,8 @@ class JobStore:
             olds = self.load_all(tenant, list(changes))
             now = self.clock.now()
             # Check after loading jobs, so that a duplicate request sees the first one's job.
-            if idempotency_key and (created := idempotency_key.created(self.jobs, now)):
-                return dict.fromkeys(changes, created)
+            if idempotency_key:
+                idempotency_key.check_first(self.jobs, now)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
             moved = [
                 (olds.get(job_id), replace(new, failures_in_row=0))

@@ -9,7 +9,7 @@ from typing import Any
 from common.errors import AlreadyExists, InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars
-from common.jobs.idempotency import IdempotencyKey
+from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, Job, Retry
 from common.jobs.store import JobStore, check_revision, exists, next_second
 from common.planning.execution import job_key
@@ -34,7 +34,7 @@ class Registry:
     def create(
         self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
     ) -> Job:
-        """Register a new job. With `once`, a repeated request returns the job that it created, as it was then.
+        """Register a new job. With an idempotency key, a repeated request returns the job as it was created.
 
         Raises InvalidInput, AlreadyExists, Busy, KeyReused, RequestUnderWay.
         """
@@ -46,7 +46,21 @@ class Registry:
                 raise AlreadyExists("job", job_id)
             return defined(tenant, job_id, definition, old, now, limits)
 
-        return self.store.change(tenant, job_id, change, idempotency_key)
+        try:
+            return self.store.change(tenant, job_id, change, idempotency_key)
+        except AlreadyCreated as before:
+            return self._as_created(tenant, raw, before.created)
+
+    def _as_created(self, tenant: str, raw: object, created: Created) -> Job:
+        """The job as the same request created it. What the tenant may do now does not matter."""
+        definition = parse_definition(raw, self.limits)
+        job = defined(tenant, created.job_id, definition, None, created.created_at, self.limits)
+        return replace(
+            job,
+            revision=created.revision,
+            schedule_revision=created.schedule_revision,
+            shard=created.shard,
+        )
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
         """Create the job or replace the whole of it. A paused job stays paused.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx
@@ -31,6 +32,47 @@ def test_the_same_key_and_body_give_the_same_answer(office: Office) -> None:
     office.alice("DELETE", url)
     assert office.alice("POST", "/v1/jobs", BODY, Idempotency_Key='"one"').text == first.text
     assert office.alice("GET", "/v1/jobs").json["jobs"] == []
+
+
+def recorded(office: Office) -> dict[str, Any]:
+    [record] = office.world.table("jobs").query("alice", sk_prefix="ONCE#")
+    return record
+
+
+def test_the_record_is_small_however_large_the_job_is(office: Office) -> None:
+    large = {**BODY, "payload": "x" * 100_000, "tags": [f"{n:02}{'t' * 60}" for n in range(10)]}
+    first = office.alice("POST", "/v1/jobs", large, Idempotency_Key="one")
+    assert len(json.dumps(recorded(office), default=str)) < 500
+    office.alice("DELETE", first.headers["location"])
+    assert office.alice("POST", "/v1/jobs", large, Idempotency_Key="one").text == first.text
+
+
+def test_a_record_with_the_whole_job_is_read_as_before(office: Office) -> None:
+    first = office.alice("POST", "/v1/jobs", BODY, Idempotency_Key="one")
+    created = office.world.store.get("alice", first.json["job_id"])
+    office.world.table("jobs").put(recorded(office) | {"job": created.to_item()})
+    office.alice("PATCH", first.headers["location"], {"tags": []})
+    assert office.alice("POST", "/v1/jobs", BODY, Idempotency_Key="one").text == first.text
+
+
+@pytest.mark.parametrize("schedule", [{"cron": "H H * * *"}, {"at": "2026-11-22T03:00:00Z"}, {"every": "7m"}])
+def test_the_answer_is_the_first_ones_though_the_job_was_there_before(
+    office: Office, schedule: dict[str, str]
+) -> None:
+    """Its revision continues, and what it was created with may be refused by now."""
+    office.alice("PUT", "/v1/calendars/feasts", {"dates": []})
+    body = job() | {"job_id": "report", "schedule": {**schedule, "exclude": {"calendars": ["feasts"]}}}
+    office.alice("POST", "/v1/jobs", {"job_id": "report", **BODY})
+    office.alice("DELETE", "/v1/jobs/report")
+    office.world.clock.sleep(0.7)
+    first = office.alice("POST", "/v1/jobs", body, Idempotency_Key="one")
+    assert (first.status, first.json["revision"]) == (201, 3)
+    office.alice("DELETE", "/v1/jobs/report")
+    assert office.alice("DELETE", "/v1/calendars/feasts").status == 204
+    office.world.clock.sleep(DAY_S - 100)
+    again = office.alice("POST", "/v1/jobs", body, Idempotency_Key="one")
+    assert (again.status, again.text) == (201, first.text)
+    assert {**again.headers} == {**first.headers}
 
 
 def test_with_an_id_of_the_clients(office: Office) -> None:
