@@ -13,6 +13,7 @@ from common.planning.plan import Missed
 from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
 from common.runs.states import INVALID, MISSED
+from common.storage.keys import Key
 from scheduler.concurrently import for_each
 
 # How many records are buffered and then written at once.
@@ -33,6 +34,7 @@ class Skipped:
     bad_entries: int = 0
     missed_count: int = 0
     _kept: list[Callable[[], object]] = field(default_factory=list)
+    _staying: list[Key] = field(default_factory=list)
 
     def missed(self, missed: Missed) -> None:
         """Write one record of all missed fire times of a job, and publish an event if it is new."""
@@ -40,13 +42,17 @@ class Skipped:
         self._keep(lambda: self._record_missed(missed))
 
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
-        """Recorded under the start of the window that could not be planned for it."""
+        """Recorded under the start of the window that could not be planned for it; what stays unreadable, once."""
+        if entry.is_reported:
+            return
         self.bad_entries += 1
         if len(self.bad) < SHOWN:
             self.bad.append(entry)
             self._keep(lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now))
         execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
         self._keep(lambda: self.runs.skip(execution, INVALID, entry.problem, self.now))
+        if entry.key:
+            self._staying.append(entry.key)
 
     def refused(self, execution: Execution, reason: str) -> None:
         self._keep(lambda: self.runs.skip(execution, INVALID, f"refused by SQS: {reason}", self.now))
@@ -55,6 +61,8 @@ class Skipped:
         """Write all buffered records."""
         kept, self._kept = self._kept, []
         for_each(kept, lambda write: write())
+        staying, self._staying = self._staying, []  # only after the records are written
+        for_each(staying, lambda key: self.quarantine.mark_reported(key, self.now))
 
     def _keep(self, write: Callable[[], object]) -> None:
         self._kept.append(write)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from common.planning.bad_entry import BadEntry as BadEntry
 from common.planning.plan import DueEntry
 from common.storage import keys
 from common.storage.tables import (
@@ -78,15 +79,6 @@ class BadShard:
     """An unreadable directory item: its sort key, and the reason."""
 
     name: str
-    problem: str
-
-
-@dataclass(frozen=True, slots=True)
-class BadEntry:
-    """An unreadable entry. It affects only its job."""
-
-    tenant: str
-    job_id: str
     problem: str
 
 
@@ -269,7 +261,10 @@ class DueIndex:
         for partition in keys.pending_partitions():
             for item in self._table.query(partition):
                 entry = _readable(item)
-                yield entry if isinstance(entry, BadEntry) else Pending(keys.key_of(item), entry)
+                if isinstance(entry, BadEntry):
+                    yield BadEntry.staying(item, entry.tenant, entry.job_id, entry.problem)
+                else:
+                    yield Pending(keys.key_of(item), entry)
 
     def drop_pending(self, tenant: str, job_id: str) -> None:
         """The pending entries of a job that is removed with its tenant."""

@@ -82,7 +82,7 @@ class Postponed:
 
 def _read(item: Item) -> Execution | BadEntry:
     try:
-        return Execution.decode(item["body"])
+        return Execution.decode(item.get("body", ""))
     except UnreadableMessage as error:
         tenant, job_id = item["sk"].split("#")[1].split(":")[:2]
-        return BadEntry(tenant, job_id, f"unreadable postponed execution: {error}")
+        return BadEntry.staying(item, tenant, job_id, f"unreadable postponed execution: {error}")

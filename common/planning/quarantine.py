@@ -6,6 +6,9 @@ decision, late or missed as after an outage, and its record is deleted. No recor
 
 A due entry that cannot be planned is set aside for the time of one window: its job gets a skipped run with the reason,
 and the next tick that finds it due tries it again. Its record here is for the operator of the platform.
+
+An unreadable postponed execution or pending registration is reported in the same way, but once. It stays in its place,
+since a later version may read it, until TTL removes it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from common.planning.bad_entry import REPORTED
 from common.planning.due_index import Mark
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
@@ -31,6 +35,8 @@ PARTS: Final = 16
 _REASON_CHARS: Final = 500
 # TTL then removes the record of an entry that was not found bad again.
 _ENTRY_KEPT_S: Final = DAY_S
+# What stays although it cannot be read: as long as postponed executions do. Pending entries have no TTL of their own.
+_REPORTED_KEPT_S: Final = 15 * DAY_S
 # A group that was not found unreadable again for this long has left the directory.
 _GROUP_KEPT_S: Final = 30 * DAY_S
 
@@ -91,6 +97,15 @@ class Quarantine:
                 "expires_at": int(now) + _ENTRY_KEPT_S,
             }
         )
+
+    def mark_reported(self, entry: keys.Key, now: float) -> None:
+        """An unreadable entry that stays is not reported again."""
+        change = Expression(
+            f"SET #{REPORTED} = :now, #expires_at = if_not_exists(#expires_at, :expires)",
+            {":now": int(now), ":expires": int(now) + _REPORTED_KEPT_S},
+        )
+        with suppress(ConditionFailed):  # a tick of a later version has read it
+            self._table.update(entry, change, Expression("attribute_exists(pk)", {}))
 
     def all(self) -> Iterator[SetAside]:
         """Records of all kinds, without the names of their shards."""

@@ -11,6 +11,7 @@ import pytest
 
 from common.planning.due_index import DueIndex, Shard
 from common.planning.plan import DueEntry
+from common.runs.records import Runs
 from common.storage import keys
 from common.storage.tables import Transaction
 from common.timing.groups import group_key
@@ -132,3 +133,26 @@ def test_registrations_that_were_cut_off_are_handed_over_in_batches(w: World) ->
     assert (summary.bad_entries, len(list(index.pending()))) == (1, 1)
     assert calls["send_message_batch"] == 51
     assert calls["batch_write_item"] + calls["delete_item"] == 21
+
+
+def test_a_cut_off_registration_that_cannot_be_read_is_reported_once_and_kept_for_15_days(w: World) -> None:
+    key = keys.pending("alice", "bad", 1)
+    w.table("due").put({**key, "entry": "[]"})
+    assert [w.scheduler.tick().bad_entries for _ in range(3)] == [1, 0, 0]
+    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
+    w.run_until("2026-11-21T04:00:30Z", ticks=True)
+    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
+    assert w.table("due").get(key)["expires_at"] == int(NOW) + 15 * 86_400  # type: ignore[index]
+    assert len(list(w.index.pending())) == 1
+
+
+def test_what_cannot_be_read_is_reported_again_if_its_record_was_not_written(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w.table("due").put({**keys.pending("alice", "bad", 1), "entry": "[]"})
+    with monkeypatch.context() as failing:
+        failing.setattr(Runs, "skip", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            w.scheduler.tick()
+    assert w.scheduler.tick().bad_entries == 1
+    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
