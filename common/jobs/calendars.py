@@ -9,14 +9,19 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from common.errors import InvalidInput, Minute8Error, NotFound
+from common.errors import Conflict, InvalidInput, Minute8Error, NotFound
+from common.jobs.job import DELETED, Job
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.tables import Expression, Item, Table, Transaction
+
+# A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
+DELETING = "deleting"
+_KEPT = Expression(f"attribute_exists(pk) AND attribute_not_exists(#{DELETING})", {})
 
 
 class MissingCalendar(Minute8Error):
@@ -86,6 +91,26 @@ class Calendars:
                     value=name,
                     accepted="the name of a stored calendar",
                 )
+
+    def require(self, tx: Transaction, moved: Sequence[tuple[Job | None, Job]]) -> None:
+        """Let `tx` fail if a calendar that a job newly names is deleted or being deleted by then."""
+        newly_named = {
+            (new.tenant, name)
+            for old, new in moved
+            for name in new.schedule.calendars
+            if old is None or old.state == DELETED or name not in old.schedule.calendars
+        }
+        for tenant, name in sorted(newly_named):
+            tx.check(self._table, keys.calendar(tenant, name), _KEPT)
+
+    def check_required(self, failed: keys.Key | None) -> None:
+        """Find out why a transaction's check `failed`; returns if it holds now. Raises InvalidInput, Conflict."""
+        if failed is None or not failed["sk"].startswith(keys.CALENDAR_PREFIX):
+            return
+        name = failed["sk"].removeprefix(keys.CALENDAR_PREFIX)
+        self.check_named(failed["pk"], [name])
+        if DELETING in (self._table.get(failed) or {}):
+            raise Conflict(f"calendar {name!r} is being deleted; to keep it, store it again")
 
     def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
         """The current ISO dates of all these calendars. Raises MissingCalendar."""

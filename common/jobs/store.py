@@ -33,7 +33,7 @@ from common.timing.instants import DAY_S
 # How long a deleted job is remembered: as long as its runs can exist, plus some days.
 _FORMER_KEPT_S = 410 * DAY_S
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
-# counts and pending entry. The tenant's counts are one write for all jobs.
+# counts and pending entry. The tenant's counts are one more, and so is each calendar that they newly name.
 MOST_AT_ONCE = 14
 
 _log = logging.getLogger("minute8.job_store")
@@ -79,9 +79,8 @@ class JobStore:
             job = existing(old, job_id, expected_revision)
             if job.state == ACTIVE:
                 return job
-            return _changed(
-                job, now, state=ACTIVE, note="", effective_at=next_second(now), group=group_key(job.schedule)
-            )
+            group = group_key(job.schedule)
+            return _changed(job, now, state=ACTIVE, note="", effective_at=next_second(now), group=group)
 
         return self.change(tenant, job_id, change)
 
@@ -140,7 +139,7 @@ class JobStore:
     def change_all(
         self, tenant: str, changes: Mapping[str, Change], idempotency_key: IdempotencyKey | None = None
     ) -> dict[str, Job]:
-        """`change` for up to MOST_AT_ONCE jobs, in one transaction: all changes happen or none."""
+        """`change` for up to MOST_AT_ONCE jobs in one transaction: all or none. Raises TooManyWrites (calendars)."""
         conflicts = 0
 
         def attempt() -> dict[str, Job]:
@@ -164,6 +163,7 @@ class JobStore:
                 # The job changed meanwhile, or a quota had no room and may have room now: decide again.
                 if lost.key == keys.tenant(tenant):
                     self.ledger.check_room(tenant, moved, now)
+                Calendars(self.jobs).check_required(lost.key)
                 raise
             except TransactionConflict as lost:
                 if idempotency_key and idempotency_key.item_key in lost.keys:
@@ -194,6 +194,7 @@ class JobStore:
         entries: Counter[tuple[str, int]] = Counter()
         pending = [self._write(tx, old, new, now, entries) for old, new in placed]
         self.ledger.count(tx, tenant, placed, now)
+        Calendars(self.jobs).require(tx, placed)
         for (group, shard), change in entries.items():
             if change:
                 self.index.count(tx, group, shard, change)

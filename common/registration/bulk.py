@@ -220,7 +220,7 @@ def _written(
 
 
 def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -> Iterator[LineOutcome]:
-    """Write in one transaction; if one of the jobs prevents that, each in a transaction of its own."""
+    """Write in one transaction; if a job prevents that, or the jobs need too many writes, in two halves."""
     olds: dict[str, Job | None] = {}
 
     def change(one: _Wanted, old: Job | None, now: float) -> Job:
@@ -233,7 +233,8 @@ def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -
         if len(some) == 1 or isinstance(error, Busy):
             yield from (one.refused(error) for one in some)
         else:
-            for one in some:
-                yield from _written_at_once(registry, tenant, [one])
+            half = len(some) // 2
+            yield from _written_at_once(registry, tenant, some[:half])
+            yield from _written_at_once(registry, tenant, some[half:])
     else:
         yield from (one.outcome(olds[one.job_id], news[one.job_id]) for one in some)

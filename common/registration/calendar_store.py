@@ -2,22 +2,23 @@
 
 When a change of a calendar takes effect:
 - An added date stops every execution that has not started yet. Later windows are planned without it. The executor
-checks
-  again when an execution is due, and records it as skipped(excluded).
+  checks again when an execution is due, and records it as skipped(excluded).
 - A removed date takes effect from the next window to be planned. Windows that are planned already (at most 25 minutes
   ahead) have left out its fire times. Remove a date before its day begins.
 
-A calendar that jobs name cannot be deleted, since it would be unknown whether these jobs fire. A registration at the
-same time as a deletion can still name a deleted calendar. Such a job does not fire: its runs are recorded as
-skipped(invalid), until the calendar is stored again or the job no longer names it.
+A calendar that jobs name cannot be deleted, since it would be unknown whether these jobs fire. So a deletion marks the
+calendar, reads the jobs, and deletes the calendar only if the mark is still its own. A job that newly names a calendar
+is stored in a transaction that fails if the calendar is marked or missing. Storing the calendar removes the mark.
 """
 
 from __future__ import annotations
 
+import secrets
+from contextlib import suppress
 from itertools import islice
 
 from common.errors import Conflict, NotFound
-from common.jobs.calendars import Calendar, Calendars
+from common.jobs.calendars import DELETING, Calendar, Calendars
 from common.jobs.job import DELETED
 from common.registration.calendar_sources import dates_of
 from common.registration.schedule_text import check_calendar_name
@@ -76,19 +77,37 @@ class CalendarStore(Calendars):
             raise Conflict(f"there are {MOST_CALENDARS} calendars, which are the most; delete one before")
 
     def delete(self, tenant: str, name: str, now: float) -> None:
-        """Delete a calendar that no job names. Reads the tenant's jobs. Raises NotFound, CalendarInUse, Busy."""
-        calendar = self.get(tenant, name)
+        """Delete a calendar that no job names. Reads the tenant's jobs.
+
+        Raises NotFound, CalendarInUse, Busy; Conflict if it is stored, or deleted by another request, meanwhile.
+        """
+        key, mine = (
+            keys.calendar(tenant, name),
+            Expression(f"#{DELETING} = :mine", {":mine": secrets.token_hex(8)}),
+        )
+        try:
+            marked = self._table.update(
+                key,
+                Expression(f"SET #{DELETING} = :mine", mine.values),
+                Expression("attribute_exists(pk)", {}),
+            )
+        except ConditionFailed:
+            raise NotFound("calendar", name) from None
         there = Expression("#state <> :deleted", {":deleted": DELETED})
         jobs = self._table.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there)
         naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
+            with suppress(ConditionFailed):
+                self._table.update(key, Expression(f"REMOVE #{DELETING}", {}), mine)
             raise CalendarInUse(name, job_ids)
         tx = Transaction(self._table.client)
-        tx.delete(self._table, keys.calendar(tenant, name), Expression("attribute_exists(pk)", {}))
+        tx.delete(self._table, key, mine)
+        before = _audit_view(Calendar.from_item(marked))
         try:
-            self._audited.commit(tx, tenant, "calendar.deleted", name, now, before=_audit_view(calendar))
-        except ConditionFailed:  # another request deleted it first
-            raise NotFound("calendar", name) from None
+            self._audited.commit(tx, tenant, "calendar.deleted", name, now, before=before)
+        except ConditionFailed:
+            self.get(tenant, name)
+            raise Conflict(f"calendar {name!r} was stored, or is being deleted, by another request") from None
 
 
 def _audit_view(calendar: Calendar) -> Item:

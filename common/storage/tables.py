@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from common.errors import Busy
+from common.errors import Busy, Minute8Error
 from common.storage.conflicts import retry_on_conflict
 from common.storage.expressions import ConditionFailed as ConditionFailed
 from common.storage.expressions import Expression as Expression
@@ -26,11 +26,17 @@ _BATCH_GET = 100
 _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+MOST_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 _DELETES_A_REQUEST = 25
 
 # The waits add up to half a second on average.
 WRITE_TRIES = 6
+
+
+class TooManyWrites(Minute8Error):
+    """A transaction has more writes and checks than DynamoDB takes; nothing was written."""
 
 
 class Table:
@@ -239,7 +245,10 @@ class Transaction:
         Raises:
             ConditionFailed: a condition did not hold; nothing was written.
             TransactionConflict: another transaction was writing an item; nothing was written.
+            TooManyWrites: there are more than MOST_WRITES.
         """
+        if len(self._writes) > MOST_WRITES:
+            raise TooManyWrites(f"a transaction of {len(self._writes)} writes; DynamoDB takes {MOST_WRITES}")
         try:
             self._client.transact_write_items(TransactItems=self._writes)
         except self._client.exceptions.TransactionCanceledException as error:

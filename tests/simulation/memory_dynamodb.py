@@ -169,6 +169,8 @@ class MemoryDynamoDB:
 
     def _apply(self, write: Mapping[str, Any]) -> None:
         ((kind, what),) = write.items()
+        if kind == "ConditionCheck":
+            return
         key = what.get("Key") or what["Item"]
         partitions = self.tables[what["TableName"]]
         pk, sk = key["pk"]["S"], key["sk"]["S"]
