@@ -18,13 +18,13 @@ from itertools import combinations
 from threading import RLock
 from typing import Any
 
-# Before botocore looks.
-os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due", "tenants", "runs")}
-os.environ |= {
-    "EXECUTIONS_QUEUE_URL": "executions",
-    "PLANNING_QUEUE_URL": "planning",
-    "AWS_REGION": "us-east-1",
-}
+if __name__ == "__main__":  # before botocore looks; a test that imports this keeps its own environment
+    os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due", "tenants", "runs")}
+    os.environ |= {
+        "EXECUTIONS_QUEUE_URL": "executions",
+        "PLANNING_QUEUE_URL": "planning",
+        "AWS_REGION": "us-east-1",
+    }
 
 from common.jobs.calendars import Calendar
 from common.planning.due_index import DueIndex
