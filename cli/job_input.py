@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -82,6 +81,8 @@ def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
         path = Path(folder) / "job.json"
         path.write_text(json.dumps(definition, indent=2, ensure_ascii=False) + "\n", "utf-8")
         try:
+            import shlex  # only where an editor is opened
+
             subprocess.run([*shlex.split(editor), str(path)], check=True)
         except (OSError, subprocess.CalledProcessError) as error:
             raise typer.BadParameter(f"the editor {editor!r} failed: {error}") from None

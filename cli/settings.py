@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,12 +58,18 @@ def operator_settings(
     return Settings(url, key)
 
 
+def _parsed(text: str) -> dict[str, Any]:
+    import tomllib  # only where there is a settings file
+
+    return tomllib.loads(text)
+
+
 def _profile(name: str, path: Path, *, must_exist: bool) -> dict[str, str]:
     try:
-        stored = tomllib.loads(path.read_text("utf-8")).get("profiles")
+        stored = _parsed(path.read_text("utf-8")).get("profiles")
     except FileNotFoundError:
         stored = None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # not TOML, or not text
         raise typer.BadParameter(f"{path} cannot be read: {error}") from None
     profiles = {one: found for one, found in _table(stored).items() if isinstance(found, dict)}
     if name not in profiles and must_exist:
