@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,6 +74,9 @@ def read_json_file(path: str) -> dict[str, Any]:
 
 def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
     """The definition as edited with $VISUAL or $EDITOR. Raises typer.BadParameter."""
+    import subprocess  # these only where an editor is opened
+    import tempfile
+
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="minute8-") as folder:
         path = Path(folder) / "job.json"
