@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from cli.output import console, print_json
 from cli.session import session
@@ -72,6 +71,8 @@ def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
     mine = f"b-{started['backfill_id']}"
     ended: dict[str, str] = {}
     try:
+        from rich.progress import Progress  # only a backfill that is watched needs it
+
         with session(ctx).client() as client, Progress(console=console()) as progress:
             bar = progress.add_task(f"backfill {started['backfill_id']}", total=started["total"])
             while len(ended) < started["total"]:
