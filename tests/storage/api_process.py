@@ -8,24 +8,17 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from tests.processes import peak_mb
 
 LAMBDA = {"kind": "lambda", "arn": "arn:aws:lambda:us-east-1:123456789012:function:target"}
 BULK = ("POST", "/v1/jobs/_bulk", "application/x-ndjson")
 LONGEST_BULK = 4 * 1024 * 1024
 # As many values as JSON can have in a payload's bytes: each takes twenty times its text in memory.
 WORST_PAYLOAD = "[" + ",".join(["[]"] * 43_600) + "]"
-
-
-def peak_mb() -> int:
-    """The most that this program held; ru_maxrss would count what the process that started it held."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) // 1024
 
 
 def definition(payload: str, job_id: str = "") -> str:
