@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.registration import bulk
 from common.registration.bulk import Line
 from common.registration.calendar_store import CalendarInUse, CalendarStore
+from common.storage.tables import Item, Table
 from tests.faults.interleaving import anywhere, every_order, play, some_orders
 from tests.faults.stage import Stage, staged
 from tests.faults.wire import KILLS, Fault
@@ -157,3 +159,19 @@ def test_jobs_that_name_more_calendars_than_a_transaction_checks_are_stored_in_s
     assert [outcome.result for outcome in outcomes] == ["created"] * 14
     assert len(list(w.store.list_jobs("alice"))) == 14
     assert 2 <= stage.wire.calls.count("transact_write_items") - before <= 4
+
+
+def test_a_deletion_that_was_overtaken_deletes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has found no job that names the calendar. Then the calendar is stored again, and a job names it."""
+    w, search = stage.w, Table.query
+
+    def overtaken(table: Table, *arguments: Any, **given: Any) -> Iterator[Item]:
+        yield from search(table, *arguments, **given)
+        monkeypatch.setattr(Table, "query", search)
+        store(w)
+        w.registry.put("alice", "report", NAMING)
+
+    monkeypatch.setattr(Table, "query", overtaken)
+    with pytest.raises(Conflict):
+        delete(w)
+    assert naming(w) == ["report"]
