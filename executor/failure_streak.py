@@ -26,6 +26,7 @@ class FailureStreak:
         """A run has failed permanently: publish it, count it, and pause the job if its limit is reached."""
         detail = {
             **_about(execution),
+            **responsible(job),
             "attempt": execution.attempt,
             "error_type": outcome.error_type,
             "error": outcome.error,
@@ -43,10 +44,10 @@ class FailureStreak:
         if job.pause_after_failures is not None and count >= job.pause_after_failures:
             self._pause(job, count)
 
-    def given_up(self, execution: Execution, reason: str, detail: str) -> None:
+    def given_up(self, job: Job | None, execution: Execution, reason: str, error: str) -> None:
         """A run is not retried, for a reason outside its target: publish it, but do not count it."""
-        said = {"attempt": execution.attempt - 1, "error_type": reason, "error": f"not tried again: {detail}"}
-        self._events.publish(events.RUN_FAILED, {**_about(execution), **said})
+        said = {"attempt": execution.attempt - 1, "error_type": reason, "error": error}
+        self._events.publish(events.RUN_FAILED, {**_about(execution), **responsible(job), **said})
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: end the streak of failures, if there is one."""
@@ -55,7 +56,8 @@ class FailureStreak:
         if not self._store.failures.end(job.tenant, job.job_id, execution.run_name):
             return  # a concurrent run has published it, or a later one has failed
         self._events.publish(
-            events.RUN_RECOVERED, {**_about(execution), "failures_in_row": job.failures_in_row}
+            events.RUN_RECOVERED,
+            {**_about(execution), **responsible(job), "failures_in_row": job.failures_in_row},
         )
 
     def once_more(self, job: Job, execution: Execution, record: Item) -> None:
@@ -78,7 +80,12 @@ class FailureStreak:
 
     def _publish_paused(self, job: Job) -> None:
         detail = {"tenant": job.tenant, "job_id": job.job_id, "note": job.note, "revision": job.revision}
-        self._events.publish(events.JOB_PAUSED, detail)
+        self._events.publish(events.JOB_PAUSED, {**detail, **responsible(job)})
+
+
+def responsible(job: Job | None) -> dict[str, str]:
+    """Who answers for a job and what to do, for an event; only what the job names."""
+    return {name: value for name in ("owner", "runbook") if (value := getattr(job, name, ""))}
 
 
 def _about(execution: Execution) -> dict[str, object]:

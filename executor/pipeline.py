@@ -135,8 +135,12 @@ class Executor:
         return self.overlap.wait(job, claim.execution, lock, claim.started_at)
 
     def _claim(self, attempt: Attempt) -> Lost | None:
-        record = self.runs.claim(attempt.claim, RUNNING if attempt.is_awaited else DISPATCHED)
-        return None if record is None else Lost(record)
+        once = attempt.job.on_crash == "fail"
+        status = RUNNING if attempt.is_awaited else DISPATCHED
+        record = self.runs.claim(attempt.claim, status, not once)
+        if record is None:
+            return None
+        return Lost(record, no_takeover="the job's on_crash is fail" if once else "", permanent=once)
 
     def _call(self, attempt: Attempt) -> Dispatched | Outcome:
         outcome = call(attempt.kind, attempt.job, attempt.claim, attempt.timeout_s)

@@ -17,7 +17,7 @@ from common.runs.changes import RunChanges
 from common.runs.records import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage.tables import Item
 from executor.admission import Skip, is_of
-from executor.failure_streak import FailureStreak
+from executor.failure_streak import FailureStreak, responsible
 from executor.locks import OverlapPolicy
 from executor.overlap import Wait
 from executor.retry import retry_at
@@ -49,11 +49,13 @@ class Report:
 class Lost:
     """The attempt already has a record, of another message or of an earlier delivery of this one.
 
-    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since.
+    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
+    no further attempt follows then.
     """
 
     record: Item
     no_takeover: str = ""
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +101,19 @@ class Recorder:
 
     def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         execution, now = claim.execution, claim.started_at
+        error = ""
         if execution.attempt == 1:
             recorded = self.runs.skip(execution, skip.reason, skip.detail, now, claim.kept_s)
         else:
-            recorded = self.runs.give_up(execution, skip.reason, f"not tried again: {skip.detail}", now)
+            error = f"not tried again: {skip.detail}{_last_error(self.runs.get(execution) or {})}"
+            recorded = self.runs.give_up(execution, skip.reason, error, now)
         if not recorded:
             return self._begun_before(claim, job, self.runs.get(execution) or {}, skip.detail, permanent=True)
         self._ended(job, execution)
         if execution.attempt == 1:
-            self._publish_skipped(execution, skip)
+            self._publish_skipped(job, execution, skip)
             return Report("skipped", execution, detail=skip.reason)
-        self.failure_streak.given_up(execution, skip.reason, skip.detail)
+        self.failure_streak.given_up(job, execution, skip.reason, error)
         return Report("failed", execution, detail=skip.reason)
 
     def _wait(self, claim: Claim, wait: Wait) -> Report:
@@ -121,7 +125,7 @@ class Recorder:
 
     def _claim_lost(self, claim: Claim, job: Job | None, lost: Lost) -> Report:
         if lost.no_takeover:
-            return self._begun_before(claim, job, lost.record, lost.no_takeover, permanent=False)
+            return self._begun_before(claim, job, lost.record, lost.no_takeover, permanent=lost.permanent)
         return self._claimed_before(claim, job, lost.record)
 
     def _begun_before(
@@ -135,7 +139,7 @@ class Recorder:
             ok=False,
             permanent=permanent,
             error_type="ExecutorDied",
-            error=f"the executor died during the call; not taken over: {why}",
+            error=f"the executor died during the call, so its outcome is unknown; not called again: {why}",
         )
         began = replace(claim, message_id=record["claimed_by"], started_at=record["started_at"])
         return self._outcome(began, job, died)
@@ -197,7 +201,7 @@ class Recorder:
         if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])
 
-    def _publish_skipped(self, execution: Execution, skip: Skip) -> None:
+    def _publish_skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
         self.events.publish(
             RUN_SKIPPED,
             {
@@ -207,12 +211,22 @@ class Recorder:
                 "fire_at": execution.fire_at,
                 "reason": skip.reason,
                 "detail": skip.detail,
+                **responsible(job),
             },
         )
 
 
 def _lateness_s(claim: Claim) -> float:
     return max(0.0, claim.started_at - claim.execution.due_at)
+
+
+def _last_error(record: Item) -> str:
+    """The error that a run waits with, for the words of why it is not tried again."""
+    last = (record.get("attempts") or [{}])[-1]
+    if last.get("outcome") != "failed":
+        return ""
+    words = ": ".join(filter(None, (last.get("error_type"), last.get("error"))))
+    return f"; attempt {last['attempt']} failed: {words}"
 
 
 def _is_mine(claim: Claim, record: Item) -> bool:

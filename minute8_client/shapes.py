@@ -22,6 +22,9 @@ class Job(TypedDict):
     catch_up: Literal["none", "latest", "all"]
     overlap: Literal["allow", "skip", "queue_one"]
     pause_after_failures: int | None
+    on_crash: Literal["retry", "fail"]
+    owner: str
+    runbook: str
     job_id: str
     schedule_resolved: dict[str, Any]
     state: Literal["active", "paused"]

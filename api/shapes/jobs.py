@@ -50,6 +50,9 @@ class JobPatch(BaseModel):
     catch_up: Literal["none", "latest", "all"] | None = None
     overlap: Literal["allow", "skip", "queue_one"] | None = None
     pause_after_failures: int | None = Field(default=None, ge=1, le=1_000)
+    on_crash: Literal["retry", "fail"] | None = None
+    owner: str | None = None
+    runbook: str | None = None
 
 
 class Pause(BaseModel):

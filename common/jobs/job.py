@@ -25,6 +25,7 @@ DELETED = "deleted"
 TOMBSTONE_KEPT_S = 15 * DAY_S
 
 Overlap = Literal["allow", "skip", "queue_one"]
+OnCrash = Literal["retry", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,9 @@ class Job:
     catch_up: CatchUp = "latest"
     overlap: Overlap = "allow"
     pause_after_failures: int | None = None
+    on_crash: OnCrash = "retry"
+    owner: str = ""
+    runbook: str = ""
     name: str = ""
     tags: tuple[str, ...] = ()
     state: str = ACTIVE
@@ -113,6 +117,9 @@ class Job:
             "start_deadline_s": self.start_deadline_s,
             "pause_after_failures": self.pause_after_failures,
             "failures_in_row": self.failures_in_row or None,
+            "on_crash": self.on_crash if self.on_crash != "retry" else None,
+            "owner": self.owner or None,
+            "runbook": self.runbook or None,
             "name": self.name or None,
             "tags": list(self.tags) or None,
             "note": self.note or None,
@@ -139,6 +146,9 @@ class Job:
             overlap=item.get("overlap", "allow"),  # older items have no overlap policy
             pause_after_failures=item.get("pause_after_failures"),
             failures_in_row=item.get("failures_in_row", 0),
+            on_crash=item.get("on_crash", "retry"),
+            owner=item.get("owner", ""),
+            runbook=item.get("runbook", ""),
             name=item.get("name", ""),
             tags=tuple(item.get("tags", ())),
             state=item["state"],

@@ -6,9 +6,10 @@ pydantic is imported by the API and the CLI only; the stages read the stored `Jo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +20,7 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
+from pydantic_core import PydanticCustomError
 
 from common.errors import InvalidInput
 from common.jobs.job import Retry
@@ -29,8 +31,10 @@ from common.timing.instants import DAY_S
 
 # The time that the executor needs around a call: locking, claiming, recording.
 EXECUTOR_MARGIN_S = 10
+RUNBOOK_CHARS: Final = 500
 
 _RETRY = Retry()
+_LINK: Final = re.compile(r"https?://[!-~]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,12 @@ class RetryDefinition(_Strict):
     max_age_s: int = Field(default=_RETRY.max_age_s, ge=1, le=14 * DAY_S)
 
 
+def _link(url: str) -> str:
+    if url and not _LINK.fullmatch(url):  # pages show it as a link, so no other scheme may pass
+        raise PydanticCustomError("bad_link", "must be an http or https URL of printable ASCII characters")
+    return url
+
+
 class JobDefinition(_Strict):
     """A job as a client writes it."""
 
@@ -129,6 +139,16 @@ class JobDefinition(_Strict):
     )
     pause_after_failures: int | None = Field(
         default=None, ge=1, le=1_000, description="Pause the job after so many failed runs in a row."
+    )
+    on_crash: Literal["retry", "fail"] = Field(
+        default="retry",
+        description="If the executor dies during a call: call again, or end the run as failed (at most one call).",
+    )
+    owner: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = Field(
+        default="", description="Who answers for the job; failure events contain it."
+    )
+    runbook: Annotated[str, StringConstraints(max_length=RUNBOOK_CHARS), AfterValidator(_link)] = Field(
+        default="", description="The URL of what to do when it fails; failure events contain it."
     )
 
 

@@ -55,10 +55,11 @@ class Runs:
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def claim(self, claim: Claim, status: str = RUNNING) -> Item | None:
+    def claim(self, claim: Claim, status: str = RUNNING, takes_over: bool = True) -> Item | None:
         """Claim the attempt: None if this executor may continue, else the existing record.
 
-        `status` is `running`, or `dispatched` if this is the run's only write.
+        `status` is `running`, or `dispatched` if this is the run's only write. With `takes_over`, an attempt whose
+        executor died is claimed again.
         """
         execution = claim.execution
         words = (
@@ -88,7 +89,7 @@ class Runs:
             ":lateness": max(0.0, claim.started_at - execution.due_at),
         }
         try:
-            self._table.update(_key(execution), Expression(words, values), _claimable(claim))
+            self._table.update(_key(execution), Expression(words, values), _claimable(claim, takes_over))
         except ConditionFailed as lost:
             record = lost.existing or {}
             return None if _is_own(claim, record) else record
@@ -240,29 +241,34 @@ class Runs:
         return list(self._table.query(partition, newest_first=True, limit=limit, after=after))
 
 
-def _claimable(claim: Claim) -> Expression:
+def _claimable(claim: Claim, takes_over: bool) -> Expression:
     """The condition of a claim: the attempt has no claim, or the lease of its claim is over because its executor died.
 
     The record of an `Event` run is written before the call. So only a redelivery of the same message shows that its
     executor died. A message that was redriven from the dead letters has a new id.
     """
     execution = claim.execution
+    words: str
+    values: Item
+    if execution.attempt == 1:
+        words, values = "attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED}
+    else:
+        words = "(#status = :retrying AND #attempt = :before)"
+        values = {":retrying": RETRYING, ":before": execution.attempt - 1}
+    if not takes_over:
+        return Expression(words, values)
     redelivered = (
         "(#attempt = :attempt AND #lease_until < :started"
         " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message)))"
     )
-    values: Item = {
+    values |= {
         ":attempt": execution.attempt,
         ":message": claim.message_id,
         ":started": claim.started_at,
         ":running": RUNNING,
         ":dispatched": DISPATCHED,
     }
-    if execution.attempt == 1:
-        values[":queued"] = QUEUED
-        return Expression(f"attribute_not_exists(pk) OR #status = :queued OR {redelivered}", values)
-    values |= {":retrying": RETRYING, ":before": execution.attempt - 1}
-    return Expression(f"(#status = :retrying AND #attempt = :before) OR {redelivered}", values)
+    return Expression(f"{words} OR {redelivered}", values)
 
 
 def _is_own(claim: Claim, record: Item) -> bool:

@@ -100,7 +100,7 @@ FLOWS = {
     "failing event": Flow(failing_event, ["get_item", CLAIM, "target", FINISH, SEND], "dispatched"),
     "skip": Flow(skip, ["get_item", "put_item"], "skipped(deleted)"),
     "taken over": Flow(taken_over, ["get_item", CLAIM, "target", FINISH], "succeeded"),
-    "given up": Flow(given_up, ["get_item", "update_item"], "failed"),
+    "given up": Flow(given_up, ["get_item", "get_item", "update_item"], "failed"),
 }
 
 
