@@ -1,4 +1,4 @@
-"""A whole Minute8 in one process for the tests: moto's DynamoDB, a queue and a clock that move only when told to.
+"""A whole Minute8 in one process for the tests: DynamoDB in memory, a queue and a clock that move only when told to.
 
 with world() as w:
     w.registry.put("alice", "report", job(cron="0 3 * * *"))
@@ -17,9 +17,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from typing import Any
-
-import boto3
-from moto import mock_aws
 
 from common.clock import ManualClock
 from common.jobs.store import JobStore
@@ -44,6 +41,7 @@ from executor.targets import Kind
 from executor.wiring import executor
 from scheduler.tick import Scheduler
 from scheduler.wiring import scheduler
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
 
 class Killed(BaseException):
@@ -321,8 +319,7 @@ class World:
 @contextmanager
 def world(now: str = "2026-11-21T03:12:00Z") -> Iterator[World]:
     """A fresh Minute8 at `now`."""
-    with mock_aws():
-        yield make_world(boto3.client("dynamodb", region_name="us-east-1"), now)
+    yield make_world(MemoryDynamoDB(), now)
 
 
 def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World:

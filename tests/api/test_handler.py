@@ -17,7 +17,7 @@ from tests.worlds import World, job
 
 
 @pytest.fixture
-def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def deployed(moto_world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """The tables of the world, and nothing else of it."""
     for name in ("jobs", "due", "tenants", "runs"):
         monkeypatch.setenv(f"{name.upper()}_TABLE", f"test-{name}")
@@ -27,7 +27,7 @@ def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     caches = (handler._services, config, aws.dynamodb, aws.sqs)
     for cached in caches:
         cached.cache_clear()
-    yield w
+    yield moto_world
     for cached in caches:
         cached.cache_clear()
 

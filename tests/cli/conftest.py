@@ -1,4 +1,4 @@
-"""The command over the API's real handler, and over moto's tables."""
+"""The command over the API's real handler, and over tables in memory."""
 
 from __future__ import annotations
 

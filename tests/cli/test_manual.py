@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import boto3
 import pytest
 
 from common.platform.tenants import Tenants
@@ -58,9 +59,9 @@ def test_a_tenant_may_call_what_the_platform_allows(desk: Desk) -> None:
     assert (refused.code, "jobs=many" in refused.err) == (2, True)
 
 
-def test_dead_letters_are_sent_again_and_garbage_stays(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    import boto3
-
+def test_dead_letters_are_sent_again_and_garbage_stays(
+    on_moto: None, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sqs = boto3.client("sqs", region_name="us-east-1")
     urls = {
         name: sqs.create_queue(QueueName=f"minute8-test-{name}")["QueueUrl"]

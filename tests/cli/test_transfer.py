@@ -17,7 +17,7 @@ from cli.sources import eventbridge_account
 from common.platform.tenants import Tenants
 from scripts.demo import workload
 from tests.cli.conftest import Desk
-from tests.worlds import ARN, World, job
+from tests.worlds import ARN, job
 
 ROLE = "arn:aws:iam::123456789012:role/scheduler"
 
@@ -151,7 +151,7 @@ def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.
 
 
 @pytest.fixture
-def scheduler(w: World, monkeypatch: pytest.MonkeyPatch) -> Any:
+def scheduler(on_moto: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     """EventBridge Scheduler with 120 schedules, more than it lists at once, and one in a group of its own."""
     client = boto3.client("scheduler", region_name="us-east-1")
     monkeypatch.setattr(eventbridge_account, "client", lambda: client)

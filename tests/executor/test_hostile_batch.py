@@ -90,10 +90,7 @@ def _register(w: World, servers: dict[str, RawServer]) -> list[str]:
 def _tables(w: World) -> dict[str, list[Any]]:
     w.table("tenants").put({**tenant("alice"), "state": "active", "allowed_targets": ["*"]})
     names = [f"test-{name}" for name in TABLES]
-    return {
-        name: [i for page in w.dynamodb.get_paginator("scan").paginate(TableName=name) for i in page["Items"]]
-        for name in names
-    }
+    return {name: w.dynamodb.scan(TableName=name)["Items"] for name in names}
 
 
 def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(w: World, tmp_path: Path) -> None:

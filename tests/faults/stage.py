@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -10,16 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import boto3
-from moto import mock_aws
-from moto.dynamodb.models import dynamodb_backends
-
 from common.storage import keys
 from executor.targets import Kind
 from tests.faults.wire import Fault, Wire, WiredDynamoDB, wired_queue, wired_target
-from tests.worlds import Killed, World, make_world
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.worlds import TABLES, Killed, World, make_world
 
-REGION = "us-east-1"
 _seen: set[bytes] = set()
 
 
@@ -28,8 +23,8 @@ class Stage:
 
     def __init__(self, now: str) -> None:
         self.wire = Wire()
-        self._client = boto3.client("dynamodb", region_name=REGION)
-        self.w = make_world(WiredDynamoDB(self._client, self.wire), now)
+        self._dynamodb = MemoryDynamoDB()
+        self.w = make_world(WiredDynamoDB(self._dynamodb, self.wire), now)
         self.w.sqs.send_message_batch = wired_queue(self.wire, self.w.sqs.send_message_batch)  # type: ignore[method-assign]
         kind = self.w.executor.kinds["lambda"]
         kinds = {"lambda": Kind(wired_target(self.wire, kind.call), kind.is_awaited)}
@@ -39,15 +34,13 @@ class Stage:
     def save(self) -> None:
         """What `restore` goes back to."""
         w = self.w
-        self._saved = copy.deepcopy(self._tables())
+        self._saved = self._dynamodb.saved()
         self._now, self._rng = w.clock.now(), w.store.rng.getstate()
         self._waits, self._receives = w.redelivery.random.getstate(), dict(w.sqs._receives)
         self._lists = [(kept, list(kept)) for kept in self._kept()]
 
     def restore(self) -> World:
-        tables = self._tables()
-        tables.clear()
-        tables.update(copy.deepcopy(self._saved))
+        self._dynamodb.restore(self._saved)
         self.w.clock.move_to(self._now)
         self.w.store.rng.setstate(self._rng)
         self.w.redelivery.random.setstate(self._waits)
@@ -61,20 +54,14 @@ class Stage:
         w = self.w
         return [w.sqs._waiting, w.sqs.delays, w.sqs.bodies, w.target.calls, w.reports, w.events]
 
-    @staticmethod
-    def _tables() -> dict[str, Any]:
-        (backend,) = [account[REGION] for account in dynamodb_backends.values() if REGION in account]
-        tables: dict[str, Any] = backend.tables
-        return tables
-
     def is_new(self, flow: str, *also: object) -> bool:
         """Whether this flow has not come to this very state before: what follows is the same, and checked once."""
         w = self.w
         items = [
-            json.dumps(item.to_json(), sort_keys=True)
-            for _, table in sorted(self._tables().items())
-            for item in table.all_items()
-            if not item.range_key.value.startswith(keys.AUDIT_PREFIX)  # their ids are random
+            json.dumps([name, item], sort_keys=True)
+            for name in TABLES
+            for item in self._dynamodb.scan(f"test-{name}")["Items"]
+            if not item["sk"]["S"].startswith(keys.AUDIT_PREFIX)  # their ids are random
         ]
         messages = sorted((visible_at, body) for visible_at, _, _, body in w.sqs._waiting)
         state = (flow, also, sorted(items), messages, w.clock.now(), w.target.calls)
@@ -124,8 +111,7 @@ class Stage:
 
 @contextmanager
 def staged(now: str) -> Iterator[Stage]:
-    with mock_aws():
-        yield Stage(now)
+    yield Stage(now)
 
 
 def killed_after(stage: Stage, call: str, step: Callable[[World], object]) -> None:

@@ -14,7 +14,6 @@ from executor.recorder import Report
 from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")
-pytestmark = pytest.mark.usefixtures("atomic")
 
 
 class Reads:

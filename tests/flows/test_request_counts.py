@@ -1,4 +1,4 @@
-"""What each step asks of AWS, counted on the wire: at millions of runs every request is money.
+"""What each step asks of AWS, counted at the clients: at millions of runs every request is money.
 
 Not counted here: the queue's own receive and delete (one each for ten messages), what a process keeps between runs
 (the tenants' rules: `tests/tenants/test_rules_cache.py`), and one read for the jobs of a batch (`test_batches.py`).
@@ -19,7 +19,7 @@ from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"
 OK, FAILS = Outcome(ok=True), Outcome(ok=False, permanent=True, error_type="Boom")
-READ_JOB, CALL = {"GetItem": 1}, {"target": 1}
+READ_JOB, CALL = {"get_item": 1}, {"target": 1}
 
 
 class Counts:
@@ -29,10 +29,10 @@ class Counts:
         self._w = w
         self._seen: Counter[str] = Counter()
         self._was = self._beside()
-        w.dynamodb.meta.events.register("before-call.dynamodb", self._count)
+        w.dynamodb.before = self._count
 
-    def _count(self, model: Any, **_: object) -> None:
-        self._seen[model.name] += 1
+    def _count(self, name: str) -> None:
+        self._seen[name] += 1
 
     def _beside(self) -> Counter[str]:
         w = self._w
@@ -64,26 +64,26 @@ def due(w: World, outcome: Outcome = OK, **fields: Any) -> None:
 
 def test_a_run_that_succeeds_costs_one_read_and_two_writes(w: World, counts: Counts) -> None:
     due(w)
-    with counts.of({**READ_JOB, "UpdateItem": 2, **CALL}):
+    with counts.of({**READ_JOB, "update_item": 2, **CALL}):
         w.deliver()
     assert w.statuses("alice", "once") == ["succeeded"]
 
 
 def test_a_run_that_fails_permanently_is_also_published_and_counted(w: World, counts: Counts) -> None:
     due(w, FAILS)
-    with counts.of({**READ_JOB, "UpdateItem": 3, "PutEvents": 1, **CALL}):
+    with counts.of({**READ_JOB, "update_item": 3, "PutEvents": 1, **CALL}):
         w.deliver()
 
 
 def test_an_attempt_that_is_tried_again_sends_one_message(w: World, counts: Counts) -> None:
     due(w, Outcome(ok=False, error_type="Boom"))
-    with counts.of({**READ_JOB, "UpdateItem": 2, "sent messages": 1, **CALL}):
+    with counts.of({**READ_JOB, "update_item": 2, "sent messages": 1, **CALL}):
         w.deliver()
 
 
 def test_an_event_run_costs_one_write_in_all(w: World, counts: Counts) -> None:
     due(w, invocation="Event")
-    with counts.of({**READ_JOB, "UpdateItem": 1, **CALL}):
+    with counts.of({**READ_JOB, "update_item": 1, **CALL}):
         w.deliver()
     assert w.statuses("alice", "once") == ["dispatched"]
 
@@ -91,7 +91,7 @@ def test_an_event_run_costs_one_write_in_all(w: World, counts: Counts) -> None:
 def test_a_skipped_run_costs_one_write(w: World, counts: Counts) -> None:
     due(w)
     w.store.pause("alice", "once")
-    with counts.of({**READ_JOB, "PutItem": 1, "PutEvents": 1}):
+    with counts.of({**READ_JOB, "put_item": 1, "PutEvents": 1}):
         w.deliver()
 
 
@@ -99,13 +99,13 @@ def test_a_skipped_run_costs_one_write(w: World, counts: Counts) -> None:
 def test_a_duplicate_costs_one_write_that_is_refused(w: World, counts: Counts, invocation: str) -> None:
     due(w, invocation=invocation)
     w.deliver()
-    with counts.of({**READ_JOB, "UpdateItem": 1}):
+    with counts.of({**READ_JOB, "update_item": 1}):
         w.executor.execute(Message("copy", w.sqs.bodies[0]))
 
 
 def test_a_run_without_overlap_takes_its_lock_and_lets_it_go(w: World, counts: Counts) -> None:
     due(w, overlap="skip")
-    with counts.of({**READ_JOB, "UpdateItem": 4, **CALL}):
+    with counts.of({**READ_JOB, "update_item": 4, **CALL}):
         w.deliver()
 
 
@@ -118,11 +118,11 @@ def test_a_wait_of_hours_costs_nothing_until_the_tick_of_its_window(w: World, co
 
 
 def test_a_registration(w: World, counts: Counts) -> None:
-    far = {"GetItem": 3, "TransactWriteItems": 1, "Query": 1}  # the tenant's rules, the job, the mark
+    far = {"get_item": 3, "transact_write_items": 1, "query": 1}  # the tenant's rules, the job, the mark
     w.registry.create("alice", "first", job(cron="0 12 * * *"))  # which makes the mark
     with counts.of(far):
         w.registry.create("alice", "far", job(cron="0 13 * * *"))
-    near = far | {"GetItem": 4, "DeleteItem": 1, "sent messages": 1}
+    near = far | {"get_item": 4, "delete_item": 1, "sent messages": 1}
     with counts.of(near):
         w.registry.create("alice", "near", job(at=DUE))
 
@@ -135,5 +135,5 @@ def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(w: World, counts: Cou
     spread = 8
     # The mark; pending and postponed entries, directory, one-off groups by partition; one group; what is set aside;
     # the mark twice.
-    with counts.of({"GetItem": 1, "Query": 4 * spread + 2, "UpdateItem": 2, "sent messages": 1}):
+    with counts.of({"get_item": 1, "query": 4 * spread + 2, "update_item": 2, "sent messages": 1}):
         w.scheduler.tick()

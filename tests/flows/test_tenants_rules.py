@@ -10,7 +10,6 @@ import pytest
 from common.platform.tenants import Tenants
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.tables import Expression
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from tests.worlds import ARN, World, at, job
 
@@ -105,8 +104,9 @@ def test_what_is_minute8s_own_is_never_called(ruled: World) -> None:
     """A job that was stored before registration refused such targets."""
     own = "arn:aws:lambda:us-east-1:123456789012:function:minute8-test-scheduler"
     ruled.registry.create("alice", "own", job(cron="* * * * *"))
-    stored = Expression("SET target.arn = :own", {":own": own})
-    ruled.table("jobs").update(keys.job("alice", "own"), stored)
+    stored = ruled.table("jobs").get(keys.job("alice", "own"))
+    assert stored
+    ruled.table("jobs").put(stored | {"target": stored["target"] | {"arn": own}})
     change(ruled, allowed_targets=["*"])
     ruled.run_until("2026-11-21T03:13:30Z")
     assert ruled.statuses("alice", "own") == ["skipped(target_not_allowed)"]

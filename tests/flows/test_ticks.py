@@ -151,8 +151,8 @@ def test_more_empty_shards_than_one_writer_can_drop_one_by_one_are_gone_after_a_
         w.table("due").put({**keys.directory(f"every|{700 + n}|0", 0), "jobs": 0})
     w.run_until("2026-11-21T03:18:00Z")
     requests: Counter[str] = Counter()
-    w.dynamodb.meta.events.register("before-call.dynamodb", lambda model, **_: requests.update([model.name]))
+    w.dynamodb.before = lambda name: requests.update([name])
     w.scheduler.tick()
     assert [shard.jobs for shard in w.index.recurring_shards() if isinstance(shard, Shard)] == [1]
-    assert requests["TransactWriteItems"] == 3
-    assert requests["DeleteItem"] == 0
+    assert requests["transact_write_items"] == 3
+    assert requests["delete_item"] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +11,10 @@ import pytest
 
 from common.errors import Busy, InvalidInput, NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.ledger import TenantLedger, most_per_day
-from common.planning.due_index import DueIndex
 from common.platform.tenants import Tenants
 from common.registration.patching import patch
 from common.registration.registry import Registry
 from common.registration.schedule_text import parse_schedule
-from common.storage.deployed import Tables
-from common.storage.tables import Table
 from common.tenants.rules_cache import KnownTenants
 from tests.worlds import ARN, World, at, job
 
@@ -88,31 +86,10 @@ def test_who_is_over_a_lowered_quota_may_still_shrink(w: World, registry: Regist
     assert used(w) == (1, 1)
 
 
-class OneCallAtATime:
-    """A DynamoDB client for threads: moto's transactions copy its tables, and bear no other's write meanwhile."""
-
-    def __init__(self, client: Any) -> None:
-        self._client, self._lock = client, threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        real = getattr(self._client, name)
-        if not callable(real) or name == "exceptions":
-            return real
-
-        def call(**request: Any) -> Any:
-            with self._lock:
-                return real(**request)
-
-        return call
-
-
 def test_concurrent_registrations_never_exceed(w: World) -> None:
-    client = OneCallAtATime(w.dynamodb)
-    w.tables = Tables(lambda name: Table(client, f"test-{name}"))
     registry = allowed(w)
-    one_at_a_time = replace(registry.store, jobs=w.table("jobs"), index=DueIndex(w.table("due")))
-    registry = replace(registry, store=one_at_a_time)
     edit(w, quotas={"jobs": 5, "executions_per_day": 1000})
+    w.dynamodb.before = lambda name: time.sleep(0)  # another thread goes on
     ended: list[str] = []
 
     def register(n: int) -> None:

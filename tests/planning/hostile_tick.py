@@ -12,10 +12,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
-from threading import RLock
 from typing import Any
 
 if __name__ == "__main__":  # before botocore looks; a test that imports this keeps its own environment
@@ -68,25 +67,6 @@ class Queues:
             assert all(0 <= entry["DelaySeconds"] <= 900 for entry in Entries)
             self.executions += len(Entries)
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
-
-
-class OneAtATime:
-    """A client for several threads; the tables in memory are for one."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._lock = RLock()
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._client, name)
-        return self._locked(found) if callable(found) else found
-
-    def _locked(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def locked(**request: Any) -> Any:
-            with self._lock:
-                return call(**request)
-
-        return locked
 
 
 def calendar_name(number: int) -> str:
@@ -150,8 +130,7 @@ def main() -> dict[str, Any]:
     for name in TABLES:
         dynamodb.create_table(f"test-{name}")
     fill(dynamodb, int(time.time()))
-    shared: Any = OneAtATime(dynamodb)
-    aws.dynamodb = lambda: shared  # type: ignore[assignment]
+    aws.dynamodb = lambda: dynamodb  # type: ignore[assignment]
     aws.sqs = lambda: queues  # type: ignore[assignment]
     from scheduler import handler, planner_handler
 

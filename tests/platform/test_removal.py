@@ -28,9 +28,9 @@ def test_the_ticks_do_it(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_anything_to_remove_it_costs_one_request(w: World) -> None:
     requests: list[str] = []
-    w.dynamodb.meta.events.register("before-call.dynamodb", lambda model, **_: requests.append(model.name))
+    w.dynamodb.before = requests.append
     removed = remove_tenants(deletions_of(w), w.clock, w.clock.now())
-    assert (requests, removed.tenants, removed.items) == (["Query"], 0, 0)
+    assert (requests, removed.tenants, removed.items) == (["query"], 0, 0)
 
 
 class Slow(Deletions):

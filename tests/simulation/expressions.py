@@ -6,7 +6,7 @@ An expression is compiled once to functions of (item, values); the contract test
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -48,6 +48,21 @@ def compile_update(text: str) -> Callable[[Wire, Values], Wire]:
         return new
 
     return update
+
+
+def check_placeholders(
+    expressions: Iterable[str], names: Mapping[str, str] | None, values: Mapping[str, Any]
+) -> None:
+    """DynamoDB refuses a name or a value that no expression uses, and one that an expression uses and nobody gave."""
+    used = frozenset(word for text in expressions for word in _placeholders(text))
+    given = frozenset(names or ()).union(values)
+    assert used == given, (used - given, given - used)
+    assert all(name == f"#{stands_for}" for name, stands_for in (names or {}).items()), names
+
+
+@lru_cache(maxsize=1024)
+def _placeholders(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[#:]\w+", text))
 
 
 class _Parser:
@@ -193,6 +208,9 @@ class _Parser:
             if token == "if_not_exists":
                 return lambda item, values: first(item, values) or second(item, values)
             return lambda item, values: {"L": first(item, values)["L"] + second(item, values)["L"]}
+        assert token in ("pk", "sk") or token.startswith("#"), (
+            f"{token} may be a reserved word: write #{token}"
+        )
         name = token.removeprefix("#")
         return lambda item, values: item.get(name)
 

@@ -1,28 +1,43 @@
-"""DynamoDB in memory, for a year of ticks: the client calls that `common/storage/tables.py` makes, and no others.
+"""DynamoDB in memory: the client calls that `common/storage/tables.py` makes, and those by which tests look at tables.
 
-moto copies whole tables in a transaction. What this answers is held against moto by `test_memory_dynamodb.py`.
+A table costs nothing to create, and a request a hundredth of moto's. It refuses what DynamoDB refuses, as far as
+Minute8 could run into it. `test_memory_dynamodb.py` compares its answers with moto's.
 """
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Mapping, Sequence
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import cache, wraps
+from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from tests.simulation.expressions import Wire, compile_condition, compile_update
+from common.storage.wire_format import item_bytes
+from tests.simulation.expressions import Wire, check_placeholders, compile_condition, compile_update
 
 PAGE_ITEMS = 500
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MOST_BYTES = 400 * 1024
 
 
-class TransactionCanceledException(ClientError):
-    """Some condition of a transaction did not hold."""
+class _Exceptions:
+    """`client.exceptions`: a class for every name that is asked for, always the same one."""
+
+    def __getattr__(self, name: str) -> type[ClientError]:
+        return _exception(name)
 
 
-class TransactionInProgressException(ClientError):
-    """Never raised here; `common/storage/tables.py` asks for it by name."""
+@cache
+def _exception(name: str) -> type[ClientError]:
+    return type(name, (ClientError,), {})
+
+
+def _error(name: str, message: str, operation: str, **more: Any) -> ClientError:
+    response: Any = {"Error": {"Code": name, "Message": message}, **more}
+    return _exception(name)(response, operation)
 
 
 class _Partition:
@@ -42,68 +57,130 @@ class _Partition:
         if self.items.pop(sk, None) is not None:
             del self.sks[bisect_left(self.sks, sk)]
 
+    def copy(self) -> _Partition:
+        """Items are replaced, never changed, so that both may hold the same."""
+        other = _Partition()
+        other.items, other.sks = dict(self.items), list(self.sks)
+        return other
+
+
+Tables = dict[str, dict[str, _Partition]]
+
+
+class Index(NamedTuple):
+    """The attributes of a secondary index's key; the second is a number."""
+
+    pk: str
+    sk: str
+
+
+def _request(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A request: `before` is told of it, and then no other is done at the same time."""
+
+    @wraps(call)
+    def alone(self: MemoryDynamoDB, **request: Any) -> Any:
+        self.before(call.__name__)
+        with self._lock:
+            return call(self, **request)
+
+    return alone
+
 
 class MemoryDynamoDB:
-    """A client. `before` is told each call's name before it is done: whatever it raises befalls the caller."""
+    """A client, for any number of threads. `before` gets each request's name: what it raises, the caller gets."""
 
-    exceptions = SimpleNamespace(
-        TransactionCanceledException=TransactionCanceledException,
-        TransactionInProgressException=TransactionInProgressException,
-    )
+    exceptions = _Exceptions()
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[str, _Partition]] = {}
+        self.tables: Tables = {}
         self.before: Callable[[str], None] = lambda name: None
+        self._indexes: dict[tuple[str, str], Index] = {}
+        self._lock = threading.RLock()
 
-    def create_table(self, TableName: str, **_: Any) -> None:
+    def create_table(
+        self, TableName: str, GlobalSecondaryIndexes: Sequence[Mapping[str, Any]] = (), **_: Any
+    ) -> None:
         self.tables[TableName] = {}
+        for index in GlobalSecondaryIndexes:
+            pk, sk = (key["AttributeName"] for key in index["KeySchema"])
+            self._indexes[TableName, index["IndexName"]] = Index(pk, sk)
 
-    def get_item(self, TableName: str, Key: Wire, ConsistentRead: bool) -> dict[str, Any]:
-        self.before("get_item")
+    def delete_table(self, TableName: str) -> None:
+        del self.tables[TableName]
+
+    def saved(self) -> Tables:
+        """All tables as they are now, for `restore`."""
+        return {
+            name: {pk: partition.copy() for pk, partition in table.items()}
+            for name, table in self.tables.items()
+        }
+
+    def restore(self, saved: Tables) -> None:
+        self.tables = saved
+        self.tables = self.saved()
+
+    @_request
+    def get_item(self, TableName: str, Key: Wire, ConsistentRead: bool = False) -> dict[str, Any]:
         item = self._find(TableName, Key)
         return {"Item": item} if item else {}
 
+    @_request
+    def batch_get_item(self, RequestItems: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        found: dict[str, list[Wire]] = {}
+        for table, asked in RequestItems.items():
+            assert 1 <= len(asked["Keys"]) <= 100
+            _no_key_twice((table, key) for key in asked["Keys"])
+            items = (self._find(table, key) for key in asked["Keys"])
+            found[table] = [item for item in items if item]
+        return {"Responses": found, "UnprocessedKeys": {}}
+
+    @_request
     def put_item(self, TableName: str, Item: Wire, **condition: Any) -> dict[str, Any]:
-        self.before("put_item")
         self._write({"Put": {"TableName": TableName, "Item": Item, **condition}}, "PutItem")
         return {}
 
+    @_request
     def update_item(self, TableName: str, Key: Wire, ReturnValues: str, **rest: Any) -> dict[str, Any]:
-        self.before("update_item")
         assert ReturnValues == "ALL_NEW"
         self._write({"Update": {"TableName": TableName, "Key": Key, **rest}}, "UpdateItem")
         return {"Attributes": self._find(TableName, Key)}
 
+    @_request
     def delete_item(self, TableName: str, Key: Wire, **condition: Any) -> dict[str, Any]:
-        self.before("delete_item")
         self._write({"Delete": {"TableName": TableName, "Key": Key, **condition}}, "DeleteItem")
         return {}
 
+    @_request
     def batch_write_item(self, RequestItems: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-        self.before("batch_write_item")
         assert 1 <= sum(map(len, RequestItems.values())) <= 25
+        _no_key_twice(
+            (table, write["DeleteRequest"]["Key"])
+            for table, writes in RequestItems.items()
+            for write in writes
+        )
         for table, writes in RequestItems.items():
             for write in writes:
-                self._apply({"Delete": {"TableName": table, **write["DeleteRequest"]}})
+                self._set(table, write["DeleteRequest"]["Key"], None)
         return {"UnprocessedItems": {}}
 
+    @_request
     def transact_write_items(self, TransactItems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        self.before("transact_write_items")
-        assert len(TransactItems) <= 100
-        reasons: list[dict[str, Any]] = []
+        assert 1 <= len(TransactItems) <= 100
+        changes, reasons = [], []
         for write in TransactItems:
             found = self._refused(write)
             reasons.append({"Code": "None"} if found is None else {"Code": "ConditionalCheckFailed", **found})
+            changes.append(self._change(write, "TransactWriteItems") if found is None else None)
+        _no_key_twice(_target(write) for write in TransactItems)
         if any(reason["Code"] != "None" for reason in reasons):
-            response: Any = {
-                "Error": {"Code": "TransactionCanceledException", "Message": "cancelled"},
-                "CancellationReasons": reasons,
-            }
-            raise TransactionCanceledException(response, "TransactWriteItems")
-        for write in TransactItems:
-            self._apply(write)
+            name = "TransactionCanceledException"
+            raise _error(name, "cancelled", "TransactWriteItems", CancellationReasons=reasons)
+        for change in changes:
+            if change:
+                self._set(*change)
         return {}
 
+    @_request
     def query(
         self,
         TableName: str,
@@ -111,86 +188,140 @@ class MemoryDynamoDB:
         ExpressionAttributeValues: Wire,
         ConsistentRead: bool,
         ScanIndexForward: bool,
+        IndexName: str = "",
         Limit: int = PAGE_ITEMS,
         FilterExpression: str = "",
         ProjectionExpression: str = "",
         ExpressionAttributeNames: Mapping[str, str] | None = None,
         ExclusiveStartKey: Wire | None = None,
     ) -> dict[str, Any]:
-        self.before("query")
-        values = {name: value["S"] for name, value in ExpressionAttributeValues.items() if "S" in value}
-        partition = self.tables[TableName].get(values[":pk"])
-        if partition is None:
-            return {"Items": []}
-        sks = _selected(partition.sks, KeyConditionExpression, values)
+        assert Limit >= 1
+        expressions = (KeyConditionExpression, FilterExpression, ProjectionExpression)
+        check_placeholders(expressions, ExpressionAttributeNames, ExpressionAttributeValues)
+        index = self._indexes[TableName, IndexName] if IndexName else None
+        assert not (index and ConsistentRead), "DynamoDB refuses consistent reads of an index"
+        wanted = ExpressionAttributeValues[":pk"]
+        if index:
+            assert KeyConditionExpression == f"{index.pk} = :pk", KeyConditionExpression
+            items = self._indexed(TableName, index, wanted)
+            ranks = sorted(items)
+        else:
+            partition = self._table(TableName).get(wanted["S"], _Partition())
+            items = partition.items
+            ranks = _selected(partition.sks, KeyConditionExpression, ExpressionAttributeValues)
         if not ScanIndexForward:
-            sks = sks[::-1]
+            ranks = ranks[::-1]
         if ExclusiveStartKey:
-            sks = _behind(sks, ExclusiveStartKey["sk"]["S"], ScanIndexForward)
-        page = sks[: min(Limit, PAGE_ITEMS)]
-        items = [partition.items[sk] for sk in page]
+            ranks = _behind(ranks, _rank(ExclusiveStartKey, index), ScanIndexForward)
+        page = [items[rank] for rank in ranks[: min(Limit, PAGE_ITEMS)]]
+        answer: dict[str, Any] = {"Items": page}
+        if len(page) < len(ranks):
+            attributes = ("pk", "sk", *(index or ()))
+            answer["LastEvaluatedKey"] = {name: page[-1][name] for name in attributes}
         if FilterExpression:
             passes = compile_condition(FilterExpression)
-            items = [item for item in items if passes(item, ExpressionAttributeValues)]
+            answer["Items"] = [item for item in page if passes(item, ExpressionAttributeValues)]
         if ProjectionExpression:
-            wanted = {name.strip().removeprefix("#") for name in ProjectionExpression.split(",")}
-            items = [{name: item[name] for name in item.keys() & wanted} for item in items]
-        answer: dict[str, Any] = {"Items": items}
-        if len(page) < len(sks):
-            answer["LastEvaluatedKey"] = {"pk": ExpressionAttributeValues[":pk"], "sk": {"S": page[-1]}}
+            names = {name.strip().removeprefix("#") for name in ProjectionExpression.split(",")}
+            answer["Items"] = [{name: i[name] for name in i.keys() & names} for i in answer["Items"]]
         return answer
 
     def scan(self, TableName: str, **_: Any) -> dict[str, Any]:
         """Everything at once: for tests that look, not for the product."""
-        return {"Items": [item for p in self.tables[TableName].values() for item in p.items.values()]}
+        return {"Items": [item for p in self._table(TableName).values() for item in p.items.values()]}
+
+    def _table(self, name: str) -> dict[str, _Partition]:
+        if name not in self.tables:
+            raise _error("ResourceNotFoundException", f"no table {name}", "any")
+        return self.tables[name]
 
     def _find(self, table: str, key: Wire) -> Wire | None:
-        partition = self.tables[table].get(key["pk"]["S"])
+        partition = self._table(table).get(key["pk"]["S"])
         return partition.items.get(key["sk"]["S"]) if partition else None
+
+    def _indexed(self, table: str, index: Index, pk: Wire) -> dict[Any, Wire]:
+        """The items of an index's partition; an item without the index's attributes is not in the index."""
+        return {
+            _rank(item, index): item
+            for partition in self._table(table).values()
+            for item in partition.items.values()
+            if item.get(index.pk) == pk and index.sk in item
+        }
 
     def _write(self, write: Mapping[str, Any], operation: str) -> None:
         found = self._refused(write)
         if found is not None:
-            error: Any = {"Error": {"Code": "ConditionalCheckFailedException", "Message": "refused"}, **found}
-            raise ClientError(error, operation)
-        self._apply(write)
+            raise _error("ConditionalCheckFailedException", "refused", operation, **found)
+        self._set(*self._change(write, operation))
 
     def _refused(self, write: Mapping[str, Any]) -> dict[str, Any] | None:
         """None if the condition holds, else what an error tells of the item that is there."""
         ((_, what),) = write.items()
-        condition = what.get("ConditionExpression")
-        if condition is None:
-            return None
-        item = self._find(what["TableName"], what.get("Key") or what["Item"])
-        if compile_condition(condition)(item or {}, what.get("ExpressionAttributeValues", {})):
+        condition = what.get("ConditionExpression", "")
+        expressions = (condition, what.get("UpdateExpression", ""))
+        values = what.get("ExpressionAttributeValues", {})
+        check_placeholders(expressions, what.get("ExpressionAttributeNames"), values)
+        item = self._find(*_target(write))
+        if not condition or compile_condition(condition)(item or {}, values):
             return None
         tells = what.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD"
         return {"Item": item} if item and tells else {}
 
-    def _apply(self, write: Mapping[str, Any]) -> None:
+    def _change(self, write: Mapping[str, Any], operation: str) -> tuple[str, Wire, Wire | None]:
+        """Table, key and new item of a write; None: no item."""
         ((kind, what),) = write.items()
+        table, key = _target(write)
+        old = self._find(table, key)
         if kind == "ConditionCheck":
-            return
-        key = what.get("Key") or what["Item"]
-        partitions = self.tables[what["TableName"]]
-        pk, sk = key["pk"]["S"], key["sk"]["S"]
+            return table, key, old
         if kind == "Delete":
-            if pk in partitions:
-                partitions[pk].delete(sk)
-                if not partitions[pk].items:
-                    del partitions[pk]
-            return
+            return table, key, None
         if kind == "Put":
-            item = dict(what["Item"])
+            new = dict(what["Item"])
         else:
-            old = self._find(what["TableName"], key) or dict(key)
-            item = compile_update(what["UpdateExpression"])(old, what.get("ExpressionAttributeValues", {}))
-        if pk not in partitions:
-            partitions[pk] = _Partition()
-        partitions[pk].put(item)
+            update = compile_update(what["UpdateExpression"])
+            new = update(old or dict(key), what.get("ExpressionAttributeValues", {}))
+        if _is_too_large(new):
+            raise _error("ValidationException", "Item size has exceeded the maximum allowed size", operation)
+        return table, key, new
+
+    def _set(self, table: str, key: Wire, item: Wire | None) -> None:
+        partitions = self._table(table)
+        pk, sk = key["pk"]["S"], key["sk"]["S"]
+        if item is not None:
+            partitions.setdefault(pk, _Partition()).put(item)
+        elif pk in partitions:
+            partitions[pk].delete(sk)
+            if not partitions[pk].items:
+                del partitions[pk]
 
 
-def _selected(sks: list[str], condition: str, values: Mapping[str, str]) -> list[str]:
+def _target(write: Mapping[str, Any]) -> tuple[str, Wire]:
+    """The table and the key that a write is for."""
+    ((_, what),) = write.items()
+    found = what.get("Key") or what["Item"]
+    return what["TableName"], {"pk": found["pk"], "sk": found["sk"]}
+
+
+def _no_key_twice(targets: Iterable[tuple[str, Wire]]) -> None:
+    places = [(table, key["pk"]["S"], key["sk"]["S"]) for table, key in targets]
+    assert len(set(places)) == len(places), f"DynamoDB refuses a key that is there twice: {places}"
+
+
+def _is_too_large(item: Wire) -> bool:
+    """Whether DynamoDB would refuse the item. Only what is large at first sight is counted."""
+    return len(repr(item)) > MOST_BYTES // 4 and item_bytes(item) > MOST_BYTES
+
+
+def _rank(item: Wire, index: Index | None) -> Any:
+    """By what the items of a partition are in order."""
+    if index is None:
+        return item["sk"]["S"]
+    return Decimal(item[index.sk]["N"]), item["pk"]["S"], item["sk"]["S"]
+
+
+def _selected(sks: list[str], condition: str, wire: Wire) -> list[str]:
+    values = {name: value["S"] for name, value in wire.items() if "S" in value}
     if condition == "pk = :pk":
         return sks
     if condition == "pk = :pk AND begins_with(sk, :prefix)":
@@ -202,5 +333,6 @@ def _selected(sks: list[str], condition: str, values: Mapping[str, str]) -> list
     return sks[first:last]
 
 
-def _behind(sks: list[str], sk: str, forward: bool) -> list[str]:
-    return [other for other in sks if (other > sk if forward else other < sk)]
+def _behind(ranks: list[Any], last: Any, forward: bool) -> list[Any]:
+    """What comes after the last one of the page before."""
+    return [rank for rank in ranks if (rank > last if forward else rank < last)]

@@ -12,11 +12,13 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
+from common.errors import ItemTooLarge
 from common.registration.calendar_store import CalendarStore
 from common.runs.records import Outcome
+from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from tests.simulation.memory_dynamodb import PAGE_ITEMS, MemoryDynamoDB
-from tests.worlds import World, at, job, make_world
+from tests.worlds import World, at, job, make_tables, make_world
 
 CALLS = (
     "get_item",
@@ -26,6 +28,7 @@ CALLS = (
     "query",
     "transact_write_items",
     "batch_write_item",
+    "batch_get_item",
 )
 
 
@@ -68,7 +71,8 @@ def _comparable(outcome: Any) -> Any:
         reasons: Any = outcome.response.get("CancellationReasons", [])
         # moto says nothing of the items of a transaction that was refused; DynamoDB does.
         return (outcome.response["Error"]["Code"], outcome.response.get("Item"), [r["Code"] for r in reasons])
-    return {name: outcome.get(name) for name in ("Item", "Items", "Attributes", "UnprocessedItems")}
+    names = ("Item", "Items", "Attributes", "UnprocessedItems", "Responses", "LastEvaluatedKey")
+    return {name: outcome.get(name) for name in names}
 
 
 @pytest.fixture
@@ -98,7 +102,7 @@ def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
     w.scheduler.tick()
     w.run_until("2026-11-21T04:12:30Z", ticks=True)
     assert [found.job_id for found in w.store.list_jobs("alice")] == ["event", "minutely", "none"]
-    assert all(both.asked[name] > 5 for name in CALLS if name != "batch_write_item"), both.asked
+    assert all(both.asked[name] > 5 for name in CALLS if not name.startswith("batch")), both.asked
 
 
 @pytest.fixture
@@ -166,6 +170,62 @@ def test_deleting_many_leaves_what_motos_leaves(table: Table) -> None:
     assert table.delete_many([{"pk": "a", "sk": f"{n:02}"} for n in range(28)]) == 28
     assert [item["sk"] for item in table.query("a")] == ["29"]
     assert len(list(table.query("b"))) == 15
+
+
+def test_many_are_read_as_moto_reads_them(table: Table) -> None:
+    for n in range(5):
+        table.put({"pk": "a", "sk": str(n)})
+    found = table.get_many([{"pk": "a", "sk": str(n)} for n in range(3, 8)])
+    assert [item["sk"] for item in found] == ["3", "4"]
+
+
+def test_an_index_has_what_motos_has_and_in_its_order(both: Both) -> None:
+    make_tables(both)
+    runs = Table(both, "test-runs")  # type: ignore[arg-type]
+    for n, at_s in enumerate((5, 30, 200, 30, 7, None)):
+        tenant = "bob" if n == 4 else "alice"
+        runs.put({"pk": f"{tenant}#job", "sk": str(n), "failed_tenant": tenant, "failed_at": at_s})
+    runs.put({"pk": "alice#job", "sk": "succeeded"})
+    for newest_first, expected in ((False, ["0", "1", "3", "2"]), (True, ["2", "3", "1", "0"])):
+        found = list(runs.query("alice", index=keys.FAILURES, newest_first=newest_first, page=2))
+        assert [item["sk"] for item in found] == expected
+        place = {name: found[1][name] for name in ("pk", "sk", "failed_tenant", "failed_at")}
+        after = runs.query("alice", index=keys.FAILURES, newest_first=newest_first, after=place, page=1)
+        assert [item["sk"] for item in after] == expected[2:]
+
+
+def test_what_dynamodb_refuses_is_refused() -> None:
+    memory = MemoryDynamoDB()
+    make_tables(memory)
+    table = Table(memory, "test-jobs")  # type: ignore[arg-type]
+    key: Any = {"pk": "a", "sk": "b"}
+    table.put(key)
+    with pytest.raises(ItemTooLarge):
+        table.update(key, Expression("SET #text = :text", {":text": "x" * 410_000}))
+    for change in (
+        Expression("SET #n = :one", {":one": 1, ":unused": 2}),
+        Expression("SET #n = :missing", {}),
+        Expression("SET #n = status", {}),
+    ):
+        with pytest.raises(AssertionError):
+            table.update(key, change)
+    tx = Transaction(memory)  # type: ignore[arg-type]
+    tx.delete(table, key)
+    tx.put(table, key)
+    with pytest.raises(AssertionError, match="there twice"):
+        tx.commit()
+    with pytest.raises(AssertionError, match="consistent"):
+        memory.query(
+            TableName="test-runs",
+            IndexName="failures",
+            KeyConditionExpression="failed_tenant = :pk",
+            ExpressionAttributeValues={":pk": {"S": "a"}},
+            ConsistentRead=True,
+            ScanIndexForward=True,
+        )
+    with pytest.raises(memory.exceptions.ResourceNotFoundException):
+        Table(memory, "no-such-table").get(key)  # type: ignore[arg-type]
+    assert table.get(key) == key
 
 
 def test_long_partitions_come_in_pages_and_whole() -> None:

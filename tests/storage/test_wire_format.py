@@ -62,7 +62,8 @@ def test_what_no_item_can_hold_is_refused(value: object) -> None:
         to_wire({"value": value})
 
 
-def test_pages_read_by_json_are_what_botocore_reads(w: World) -> None:
+def test_pages_read_by_json_are_what_botocore_reads(moto_world: World) -> None:
+    w = moto_world
     for number in range(30):
         w.registry.create("alice", f"job-{number}", job(cron="25 3 * * *", timezone="Asia/Tokyo"))
     group = w.store.get("alice", "job-0").group
