@@ -147,7 +147,7 @@ def _value_bytes(wire: Mapping[str, Any]) -> int:
 @contextmanager
 def installed(stub: ExecutorStub) -> Iterator[Handle]:
     """The handler, with the stub's clients in place of AWS's."""
-    dynamodb, sqs, target = (stub.aws.client(name) for name in ("dynamodb", "sqs", "lambda"))
+    dynamodb, sqs, target = stub.aws.direct("dynamodb"), stub.aws.client("sqs"), stub.aws.direct("lambda")
     with (
         mock.patch.dict(os.environ, ENVIRONMENT),
         mock.patch.object(aws, "dynamodb", lambda: dynamodb),

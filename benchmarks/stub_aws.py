@@ -1,4 +1,4 @@
-"""An AWS inside this process: botocore's whole client runs (it serialises, signs, parses); only the socket is missing.
+"""An AWS inside this process: the whole client runs (it serialises, signs, parses); only the socket is missing.
 
 What the stub itself costs is measured on its threads and taken off, so that what remains is ours.
 """
@@ -17,7 +17,8 @@ import botocore.session
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
-from common.storage import aws
+from common.storage import aws, connections
+from common.storage.direct import DirectDynamoDB, DirectLambda
 
 Answer = Callable[[dict[str, Any]], bytes]
 QUEUE_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions"
@@ -52,6 +53,13 @@ class StubAws:
         made = self.stock_client(service, aws._own_config())
         return aws.tuned(made) if service == "dynamodb" else made
 
+    def direct(self, service: str) -> Any:
+        """A client of `service` as the functions have it: its hot calls go around botocore."""
+        made = self.client(service)
+        found: Any = DirectDynamoDB(made) if service == "dynamodb" else DirectLambda(made, lambda: None)
+        found.requests.connections = _Connections(self)
+        return found
+
     def stock_client(self, service: str, config: Config | None = None) -> Any:
         """A real client as it comes."""
         made: Any = botocore.session.get_session().create_client(
@@ -66,17 +74,34 @@ class StubAws:
 
     def _answer(self, request: Any, **_: object) -> Any:
         began = time.thread_time()
-        operation = _operation(request)
-        body = self.answers[operation](json.loads(request.body))
+        target = request.headers.get("X-Amz-Target")
+        body, operation = self._made(target.decode() if isinstance(target, bytes) else target, request.body)
         headers: Any = {"content-type": "application/x-amz-json-1.0", "x-amzn-RequestId": "stub"}
         answer = AWSResponse(request.url, 202 if operation == "Invoke" else 200, headers, _Body(body))
+        self._count(operation, body, began)
+        return answer
+
+    def exchange(self, request: bytes) -> connections.Answer:
+        """The answer to a direct request."""
+        began = time.thread_time()
+        head, _, sent = request.partition(b"\r\n\r\n")
+        target = head.partition(b"\r\nX-Amz-Target: ")[2].partition(b"\r\n")[0]
+        body, operation = self._made(target.decode() or None, sent)
+        answer = connections.Answer(202 if operation == "Invoke" else 200, {"x-amzn-requestid": "stub"}, body)
+        self._count(operation, body, began)
+        return answer
+
+    def _made(self, target: str | None, request: bytes) -> tuple[bytes, str]:
+        operation = "Invoke" if target is None else target.partition(".")[2]
+        return self.answers[operation](json.loads(request)), operation
+
+    def _count(self, operation: str, body: bytes, began: float) -> None:
         with self._lock:
             self._requests[operation] += 1
             self._bytes_read += len(body)
             self._cpu_s += time.thread_time() - began
         if takes_s := self._takes_s.get(operation):
             time.sleep(takes_s)
-        return answer
 
     @contextmanager
     def measured(self) -> Iterator[Cost]:
@@ -99,11 +124,14 @@ def send_message_batch(request: dict[str, Any]) -> bytes:
     return json.dumps({"Successful": taken, "Failed": []}).encode()
 
 
-def _operation(request: Any) -> str:
-    target = request.headers.get("X-Amz-Target")
-    if target is None:
-        return "Invoke"
-    return (target.decode() if isinstance(target, bytes) else str(target)).partition(".")[2]
+class _Connections:
+    """Stands in for a client's connections."""
+
+    def __init__(self, aws: StubAws) -> None:
+        self._aws = aws
+
+    def exchange(self, request: bytes, *_: object) -> connections.Answer:
+        return self._aws.exchange(request)
 
 
 class _Body:

@@ -35,8 +35,23 @@ _read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", defaul
 @cache
 def dynamodb() -> DynamoDBClient:
     with _uncollected():  # every function builds this client first
-        client: DynamoDBClient = tuned(_create_client("dynamodb", config=_own_config()))
+        built = tuned(_create_client("dynamodb", config=_own_config()))
+        client: DynamoDBClient = built
+        if _is_direct(built):
+            from common.storage.direct import DirectDynamoDB
+
+            direct: Any = DirectDynamoDB(built)
+            client = direct
     return client
+
+
+def _is_direct(client: Any) -> bool:
+    """Whether the hot calls of this client go around botocore: in the functions, if its requests are plain."""
+    if not in_lambda():
+        return False
+    from common.storage.direct import is_possible
+
+    return is_possible(client)
 
 
 @contextmanager
@@ -127,6 +142,10 @@ def target_client(
             aws_session_token=keys[2],
         )
     made.meta.events.register("before-call", _with_read_timeout)
+    if service == "lambda" and _is_direct(made):
+        from common.storage.direct import DirectLambda
+
+        return DirectLambda(made, lambda: _read_timeout_s.get() or read_timeout_s)
     return made
 
 
@@ -148,13 +167,18 @@ def _with_read_timeout(context: dict[str, Any], **_: object) -> None:
 
 
 def connect(client: Any) -> None:
-    """Open the client's first connection, by an unsigned request that AWS refuses. What fails, fails again in a call.
+    """Open the client's first connection. What fails, fails again in a call.
 
-    For the init phase of a Lambda, which has a whole processor: an invocation at 192 MB has a ninth of one.
+    For the init phase of a Lambda, which has a whole processor: an invocation at 192 MB has a ninth of one. Through
+    botocore it takes an unsigned request, which AWS refuses.
     """
     from botocore.awsrequest import AWSPreparedRequest
     from botocore.exceptions import BotoCoreError
 
+    if requests := getattr(client, "requests", None):
+        with suppress(BotoCoreError):
+            requests.connections.warm_up()
+        return
     headers: Any = {}
     request = AWSPreparedRequest("GET", f"{client.meta.endpoint_url}/", headers, b"", stream_output=False)
     with suppress(BotoCoreError, AttributeError):

@@ -22,8 +22,13 @@ TARGET = {"kind": "lambda", "arn": f"arn:aws:lambda:{US}:function:report", "invo
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
+@pytest.fixture(params=["direct", "botocore"])
+def service(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Server]:
+    """In a Lambda the calls are direct."""
+    if request.param == "direct":
+        monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
     with serving(protocol="HTTP/1.1") as server:
         server.reply = lambda handler: (202, {"x-amzn-RequestId": "r"}, b"")
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"https://localhost:{server.port}")
@@ -78,6 +83,7 @@ def test_the_init_phase_opens_the_first_connections(service: Server) -> None:
     assert service.connections == 2  # of DynamoDB, and of Lambda
 
 
-def test_importing_the_handler_elsewhere_opens_none(service: Server) -> None:
+def test_importing_the_handler_elsewhere_opens_none(service: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
     subprocess.run([sys.executable, "-c", "import executor.handler"], cwd=ROOT, env=os.environ, check=True)
     assert service.connections == 0
