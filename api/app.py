@@ -18,6 +18,7 @@ from api.routes import (
     bulk,
     calendars,
     deletions,
+    expected,
     jobs,
     keys,
     manual,
@@ -50,6 +51,7 @@ ROUTES: tuple[Route, ...] = (
     *bulk.ROUTES,
     *runs.ROUTES,
     *summaries.ROUTES,
+    *expected.ROUTES,
     *manual.ROUTES,
     *calendars.ROUTES,
     *schedules.ROUTES,
@@ -109,10 +111,10 @@ def _parameters(route: Route, segments: Sequence[str]) -> dict[str, str] | None:
     if len(wanted) != len(segments):
         return None
     parameters = {}
-    for expected, segment in zip(wanted, segments, strict=True):
-        if expected.startswith("{") and _PARAMETER.fullmatch(segment):
-            parameters[expected[1:-1]] = segment
-        elif expected != segment:
+    for part, segment in zip(wanted, segments, strict=True):
+        if part.startswith("{") and _PARAMETER.fullmatch(segment):
+            parameters[part[1:-1]] = segment
+        elif part != segment:
             return None
     return parameters
 

@@ -9,6 +9,7 @@ from api.auth.token_settings import TokenSettings
 from api.auth.tokens import Tokens, is_token
 from common.clock import Clock, SystemClock
 from common.config import Config
+from common.history.expected_runs import ExpectedRuns
 from common.history.lists import RunLists
 from common.history.tenant_runs import TenantRuns
 from common.jobs.store import JobStore
@@ -40,6 +41,7 @@ class Services:
     runs: Runs
     run_lists: RunLists
     tenant_runs: TenantRuns
+    expected: ExpectedRuns
     manual: ManualCommands
     tenants: Tenants
     known_tenants: KnownTenants
@@ -78,6 +80,7 @@ class Services:
             runs=runs,
             run_lists=RunLists(tables.runs),
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
+            expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), store.index),
             manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from minute8_client.bulk import BulkCalls
+from minute8_client.expected import ExpectedCalls
 from minute8_client.jobs import JobCalls
 from minute8_client.keys import KeyCalls
 from minute8_client.runs import RunCalls
 from minute8_client.tenant import TenantCalls
 
 
-class Client(JobCalls, BulkCalls, RunCalls, TenantCalls, KeyCalls):
+class Client(JobCalls, BulkCalls, RunCalls, ExpectedCalls, TenantCalls, KeyCalls):
     """The API for one tenant.
 
     Calls that are safe to repeat are repeated if the API throttles, fails or cannot be reached. A refusal raises a

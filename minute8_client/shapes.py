@@ -233,6 +233,72 @@ class AuditPage(TypedDict):
     next_cursor: str | None
 
 
+class ExpectedRun(TypedDict):
+    """The run of a due instant; `GET /v1/runs/{execution_id}` has all of it."""
+
+    execution_id: str
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    error_type: NotRequired[str]
+
+
+class ExpectedFire(TypedDict):
+    """What became of one due instant. Fields that say nothing are left out."""
+
+    job_id: str
+    fire_at: str
+    due_at: str
+    schedule_revision: int
+    status: Literal[
+        "on_time",
+        "late",
+        "running",
+        "queued",
+        "skipped",
+        "missed",
+        "cancelled",
+        "to_come",
+        "overdue",
+        "no_record",
+        "not_kept",
+    ]
+    is_due: bool
+    late_s: NotRequired[float]
+    reason: NotRequired[str]
+    detail: NotRequired[str]
+    run: NotRequired[ExpectedRun]
+
+
+class ExpectedOfJob(TypedDict):
+    """Some of a job's due instants, the earliest first, and where the list goes on."""
+
+    job_id: str
+    from_at: str
+    until_at: str
+    known_from_at: str | None
+    counts: dict[str, int]
+    expected: list[ExpectedFire]
+    next_cursor: str | None
+
+
+class ExpectedJob(TypedDict):
+    """How many due instants of a job have each status."""
+
+    job_id: str
+    known_from_at: str | None
+    counts: dict[str, int]
+    complete: bool
+
+
+class ExpectedPage(TypedDict):
+    """The due instants of some jobs, job by job in the order of their ids, and where the list goes on."""
+
+    from_at: str
+    until_at: str
+    by_job: list[ExpectedJob]
+    expected: list[ExpectedFire]
+    next_cursor: str | None
+
+
 class Usage(TypedDict):
     """What the tenant's jobs take of its quotas."""
 

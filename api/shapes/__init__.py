@@ -7,9 +7,21 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from api.shapes import audit, bulk, calendars, deletions, jobs, keys, problems, runs, schedules, tenants
+from api.shapes import (
+    audit,
+    bulk,
+    calendars,
+    deletions,
+    expected,
+    jobs,
+    keys,
+    problems,
+    runs,
+    schedules,
+    tenants,
+)
 
-_ALL = (audit, bulk, calendars, deletions, jobs, keys, problems, runs, schedules, tenants)
+_ALL = (audit, bulk, calendars, deletions, expected, jobs, keys, problems, runs, schedules, tenants)
 # By the names that the routes use.
 TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.TAKEN}
 GIVEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.GIVEN}

@@ -36,6 +36,10 @@ ENTRIES: Mapping[str, Entry] = {
         "Run the fire times of a past range. They are counted first; Ctrl-C ends the watching, not the backfill.",
         ".manual:backfill",
     ),
+    "expected": Entry(
+        "Show when jobs were due and what became of each due instant: on time, late, skipped, missed, no record.",
+        ".expected:expected",
+    ),
     "failures": Entry("List the failed runs of all jobs, latest failure first.", ".failures:failures"),
     "preview": Entry(
         "Show when a schedule fires next, in words, and what may surprise you about it.", ".preview:preview"

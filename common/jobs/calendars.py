@@ -70,10 +70,14 @@ class Calendars:
 
     def get(self, tenant: str, name: str) -> Calendar:
         """Raises NotFound."""
-        item = self._table.get(keys.calendar(tenant, name))
+        item = self.find(tenant, name)
         if item is None:
             raise NotFound("calendar", name)
         return Calendar.from_item(item)
+
+    def find(self, tenant: str, name: str) -> Item | None:
+        """The stored item of a calendar, or None."""
+        return self._table.get(keys.calendar(tenant, name))
 
     def list_calendars(self, tenant: str, after_name: str = "", limit: int = 100) -> Iterator[Calendar]:
         """A tenant's calendars after `after_name`, in the order of their names, at most `limit`."""

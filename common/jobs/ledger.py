@@ -16,6 +16,7 @@ from typing import Any, Final
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import DELETED, PAUSED, Job
+from common.jobs.times import encode_times
 from common.storage import keys
 from common.storage.tables import Expression, Item, Table, Transaction
 from common.tenants.audit import Audit
@@ -96,12 +97,17 @@ class TenantLedger:
         most = getattr(TenantRules.from_item(item).quotas, quota)
         return QuotaExceeded(quota, most, item.get(quota, 0), delta)
 
-    def audit(self, tx: Transaction, by: str, old: Job | None, new: Job, now: float) -> None:
-        """Add an audit entry of the change to `tx`."""
+    def audit(
+        self, tx: Transaction, by: str, old: Job | None, new: Job, now: float, planned_until: int
+    ) -> None:
+        """Add an audit entry of the change to `tx`. Everything before `planned_until` is planned."""
         before = _audited(old) if old and old.state != DELETED else {}
         after = _audited(new) if new.state != DELETED else {}
         action = f"job.{_action(old, new)}"
-        Audit(self.table).add(tx, new.tenant, by, action, new.job_id, now, before=before, after=after)
+        times = encode_times(old, new, planned_until)
+        Audit(self.table).add(
+            tx, new.tenant, by, action, new.job_id, now, before=before, after=after, times=times
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,11 +188,13 @@ class JobStore:
         conflicts: int,
         idempotency_key: IdempotencyKey | None,
     ) -> dict[str, Job]:
-        self.index.ensure_mark(now)
+        mark = self.index.ensure_mark(now)
         placed = self._placed(moved, conflicts)
         tx = Transaction(self.jobs.client)
         entries: Counter[tuple[str, int]] = Counter()
         pending = [self._write(tx, old, new, now, entries) for old, new in placed]
+        for old, new in placed:
+            self.ledger.audit(tx, self.by, old, new, now, mark.planned_until)
         self.ledger.count(tx, tenant, placed, now)
         Calendars(self.jobs).require(tx, placed)
         for (group, shard), change in entries.items():
@@ -209,7 +211,6 @@ class JobStore:
     ) -> Pending | None:
         """Add the change of one job to `tx`. `entries` counts how many entries each shard gains or loses."""
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
-        self.ledger.audit(tx, self.by, old, new, now)
         if new.state == DELETED:
             kept_until = math.floor(now) + _FORMER_KEPT_S
             tx.put(self.jobs, {**keys.former_job(new.tenant, new.job_id), "expires_at": kept_until})

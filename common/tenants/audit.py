@@ -49,6 +49,8 @@ class Entry:
     subject: str
     before: Mapping[str, Any]
     after: Mapping[str, Any]
+    # Of a change of a job's times: what was in force before (`common/jobs/times.py`). Not shown.
+    times: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +105,11 @@ class Audit:
         *,
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
+        times: str = "",
     ) -> None:
         """Add an entry to `tx`."""
-        tx.put(self.table, self._item(tenant, by, action, subject, now, before or {}, after or {}))
+        item = self._item(tenant, by, action, subject, now, before or {}, after or {})
+        tx.put(self.table, item | ({"times": times} if times else {}))
 
     def _item(
         self,
@@ -230,4 +234,5 @@ def _entry(item: Item) -> Entry:
         subject=item["subject"],
         before=json.loads(item["before"]),
         after=json.loads(item["after"]),
+        times=item.get("times", ""),
     )

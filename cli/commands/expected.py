@@ -1,0 +1,91 @@
+"""`minute8 expected`: when jobs were due, and what became of each due instant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from cli import output
+from cli.commands.runs import AsJson, Since, Until, range_of
+from cli.output import console, print_json, relative, seconds, state
+from cli.session import session
+from minute8_client.shapes import ExpectedFire
+
+
+def expected(
+    ctx: typer.Context,
+    job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
+    since: Since = None,
+    until: Until = None,
+    problems: Annotated[bool, typer.Option("--problems", help="List only what needs attention.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most so many.")] = 50,
+    most: Annotated[
+        int, typer.Option("--most", min=1, help="Look at so many times 5,000 due instants at most.")
+    ] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show when jobs were due and what became of each due instant: on time, late, skipped, missed, no record."""
+    now = session(ctx).clock.now()
+    from_at, until_at = range_of(since, until, now)
+    counts: Counter[str] = Counter()
+    found: list[ExpectedFire] = []
+    unknown: dict[str, str] = {}
+    cursor = None
+    with session(ctx).client() as client:
+        for page in islice(
+            client.expected(job_id, from_at=from_at, until_at=until_at, problems=problems), most
+        ):
+            cursor = page["next_cursor"]
+            for one in _jobs(page):
+                counts.update(one["counts"])
+                if one["known_from_at"]:
+                    unknown[one["job_id"]] = one["known_from_at"]
+            found += page["expected"]
+    if as_json:
+        print_json(
+            {"counts": counts, "known_from_at": unknown, "expected": found[:limit], "complete": not cursor}
+        )
+        return
+    out = console()
+    out.print(", ".join(f"{word(status)} {count}" for status, count in counts.items()) or "nothing was due")
+    if found:
+        columns = ("DUE", "", *(() if job_id else ("JOB",)), "STATUS", "WHY", "RUN")
+        out.print(output.table(columns, [_row(one, now, not job_id) for one in found[:limit]]))
+    if len(found) > limit:
+        typer.echo(f"minute8: {len(found) - limit} more; --limit lists more of them", err=True)
+    if cursor:
+        typer.echo("minute8: the range holds more; --most looks further", err=True)
+    for name, known_from_at in unknown.items():
+        typer.echo(f"minute8: {name}: when it was due is known from {known_from_at} on", err=True)
+
+
+def _jobs(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list(page.get("by_job", [page]))
+
+
+def word(status: str) -> str:
+    """`no_record` as people write it."""
+    return status.replace("_", " ")
+
+
+def _row(one: ExpectedFire, now: float, with_job: bool) -> tuple[object, ...]:
+    return (
+        one["due_at"],
+        relative(one["due_at"], now),
+        *([one["job_id"]] if with_job else []),
+        state(word(one["status"])),
+        _why(one),
+        one["run"]["execution_id"] if "run" in one else "-",
+    )
+
+
+def _why(one: ExpectedFire) -> str:
+    late = f"late by {seconds(one['late_s'])}" if one["status"] in ("late", "overdue", "no_record") else ""
+    ended = one["run"]["status"] if "run" in one and one["status"] in ("on_time", "late") else ""
+    planned_before = "" if one["is_due"] else "planned before the job changed"
+    words = (late, ended, one.get("detail") or one.get("reason", ""), planned_before)
+    return ", ".join(part for part in words if part)

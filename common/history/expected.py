@@ -1,0 +1,192 @@
+"""Expected against actual: what became of each instant at which a job was due. Pure; `now` is an argument.
+
+The same function serves a job, all jobs of a tenant, and an explanation of one instant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from common.history.eras import Due
+from common.planning.execution import SCHEDULE
+from common.runs import states
+
+ON_TIME: Final = "on_time"
+LATE: Final = "late"
+RUNNING: Final = "running"
+QUEUED: Final = "queued"
+SKIPPED: Final = "skipped"
+MISSED: Final = "missed"
+CANCELLED: Final = "cancelled"
+TO_COME: Final = "to_come"
+OVERDUE: Final = "overdue"
+NO_RECORD: Final = "no_record"
+NOT_KEPT: Final = "not_kept"
+STATUSES: Final[dict[str, str]] = {
+    ON_TIME: "it started at most 10 s after it was due",
+    LATE: "it started later than that, by `late_s`",
+    RUNNING: "it runs, or waits for its next attempt",
+    QUEUED: "it waits for the job's previous run to end",
+    SKIPPED: "it did not run; `reason` says why",
+    MISSED: "no tick planned it in time",
+    CANCELLED: "a person or program cancelled it",
+    TO_COME: "it is not due yet",
+    OVERDUE: "it was due `late_s` ago and has not started",
+    NO_RECORD: "it was planned and due over an hour ago, and nothing is recorded: this must never be",
+    NOT_KEPT: "it is older than runs are kept",
+}
+# What needs nobody's attention.
+QUIET: Final = frozenset({ON_TIME, TO_COME, RUNNING, QUEUED, NOT_KEPT})
+
+# A run counts as on time up to this lateness, and a due instant as to come.
+ON_TIME_S: Final = 10
+# A backlog of the executions queue may delay a run; what is planned and has no record for longer is an alarm.
+NO_RECORD_AFTER_S: Final = 3_600
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When somebody asks: everything before `planned_until` is planned; records from `kept_from_at` on are kept."""
+
+    now: float
+    planned_until: float
+    kept_from_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One instant. `is_due` is False for a run outside the due set: it was planned before a change."""
+
+    fire_at: int
+    due_at: int
+    schedule_revision: int
+    status: str
+    is_due: bool = True
+    late_s: float | None = None
+    reason: str = ""
+    detail: str = ""
+    record: Record | None = None
+
+
+def expected(due: Iterable[Due], records: Sequence[Record], moment: Moment) -> Iterator[Expected]:
+    """What became of each due instant, with runs that were planned before a change among them, by fire time.
+
+    `records` are the job's, by fire time, from the first due instant on; also those after the last one that may
+    count earlier fire times as missed.
+    """
+    scheduled = [record for record in records if record.get("trigger", SCHEDULE) == SCHEDULE]
+    by_name = {(record["fire_at"], record["schedule_revision"]): record for record in scheduled}
+    covers = [record for record in scheduled if "skipped_from_at" in record]
+    unplannable = [record for record in scheduled if _is_unplannable(record)]
+    found = []
+    for one in due:
+        record = by_name.pop((one.fire_at, one.schedule_revision), None)
+        if record is None:
+            record = _covering(one, covers) or _before(one, unplannable, scheduled)
+        found.append(_became(one, record, moment))
+    rest = [_unexpected(record, moment) for record in by_name.values() if not _is_unplannable(record)]
+    return iter(sorted([*found, *rest], key=lambda one: (one.fire_at, one.schedule_revision)))
+
+
+def counts(found: Iterable[Expected]) -> dict[str, int]:
+    """How many due instants have each status, in the order of `STATUSES`."""
+    statuses = [one.status for one in found if one.is_due]
+    return {status: count for status in STATUSES if (count := statuses.count(status))}
+
+
+def _became(due: Due, record: Record | None, moment: Moment) -> Expected:
+    if record is not None:
+        return _recorded(due, record, moment)
+    status, detail, late_s = _unrecorded(due, moment)
+    return Expected(due.fire_at, due.due_at, due.schedule_revision, status, late_s=late_s, detail=detail)
+
+
+def _unrecorded(due: Due, moment: Moment) -> tuple[str, str, float | None]:
+    late_s = moment.now - due.due_at
+    if due.fire_at >= due.planned_until:
+        return MISSED, "the job changed before a tick had planned this fire time", None
+    if late_s <= ON_TIME_S:
+        return TO_COME, "", None
+    if due.fire_at < moment.kept_from_at:
+        return NOT_KEPT, "", None
+    if due.fire_at >= moment.planned_until:
+        return OVERDUE, "no tick has planned it yet", late_s
+    if late_s <= NO_RECORD_AFTER_S:
+        return OVERDUE, "it is planned, and has not started yet", late_s
+    return NO_RECORD, "it was planned, and nothing is recorded", late_s
+
+
+def _recorded(due: Due, record: Record, moment: Moment) -> Expected:
+    status, late_s = record["status"], record.get("lateness_s")
+    if status == states.SKIPPED:
+        status = _skipped(due, record)
+    elif status == states.QUEUED:
+        status, late_s = QUEUED, max(0.0, moment.now - due.due_at)
+    elif status in (states.RUNNING, states.RETRYING):
+        status = RUNNING
+    elif late_s is not None:
+        status = LATE if late_s > ON_TIME_S else ON_TIME
+    else:  # it ended before an attempt
+        status = CANCELLED if record.get("error_type") == states.CANCELLED else ON_TIME
+    return Expected(
+        due.fire_at,
+        due.due_at,
+        due.schedule_revision,
+        status,
+        late_s=late_s,
+        reason=record.get("reason", ""),
+        detail=record.get("detail", ""),
+        record=record,
+    )
+
+
+def _skipped(due: Due, record: Record) -> str:
+    if record["reason"] == states.CANCELLED and due.fire_at == record["fire_at"]:
+        return CANCELLED
+    if "skipped_from_at" in record and record["reason"] in (states.MISSED, states.CANCELLED):
+        return MISSED
+    return SKIPPED
+
+
+def _covering(due: Due, covers: Iterable[Record]) -> Record | None:
+    """The record of several missed fire times that counts this one."""
+    return next((one for one in covers if one["skipped_from_at"] <= due.fire_at <= one["fire_at"]), None)
+
+
+def _is_unplannable(record: Record) -> bool:
+    """A window that could not be planned for the job has one record, under the window's start."""
+    return record["schedule_revision"] == 0 and record.get("reason") == states.INVALID
+
+
+def _before(due: Due, unplannable: Sequence[Record], scheduled: Sequence[Record]) -> Record | None:
+    """The record of an unplannable window that this instant is in: no other run began in between."""
+    start = max((one["fire_at"] for one in unplannable if one["fire_at"] <= due.fire_at), default=None)
+    if start is None:
+        return None
+    others = (one["fire_at"] for one in scheduled if not _is_unplannable(one))
+    if any(start <= fire_at < due.fire_at for fire_at in others):
+        return None
+    return next(one for one in unplannable if one["fire_at"] == start)
+
+
+def _unexpected(record: Record, moment: Moment) -> Expected:
+    planned = Due(
+        record["fire_at"], record.get("due_at", record["fire_at"]), record["schedule_revision"], math.inf
+    )
+    found = _recorded(planned, record, moment)
+    return Expected(
+        found.fire_at,
+        found.due_at,
+        found.schedule_revision,
+        found.status,
+        is_due=False,
+        late_s=found.late_s,
+        reason=found.reason,
+        detail=found.detail,
+        record=record,
+    )

@@ -1,0 +1,247 @@
+"""Reads what `eras.py` and `expected.py` need: jobs, their audit, their calendars, the mark, and their runs.
+
+A call looks at a bounded number of due instants, records, jobs and audit entries, and returns where the next call
+continues. What lies before the audit entries that it could read is reported as unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from common.history.eras import CHANGES, Due, Eras, eras_of
+from common.history.expected import Expected, Moment, Record, counts, expected
+from common.jobs.calendars import Calendars, Dates
+from common.jobs.job import DELETED, Job
+from common.planning.due_index import DueIndex
+from common.planning.execution import job_key
+from common.runs.records import RETENTION_S
+from common.storage import keys
+from common.storage.tables import Expression, Table
+from common.tenants.audit import Audit, Entry, EntryFilter
+from common.timing.instants import DAY_S
+
+# The most audit entries, records of runs and jobs of one call.
+MOST_ENTRIES: Final = 2_000
+MOST_RECORDS: Final = 10_000
+MOST_JOBS: Final = 200
+# How many records after the range a call reads, to find one that counts missed fire times of the range.
+_MOST_AFTER: Final = 200
+# Windows that are planned already keep to the calendars as they were, at most so far ahead.
+_CALENDAR_SETTLES_S: Final = 1_500
+_ATTRIBUTES: Final = (
+    *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
+    *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """What became of a job's due instants in [from_at, until_at); the rest of the range begins at `next_at`.
+
+    `known_from_at` is from when on the due set is known. Runs before that are listed as not due.
+    """
+
+    job_id: str
+    found: list[Expected]
+    known_from_at: float
+    next_at: int | None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return counts(self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a list over many jobs continues: after a job, or within one from an instant on."""
+
+    job_id: str
+    at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the audit says since `read_from_at`, the latest change first, and for how long records were kept."""
+
+    entries: list[Entry]
+    read_from_at: float
+    kept_s: int
+
+    def of_job(self, job_id: str, job: Job | None) -> list[Entry]:
+        """The changes of a job that had been made when the job was read, the latest first."""
+        changes = [
+            entry
+            for entry in self.entries
+            if entry.subject == job_id
+            and entry.action in CHANGES
+            and (job is None or _revision(entry) <= job.revision)
+        ]
+        # Entries of one millisecond are stored in any order.
+        return sorted(changes, key=lambda entry: (entry.at, _revision(entry)), reverse=True)
+
+
+@dataclass(slots=True)
+class CalendarReader:
+    """The calendars of one tenant for one answer, each read once, with the time from which their dates were these."""
+
+    calendars: Calendars
+    tenant: str
+    _read: dict[str, tuple[Dates | None, float]] = field(default_factory=dict)
+
+    def __call__(self, names: tuple[str, ...]) -> tuple[Container[str], float]:
+        found = [self._one(name) for name in names]
+        return _AnyOf([dates for dates, _ in found if dates]), max((at for _, at in found), default=-math.inf)
+
+    def _one(self, name: str) -> tuple[Dates | None, float]:
+        if name not in self._read:
+            self._read[name] = self._load(name)
+        return self._read[name]
+
+    def _load(self, name: str) -> tuple[Dates | None, float]:
+        item = self.calendars.find(self.tenant, name)
+        if item is None:  # whether it fires is not known
+            return None, math.inf
+        return Dates(item["dates"]), float(item["updated_at"] + _CALENDAR_SETTLES_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _AnyOf:
+    dates: list[Dates]
+
+    def __contains__(self, iso_date: object) -> bool:
+        return any(iso_date in one for one in self.dates)
+
+
+class ExpectedRuns:
+    """Expected against actual. The tenant always comes from the credential."""
+
+    def __init__(self, jobs: Table, runs: Table, audit: Audit, index: DueIndex) -> None:
+        self._jobs = jobs
+        self._runs = runs
+        self._audit = audit
+        self._index = index
+
+    def of_job(
+        self, tenant: str, job_id: str, start: int, end: int, now: float, kept_s: int, limit: int
+    ) -> JobPage:
+        """What became of the next due instants in [start, end), at most `limit`. `kept_s`: how long runs are kept."""
+        item = self._jobs.get(keys.job(tenant, job_id))
+        job = Job.from_item(item) if item else None
+        history = self.history(tenant, min(start, now), kept_s)
+        eras = self.eras(tenant, job_id, job, history)
+        return self._page(tenant, job_id, eras, start, end, self.moment(now, history), limit)
+
+    def of_tenant(
+        self, tenant: str, place: Place | None, start: int, end: int, now: float, kept_s: int, limit: int
+    ) -> tuple[list[JobPage], Place | None]:
+        """The same for the tenant's jobs by their ids, at most MOST_JOBS; and where the list continues."""
+        jobs = list(self._jobs_from(tenant, place))
+        history = self.history(tenant, min(start, now), kept_s)
+        moment = self.moment(now, history)
+        calendars = CalendarReader(Calendars(self._jobs), tenant)
+        pages: list[JobPage] = []
+        left = limit
+        for job in jobs[:MOST_JOBS]:
+            within = place is not None and place.job_id == job.job_id and place.at is not None
+            begin = place.at if within and place and place.at is not None else start
+            eras = self.eras(tenant, job.job_id, job, history, calendars)
+            page = self._page(tenant, job.job_id, eras, begin, end, moment, left)
+            pages.append(page)
+            left -= len(page.found)
+            if page.next_at is not None:
+                return pages, Place(job.job_id, page.next_at)
+            if left <= 0:
+                break
+        is_last = len(pages) == len(jobs)
+        return pages, None if is_last else Place(pages[-1].job_id)
+
+    def _jobs_from(self, tenant: str, place: Place | None) -> Iterator[Job]:
+        """The existing jobs from the place on, one more than a call takes."""
+        first = place.job_id if place else ""
+        there = Expression("#state <> :deleted", {":deleted": DELETED})
+        items = self._jobs.query(
+            tenant, sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""), where=there, page=MOST_JOBS + 2
+        )
+        jobs = (Job.from_item(item) for item in items)
+        wanted = (job for job in jobs if place is None or place.at is not None or job.job_id != place.job_id)
+        return islice(wanted, MOST_JOBS + 1)
+
+    def moment(self, now: float, history: History) -> Moment:
+        mark = self._index.mark()
+        planned_until = mark.planned_until if mark else -math.inf
+        return Moment(now, planned_until, now - history.kept_s)
+
+    def history(self, tenant: str, from_at: float, kept_s: int, job_id: str = "") -> History:
+        """The tenant's audit since `from_at`, or as far back as a call reads; of one job if it is named."""
+        wanted = EntryFilter(from_at=max(0, math.floor(from_at)), subject=job_id)
+        entries, more = self._audit.page(tenant, wanted, limit=MOST_ENTRIES)
+        read_from_at = entries[-1].at if more and entries else from_at
+        # Some records are kept for 30 days, whatever the tenant's retention is.
+        kept_days = [
+            shown["retention_days"]
+            for entry in entries
+            for shown in (entry.before, entry.after)
+            if isinstance(shown.get("retention_days"), int)
+        ]
+        return History(entries, read_from_at, min(RETENTION_S, kept_s, *(days * DAY_S for days in kept_days)))
+
+    def eras(
+        self,
+        tenant: str,
+        job_id: str,
+        job: Job | None,
+        history: History,
+        calendars: CalendarReader | None = None,
+    ) -> Eras:
+        """The eras of a job, as far as the history goes back."""
+        reader = calendars or CalendarReader(Calendars(self._jobs), tenant)
+        entries = history.of_job(job_id, job)
+        return eras_of(job_key(tenant, job_id), job, entries, history.read_from_at, reader)
+
+    def _page(
+        self, tenant: str, job_id: str, eras: Eras, start: int, end: int, moment: Moment, limit: int
+    ) -> JobPage:
+        calendars = CalendarReader(Calendars(self._jobs), tenant)
+        due = list(islice(eras.due(start, end, calendars), limit + 1))
+        until = due.pop().fire_at if len(due) > limit else end
+        records = list(islice(self._records(tenant, job_id, start, until), MOST_RECORDS + 1))
+        if len(records) > MOST_RECORDS:
+            until = max(start + 1, records[-1]["fire_at"])
+            records = [one for one in records if one["fire_at"] < until]
+            due = [one for one in due if one.fire_at < until]
+        records += self._after(tenant, job_id, until, due, records, moment)
+        found = [one for one in expected(due, records, moment) if start <= one.fire_at < until]
+        return JobPage(job_id, found, eras.known_from_at, until if until < end else None)
+
+    def _records(
+        self, tenant: str, job_id: str, start: int, end: int | None, page: int = 1_000
+    ) -> Iterator[Record]:
+        between = keys.runs_between(start, end)
+        if between[0] >= between[1]:
+            return iter(())
+        partition = keys.runs_of_job(tenant, job_id)
+        return self._runs.query(partition, sk_between=between, page=page, attributes=_ATTRIBUTES)
+
+    def _after(
+        self, tenant: str, job_id: str, until: int, due: list[Due], records: Iterable[Record], moment: Moment
+    ) -> list[Record]:
+        """A record after the range that counts missed fire times of the range, if one may."""
+        named = {(one["fire_at"], one["schedule_revision"]) for one in records}
+        unrecorded = any(
+            one.due_at <= moment.now and (one.fire_at, one.schedule_revision) not in named for one in due
+        )
+        if not unrecorded or until > moment.now:
+            return []
+        following = islice(self._records(tenant, job_id, until, None, _MOST_AFTER), _MOST_AFTER)
+        return [one for one in following if one.get("skipped_from_at", until) < until][:1]
+
+
+def _revision(entry: Entry) -> int:
+    """The revision that a change of a job made; a deletion shows only the one before."""
+    if "revision" in entry.after:
+        return int(entry.after["revision"])
+    return int(entry.before.get("revision", 0)) + 1

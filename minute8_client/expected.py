@@ -1,0 +1,57 @@
+"""Calls about expected against actual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from minute8_client.jobs import job_path
+from minute8_client.shapes import ExpectedOfJob, ExpectedPage
+from minute8_client.transport import Transport
+
+
+class ExpectedCalls(Transport):
+    """When jobs were due, and what became of each due instant."""
+
+    def expected_page(
+        self,
+        job_id: str | None = None,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        problems: bool = False,
+    ) -> ExpectedOfJob | ExpectedPage:
+        """A page of the due instants of a job, or of all jobs, with fire times in [from_at, until_at) (RFC 3339).
+
+        A day on each side of now by default. With `problems`, only what needs attention is listed.
+        """
+        query = {
+            "limit": limit,
+            "cursor": cursor,
+            "from_at": from_at,
+            "until_at": until_at,
+            "problems": "true" if problems else None,
+        }
+        path = "/v1/expected" if job_id is None else f"{job_path(job_id)}/expected"
+        page = self.call("GET", path, query=query)
+        return cast(ExpectedPage, page) if job_id is None else cast(ExpectedOfJob, page)
+
+    def expected(
+        self,
+        job_id: str | None = None,
+        *,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        problems: bool = False,
+    ) -> Iterator[ExpectedOfJob | ExpectedPage]:
+        """All pages, each when it is consumed."""
+        cursor = None
+        while True:
+            page = self.expected_page(
+                job_id, cursor=cursor, limit=5_000, from_at=from_at, until_at=until_at, problems=problems
+            )
+            yield page
+            if not (cursor := page["next_cursor"]):
+                return

@@ -1,0 +1,23 @@
+"""`minute8 expected` at a terminal."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Desk
+from tests.worlds import at, job
+
+
+def test_what_is_overdue_is_said_before_it_is_asked_for(desk: Desk) -> None:
+    desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:16:10Z")
+    desk.office.world.clock.move_to(at("2026-11-21T03:20:00Z"))
+    span = ("--since", "1h", "--until", "2026-11-21T03:30:00Z")
+    shown = desk("expected", "minutely", *span, "--problems")
+    assert shown.code == 0
+    assert "on time 4, to come 10, overdue 3" in shown.out
+    assert "2026-11-21T03:17:00Z" in shown.out
+    assert "late by 3 min" in shown.out
+    assert "alice:minutely" not in shown.out
+    told = desk("expected", *span, "--limit", "2", "--json").json
+    assert told["counts"] == {"on_time": 4, "to_come": 10, "overdue": 3}
+    assert [one["status"] for one in told["expected"]] == ["on_time", "on_time"]
+    assert desk("expected", "nothing").code == 3

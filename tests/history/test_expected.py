@@ -1,0 +1,135 @@
+"""What became of one due instant, by the rules; and old audit entries, which say less than new ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from common.history.eras import ALWAYS, Due, eras_of
+from common.history.expected import Moment, counts, expected
+from common.jobs.job import Job
+from common.tenants.audit import Entry
+from common.timing.schedule import CronTiming, Schedule
+from tests.worlds import at
+
+NOW = at("2026-11-21T12:00:00Z")
+HOUR, DAY = 3_600, 86_400
+MINUTELY = Schedule(CronTiming("* * * * *", "UTC"))
+
+
+def record(fire_at: int, **fields: Any) -> dict[str, Any]:
+    return {"fire_at": fire_at, "due_at": fire_at, "schedule_revision": 1, "status": "succeeded", **fields}
+
+
+def status(
+    fire_at: int,
+    *records: dict[str, Any],
+    planned_until: float = NOW + 600,
+    kept_s: int = 30 * DAY,
+    era_planned_until: float = math.inf,
+) -> str:
+    due = Due(fire_at, fire_at, 1, era_planned_until)
+    (one,) = expected([due], records, Moment(NOW, planned_until, NOW - kept_s))
+    return one.status
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected_status"),
+    [
+        ({"lateness_s": 0.2}, "on_time"),
+        ({"lateness_s": 10}, "on_time"),
+        ({"lateness_s": 10.1}, "late"),
+        ({"status": "failed", "lateness_s": 0.1}, "on_time"),
+        ({"status": "running", "lateness_s": 0.1}, "running"),
+        ({"status": "retrying", "lateness_s": 0.1}, "running"),
+        ({"status": "queued"}, "queued"),
+        ({"status": "skipped", "reason": "overlap"}, "skipped"),
+        ({"status": "skipped", "reason": "cancelled"}, "cancelled"),
+        ({"status": "skipped", "reason": "missed", "skipped_count": 1, "skipped_from_at": NOW - HOUR}, "missed"),
+    ],
+)  # fmt: skip
+def test_a_recorded_instant_is_what_its_record_says(fields: dict[str, Any], expected_status: str) -> None:
+    assert status(NOW - HOUR, record(NOW - HOUR, **fields)) == expected_status
+
+
+def test_an_instant_without_a_record() -> None:
+    assert status(NOW + 1) == "to_come"
+    assert status(NOW - 10) == "to_come"
+    assert status(NOW - 11) == "overdue"
+    assert status(NOW - HOUR) == "overdue"
+    assert status(NOW - HOUR - 1) == "no_record"
+    assert status(NOW - HOUR - 1, planned_until=NOW - HOUR - 1) == "overdue"  # no tick has planned it
+    assert status(NOW - 2 * DAY, kept_s=DAY) == "not_kept"
+    assert status(NOW - HOUR, era_planned_until=NOW - HOUR) == "missed"
+
+
+def test_one_record_covers_all_fire_times_that_it_counts() -> None:
+    missed = record(
+        NOW - 600, status="skipped", reason="missed", skipped_from_at=NOW - 1_200, skipped_count=11
+    )
+    for fire_at, wanted in ((NOW - 1_260, "overdue"), (NOW - 1_200, "missed"), (NOW - 660, "missed")):
+        due = [Due(fire_at, fire_at, 1)]
+        assert [one.status for one in expected(due, [missed], Moment(NOW, NOW, 0)) if one.is_due] == [wanted]
+
+
+def test_a_window_that_could_not_be_planned_covers_its_instants_until_the_next_run() -> None:
+    start = NOW - 2 * HOUR
+    bad = record(start, schedule_revision=0, status="skipped", reason="invalid", detail="unreadable")
+    after = record(start + 600, lateness_s=0.1)
+    due = [Due(start + offset, start + offset, 1) for offset in (60, 540, 600, 660)]
+    found = list(expected(due, [bad, after], Moment(NOW, NOW, 0)))
+    assert [one.status for one in found] == ["skipped", "skipped", "on_time", "no_record"]
+    assert counts(found) == {"on_time": 1, "skipped": 2, "no_record": 1}
+
+
+def test_a_run_outside_the_due_set_is_shown_as_not_due() -> None:
+    (one,) = expected(
+        [], [record(NOW - 60, status="skipped", reason="rescheduled")], Moment(NOW, NOW + 600, 0)
+    )
+    assert (one.status, one.is_due, counts([one])) == ("skipped", False, {})
+
+
+def no_calendars(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
+    return frozenset(), ALWAYS
+
+
+def old_entry(ago_s: int, action: str, **fields: Any) -> Entry:
+    """As an earlier version wrote it: without the times."""
+    return Entry("id", NOW - ago_s, "key", action, "j", fields.get("before", {}), fields.get("after", {}))
+
+
+JOB = Job("alice", "j", {"cron": "* * * * *"}, MINUTELY, {}, effective_at=NOW - 100 * HOUR)
+
+
+def test_entries_of_an_earlier_version_show_pauses_but_not_former_schedules() -> None:
+    entries = [old_entry(HOUR, "job.resumed"), old_entry(2 * HOUR, "job.paused")]
+    eras = eras_of(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars)
+    due = [one.fire_at for one in eras.due(NOW - 3 * HOUR, NOW, no_calendars)]
+    assert len(due) == 120
+    assert not [one for one in due if NOW - 2 * HOUR <= one < NOW - HOUR]
+    assert eras.known_from_at == NOW - 5 * HOUR
+
+    moved = old_entry(HOUR, "job.changed", before={"schedule_revision": 1}, after={"schedule_revision": 2})
+    eras = eras_of(JOB.key, JOB, [moved], NOW - 5 * HOUR, no_calendars)
+    assert eras.known_from_at == NOW - HOUR
+    assert len(list(eras.due(NOW - 3 * HOUR, NOW, no_calendars))) == 60
+    assert eras.at(NOW - 2 * HOUR) is None
+
+
+def test_a_change_of_something_else_begins_no_era() -> None:
+    entries = [old_entry(HOUR, "job.changed", after={"payload": 2}), old_entry(2 * HOUR, "job.run")]
+    assert len(eras_of(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars).eras) == 1
+
+
+def test_a_calendar_is_known_only_as_long_as_it_did_not_change() -> None:
+    named = Schedule(MINUTELY.timing, calendars=("holidays",))
+    job = Job("alice", "j", {}, named, {}, effective_at=NOW - 100 * HOUR)
+
+    def changed(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
+        return frozenset(), NOW - HOUR if names else ALWAYS
+
+    eras = eras_of(job.key, job, [], NOW - 5 * HOUR, changed)
+    assert eras.known_from_at == NOW - HOUR
+    assert len(list(eras.due(NOW - 3 * HOUR, NOW, changed))) == 60
