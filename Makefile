@@ -50,18 +50,23 @@ demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 
 test: install $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
 	@# Two workers, a file to one of them: each that needs an embedded AWS starts its own.
+	@node_modules/.bin/vitest run
 	@$(RUN) -m pytest -n 2 --dist loadfile --durations 15
 
 quick: $(VENV_READY) ## Run the tests that need no server, in under a minute
 	@$(RUN) -m pytest -n 2 --dist loadfile -q -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
 
-lint: $(VENV_READY) ## Check format, style and imports (`.venv/bin/ruff format` repairs the first)
+lint: install ## Check format, style and imports (`.venv/bin/ruff format` and `npx biome check --write` repair)
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m ruff check .
 	@$(VENV)/bin/lint-imports --no-logo
+	@node_modules/.bin/biome ci --error-on-warnings
 
-types: $(VENV_READY) ## Check types, strictly
+types: install ## Check types, strictly
 	@$(RUN) -m mypy
+	@$(RUN) -m scripts.console types
+	@node_modules/.bin/tsc -p clients/typescript
+	@node_modules/.bin/tsc -p console
 
 check: lint types test ## All that CI does
 
@@ -93,10 +98,10 @@ $(VENV_READY): requirements.txt requirements-jwt.txt requirements-dev.txt script
 	@ln -sfn ../../scripts/minute8 $(VENV)/bin/minute8
 	@touch $@
 
-$(NODE_READY): package.json package-lock.json .npmrc
+$(NODE_READY): package.json package-lock.json console/package.json clients/typescript/package.json .npmrc
 	@command -v node >/dev/null || { echo "Node 20 or newer is needed, and node is not here" >&2; exit 1; }
 	@node -e 'const v = process.versions.node; if (v.split(".")[0] < 20) { console.error("Node 20 or newer is needed; node is " + v); process.exit(1) }'
-	@echo "install: the deployment tool into node_modules …"
+	@echo "install: the deployment tool and the console's into node_modules …"
 	@npm ci --silent --no-fund --no-audit
 	@touch $@
 

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
+from api import console
 from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.http.requests import Request, bearer, raw_body
 from api.http.routing import JSON, Reply, Route
@@ -81,18 +82,25 @@ def resolve(services: Services, event: Event) -> Event:
     """The answer to a request. Never raises."""
     request_id = str((event.get("requestContext") or {}).get("requestId") or "")
     try:
-        route, path = _route(event)
+        method, place = event["requestContext"]["http"]["method"], _path(event)
+        if console.is_asked_for(place):
+            accepts = str((event.get("headers") or {}).get("accept-encoding", ""))
+            return console.answer(method, place, accepts)
+        route, path = _route(method, place)
         request = _request(services, event, route, path)
         return _response(route.answer(services.acting_for(request.credential), request), request_id)
     except Exception as error:  # noqa: BLE001  the client gets a problem document for any error
         return _problem(error, request_id)
 
 
-def _route(event: Event) -> tuple[Route, dict[str, str]]:
+def _path(event: Event) -> str:
+    """The path of a request, without the gateway's stage."""
+    stage = event["requestContext"].get("stage", "$default")
+    return str(event["rawPath"] if stage == "$default" else event["rawPath"].removeprefix(f"/{stage}"))
+
+
+def _route(method: str, path: str) -> tuple[Route, dict[str, str]]:
     """The route of a request and the parameters in its path. Raises NoSuchRoute, MethodNotAllowed."""
-    context = event["requestContext"]
-    method, stage = context["http"]["method"], context.get("stage", "$default")
-    path = event["rawPath"] if stage == "$default" else event["rawPath"].removeprefix(f"/{stage}")
     segments = path.split("/")
     found = [
         (route, parameters) for route in ROUTES if (parameters := _parameters(route, segments)) is not None

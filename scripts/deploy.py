@@ -16,7 +16,7 @@ import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.storage.aws import new_session
-from scripts import build_layer, parameters
+from scripts import build_layer, console, parameters
 
 _OSLS = build_layer.ROOT / "node_modules" / ".bin" / "osls"
 
@@ -42,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     profile = ["--aws-profile", options.aws_profile] if options.aws_profile else []
     build_layer.build_all("arm64")
+    console.build()
     command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *others]
     if status := subprocess.run(command, cwd=build_layer.ROOT, check=False).returncode:
         return status
@@ -90,7 +91,7 @@ Minute8 is deployed as stage {stage} in {region}, at {url}
     minute8 tenants create acme --stage {stage} --allow-target 'arn:aws:lambda:{region}:*:function:acme-*'
     export MINUTE8_KEY=$(minute8 keys create acme --role write --stage {stage})
 
-`minute8 doctor --stage {stage}` looks at all of it."""
+The console is at {url}/console and takes such a key. `minute8 doctor --stage {stage}` looks at all of it."""
 
 
 if __name__ == "__main__":

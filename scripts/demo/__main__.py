@@ -36,6 +36,8 @@ def main() -> int:
     workload = list(real_workload(target))
     stage.allow({LIVELY_TENANT, *(registration.tenant for registration in workload)}, target)
     _register_missing(stage, workload, console)
+    console.print(f"the console is {embedded.api_url}/console; a key of {LIVELY_TENANT!r}, for a day:")
+    console.print(stage.key_for_a_day(LIVELY_TENANT), soft_wrap=True)
     _tick_if_due(stage, console)
     started_at = time.time()
     jobs = stage.register(lively_jobs(target, started_at), lambda: None)

@@ -29,6 +29,7 @@ from common.storage.tables import Item, Table
 from common.storage.wire_format import from_wire, to_wire
 from common.tenants.audit import AWS
 from common.tenants.rules_cache import KnownTenants
+from common.timing.instants import DAY_S
 from scripts.demo.workload import Registration
 
 _TARGET = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"
@@ -104,6 +105,12 @@ class Stage:
                 stored.create(tenant, "", now, {"allowed_targets": [target]})
             except AlreadyExists:
                 stored.edit(tenant, {"allowed_targets": [target]}, now)
+
+    def key_for_a_day(self, tenant: str) -> str:
+        """A new key of the role write."""
+        now = self._clock.now()
+        keys_of_tenants = Tenants(self._table("tenants")).api_keys
+        return keys_of_tenants.create_key(tenant, "write", now, name="demo", expires_at=int(now) + DAY_S)[0]
 
     def register(self, registrations: Sequence[Registration], done: Callable[[], None]) -> list[Job]:
         """Store all jobs; `done` is called after each, for a progress bar."""

@@ -62,7 +62,10 @@ def _up(options: argparse.Namespace) -> int:
     failed = _start(options) or _deploy(options)
     if not failed:
         environment = first_steps.write_environment(_running(options), options.stage)
-        print(f"\nFor this shell:   . {_short(environment)}\nA first target:   make sample\n")
+        print(f"\nFor this shell:   . {_short(environment)}\nA first target:   make sample")
+        print(
+            f"The console:      {_running(options).api_url}/console (its key is MINUTE8_KEY of that file)\n"
+        )
     return failed
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scripts import build_layer
+from scripts import build_layer, console
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 
 SOURCES = ("common", "scheduler", "executor", "api")
@@ -89,9 +89,10 @@ def stage_service(directory: Path, layers: Sequence[Path]) -> Path:
     """Copy what is deployed into `directory` and return it.
 
     osls keeps its working files next to serverless.yml, so each deployment needs its own directory. There osls does not
-    search .venv and node_modules either.
+    search .venv and node_modules either. Raises RuntimeError if the console cannot be built.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    console.build()
     for name in SOURCES:
         shutil.rmtree(directory / name, ignore_errors=True)
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -224,6 +225,7 @@ def _fingerprint(service: Path, layers: Sequence[Path], inputs: list[str]) -> st
     files = [
         service / "serverless.yml",
         *(path for name in SOURCES for path in (service / name).rglob("*.py")),
+        *(service / "api" / "console_files").rglob("*.gz"),
     ]
     for path in sorted(files):
         digest.update(f"\n{path.relative_to(service)}\n".encode() + path.read_bytes())

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from scripts import build_layer, deploy, parameters, stack
+from scripts import build_layer, console, deploy, parameters, stack
 from tests.worlds import TABLES, make_tables
 
 
@@ -80,6 +80,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(build_layer, "build_all", lambda platform: [])
+    monkeypatch.setattr(console, "build", lambda: None)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)
     return ran

@@ -1,0 +1,78 @@
+"""The console's files, as a deployment carries them: compressed, under names that hold a hash of their content."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from functools import cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from api.http.problems import MethodNotAllowed, NoSuchRoute
+from common.errors import shown
+
+# scripts/console.py builds them.
+FILES: Final = Path(__file__).parent / "console_files"
+PATH: Final = "/console"
+_INDEX: Final = "index.html"
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+}
+# Names below this folder change with their content.
+_HASHED: Final = "assets/"
+_HEADERS: Final = {
+    # Inline scripts and styles, frames, other origins: nothing of it is used, so nothing of it works.
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+Event = dict[str, Any]
+
+
+def is_asked_for(path: str) -> bool:
+    """Whether a path is the console's."""
+    return path == PATH or path.startswith(f"{PATH}/")
+
+
+def answer(method: str, path: str, accepts: str, files: Path | None = None) -> Event:
+    """The file at `path`, for a client that `accepts` these encodings. Raises NoSuchRoute, MethodNotAllowed."""
+    if method != "GET":
+        raise MethodNotAllowed(method, ["GET"])
+    # The page names its files relative to `/console`, so they are also asked for below `/console/`.
+    name = path.removeprefix(PATH).removeprefix("/").removeprefix("console/") or _INDEX
+    content = _files(files or FILES).get(name)
+    if content is None:
+        raise NoSuchRoute(f"nothing is at {shown(path)}")
+    headers = {
+        "Content-Type": _TYPES[Path(name).suffix],
+        "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(_HASHED) else "no-cache",
+        "Vary": "Accept-Encoding",
+    }
+    if "gzip" in accepts:
+        headers["Content-Encoding"] = "gzip"
+    else:
+        content = gzip.decompress(content)
+    return {
+        "statusCode": HTTPStatus.OK.value,
+        "headers": {**_HEADERS, **headers},
+        "body": base64.b64encode(content).decode(),
+        "isBase64Encoded": True,
+    }
+
+
+@cache
+def _files(files: Path) -> dict[str, bytes]:
+    """All files, compressed, by their names. Read once, and looked up only here: no path can lead elsewhere."""
+    return {
+        path.relative_to(files).as_posix().removesuffix(".gz"): path.read_bytes()
+        for path in files.rglob("*.gz")
+    }

@@ -1,0 +1,213 @@
+/** How a request is sent, repeated and refused. Every route of the OpenAPI document is typed, and none has code here. */
+
+import type { paths } from "./api.js";
+import { type Minute8Problem, problemOf, Unreachable } from "./problems.js";
+
+type Method = "get" | "post" | "put" | "patch" | "delete";
+
+/** The paths that have this method. */
+export type PathsOf<M extends Method> = {
+  [P in keyof paths]: paths[P] extends Record<M, { responses: unknown }> ? P : never;
+}[keyof paths];
+
+type Operation<M extends Method, P extends keyof paths> = paths[P] extends Record<M, infer O> ? O : never;
+type Parameters<O, In extends "path" | "query"> = O extends { parameters: Record<In, infer T> }
+  ? T
+  : O extends { parameters: Partial<Record<In, infer T>> }
+    ? T
+    : never;
+type Body<O> = O extends { requestBody?: { content: infer C } }
+  ? C extends { "application/x-ndjson": unknown }
+    ? string
+    : C[keyof C]
+  : never;
+type Given<R> = R extends { content: infer C }
+  ? C extends { "application/json": infer J }
+    ? J
+    : C extends { "application/x-ndjson": unknown }
+      ? string
+      : undefined
+  : undefined;
+
+/** What a method of a path answers. NDJSON comes as text. */
+export type Answer<M extends Method, P extends keyof paths> =
+  Operation<M, P> extends { responses: infer R }
+    ? Given<R extends Record<200, infer T> ? T : never> extends infer A
+      ? [A] extends [never]
+        ? Given<R[keyof R & (201 | 202 | 204)]>
+        : A
+      : never
+    : never;
+
+/** What goes with a request: the parameters of its path and query, its body, and what the call asks for. */
+export type Options<O> = {
+  path?: Parameters<O, "path">;
+  query?: NonNullable<Parameters<O, "query">>;
+  body?: Body<O>;
+  /** Only if this is still the current revision. */
+  revision?: number;
+  /** With the same key, the request takes effect once, however often it is sent. */
+  idempotencyKey?: string;
+  /** Whether it may be sent again after an answer that was lost. */
+  repeatable?: boolean;
+  signal?: AbortSignal;
+};
+
+export interface Settings {
+  /** The address of the API; with or without `/v1`. */
+  url: string;
+  /** An API key or a signed token. */
+  key: string;
+  fetch?: typeof fetch;
+  sleep?: (seconds: number) => Promise<void>;
+  /** How long one answer may take, in seconds. */
+  timeoutS?: number;
+}
+
+const TRIES = 4;
+const FIRST_WAIT_S = 0.2;
+const LONGEST_WAIT_S = 10;
+const TIMEOUT_S = 35;
+// What a gateway answers when it has no answer from the API, which may have done all. A 500 is the API's own failure.
+const ANSWER_LOST = [502, 503, 504];
+const NDJSON = "application/x-ndjson";
+
+/** Calls the API with one key. A call that may be repeated is, if the API throttles, fails or cannot be reached. */
+export class Minute8 {
+  readonly #url: string;
+  readonly #key: string;
+  readonly #fetch: typeof fetch;
+  readonly #sleep: (seconds: number) => Promise<void>;
+  readonly #timeoutS: number;
+
+  constructor(settings: Settings) {
+    this.#url = settings.url.replace(/\/+$/, "").replace(/\/v1$/, "");
+    this.#key = settings.key;
+    this.#fetch = settings.fetch ?? ((input, init) => fetch(input, init));
+    this.#sleep = settings.sleep ?? ((seconds) => new Promise((done) => setTimeout(done, seconds * 1000)));
+    this.#timeoutS = settings.timeoutS ?? TIMEOUT_S;
+  }
+
+  /** GET: always repeatable. Throws Minute8Problem, Unreachable. */
+  get<P extends PathsOf<"get">>(path: P, options: Options<Operation<"get", P>> = {}): Promise<Answer<"get", P>> {
+    return this.#call("get", path, options);
+  }
+
+  /** POST: repeated only with `repeatable` or an `idempotencyKey`. Throws Minute8Problem, Unreachable. */
+  post<P extends PathsOf<"post">>(path: P, options: Options<Operation<"post", P>> = {}): Promise<Answer<"post", P>> {
+    return this.#call("post", path, options);
+  }
+
+  /** PUT: repeated unless it names a revision. Throws Minute8Problem, Unreachable. */
+  put<P extends PathsOf<"put">>(path: P, options: Options<Operation<"put", P>> = {}): Promise<Answer<"put", P>> {
+    return this.#call("put", path, options);
+  }
+
+  /** PATCH: repeated unless it names a revision. Throws Minute8Problem, Unreachable. */
+  patch<P extends PathsOf<"patch">>(
+    path: P,
+    options: Options<Operation<"patch", P>> = {},
+  ): Promise<Answer<"patch", P>> {
+    return this.#call("patch", path, options);
+  }
+
+  /** DELETE: repeated unless it names a revision. Throws Minute8Problem, Unreachable. */
+  delete<P extends PathsOf<"delete">>(
+    path: P,
+    options: Options<Operation<"delete", P>> = {},
+  ): Promise<Answer<"delete", P>> {
+    return this.#call("delete", path, options);
+  }
+
+  /** The pages of a list, one after the other, until its cursor ends. */
+  async *pages<P extends PathsOf<"get">>(
+    path: P,
+    options: Options<Operation<"get", P>> = {},
+  ): AsyncGenerator<Answer<"get", P>> {
+    let cursor: string | null | undefined;
+    do {
+      const query = { ...options.query, ...(cursor ? { cursor } : {}) };
+      const page = await this.get(path, { ...options, query } as Options<Operation<"get", P>>);
+      yield page;
+      cursor = (page as { next_cursor?: string | null }).next_cursor;
+    } while (cursor);
+  }
+
+  async #call<A>(method: Method, path: string, options: Options<never>): Promise<A> {
+    const repeatable =
+      options.repeatable ??
+      (method === "get" ||
+        options.idempotencyKey !== undefined ||
+        (method !== "post" && options.revision === undefined));
+    const [response, lost] = await this.#send(this.#address(path, options), this.#request(method, options), repeatable);
+    if (response.ok) {
+      if (response.headers.get("Content-Type")?.startsWith(NDJSON)) return (await response.text()) as A;
+      const body = await response.text();
+      return (body ? JSON.parse(body) : undefined) as A;
+    }
+    // An earlier try deleted it, and its answer was lost.
+    if (method === "delete" && lost && response.status === 404) return undefined as A;
+    throw await problemOf(response);
+  }
+
+  #address(path: string, options: Options<never>): string {
+    const values = (options.path ?? {}) as Record<string, string>;
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
+      encodeURIComponent(String(values[name] ?? "")).replaceAll("%3A", ":"),
+    );
+    const query = Object.entries((options.query ?? {}) as Record<string, unknown>)
+      .filter(([, value]) => value !== undefined && value !== null && value !== "")
+      .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`);
+    return `${this.#url}${filled}${query.length ? `?${query.join("&")}` : ""}`;
+  }
+
+  #request(method: Method, options: Options<never>): RequestInit {
+    const headers: Record<string, string> = { Authorization: `Bearer ${this.#key}` };
+    if (options.revision !== undefined) headers["If-Match"] = `"${options.revision}"`;
+    if (options.idempotencyKey !== undefined) headers["Idempotency-Key"] = `"${options.idempotencyKey}"`;
+    const body: unknown = options.body;
+    if (body !== undefined) headers["Content-Type"] = typeof body === "string" ? NDJSON : "application/json";
+    return {
+      method: method.toUpperCase(),
+      headers,
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      ...(options.signal ? { signal: options.signal } : {}),
+    };
+  }
+
+  /** The answer, and whether the answer to an earlier try was lost on its way. */
+  async #send(address: string, request: RequestInit, repeatable: boolean): Promise<[Response, boolean]> {
+    let lost = false;
+    for (let attempt = 0; ; attempt++) {
+      const last = attempt === TRIES - 1;
+      let waitS = Math.min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** attempt) * (0.5 + Math.random() / 2);
+      try {
+        const response = await this.#fetch(address, { ...request, signal: this.#signal(request.signal) });
+        if (last || !isToBeRepeated(response, repeatable)) return [response, lost];
+        lost ||= ANSWER_LOST.includes(response.status);
+        waitS = Math.max(waitS, Math.min(LONGEST_WAIT_S, Number(response.headers.get("Retry-After")) || 0));
+      } catch (error) {
+        if (request.signal?.aborted) throw error;
+        // fetch does not say whether anything was sent, so only a repeatable call is sent again.
+        if (last || !repeatable) {
+          throw new Unreachable(`no answer from ${address.split("?")[0]}: ${String(error)}`, { cause: error });
+        }
+        lost = true;
+      }
+      await this.#sleep(waitS);
+    }
+  }
+
+  #signal(own: AbortSignal | null | undefined): AbortSignal {
+    const limit = AbortSignal.timeout(this.#timeoutS * 1000);
+    return own ? AbortSignal.any([own, limit]) : limit;
+  }
+}
+
+function isToBeRepeated(response: Response, repeatable: boolean): boolean {
+  // The one before is still under way, and will have an answer.
+  if (response.status === 409) return response.headers.get("Retry-After") !== null;
+  return response.status === 429 || (response.status >= 500 && repeatable);
+}
+
+export type { Minute8Problem };

@@ -1,0 +1,187 @@
+import { describe, expect, it } from "vitest";
+import { Minute8, Minute8Problem, Unreachable } from "../src/index.js";
+
+type Reply = Response | Error;
+
+/** A client whose API answers with these, one after the other, and what it was asked and waited. */
+function world(...replies: Reply[]) {
+  const asked: { url: string; init: RequestInit }[] = [];
+  const waits: number[] = [];
+  const client = new Minute8({
+    url: "https://api.example.com/base/v1/",
+    key: "m8_key",
+    sleep: async (seconds) => {
+      waits.push(seconds);
+    },
+    fetch: async (input, init) => {
+      asked.push({ url: String(input), init: init ?? {} });
+      const reply = replies.shift();
+      if (!reply) throw new Error("nobody expected this request");
+      if (reply instanceof Error) throw reply;
+      return reply;
+    },
+  });
+  return { client, asked, waits };
+}
+
+const ok = (body: unknown) => new Response(JSON.stringify(body), { status: 200 });
+const refused = (status: number, name: string, more = {}, headers = {}) =>
+  new Response(JSON.stringify({ type: `urn:minute8:problem:${name}`, title: "T", status, detail: "D", ...more }), {
+    status,
+    headers,
+  });
+
+describe("a request", () => {
+  it("carries the key, and fills the path and the query", async () => {
+    const { client, asked } = world(ok({ runs: [], next_cursor: null }));
+    await client.get("/v1/jobs/{job_id}/runs", { path: { job_id: "a b/c" }, query: { limit: 5, status: "failed" } });
+    expect(asked[0]?.url).toBe("https://api.example.com/base/v1/jobs/a%20b%2Fc/runs?limit=5&status=failed");
+    expect(asked[0]?.init.headers).toMatchObject({ Authorization: "Bearer m8_key" });
+  });
+
+  it("leaves the colons of an execution id as they are", async () => {
+    const { client, asked } = world(ok({}));
+    await client.get("/v1/runs/{execution_id}", { path: { execution_id: "t:j:20261121T031800Z:1" } });
+    expect(asked[0]?.url).toMatch(/\/v1\/runs\/t:j:20261121T031800Z:1$/);
+  });
+
+  it("names the revision and the idempotency key in headers, and sends JSON or lines", async () => {
+    const { client, asked } = world(ok({}), ok({}), ok({}));
+    await client.patch("/v1/jobs/{job_id}", { path: { job_id: "a" }, body: { timeout_s: 5 }, revision: 7 });
+    await client.post("/v1/jobs/{job_id}/pause", { path: { job_id: "a" }, body: { note: "n" }, idempotencyKey: "k" });
+    await client.post("/v1/jobs/_bulk", { body: '{"job_id":"a"}\n' });
+    expect(asked.map((one) => one.init.headers)).toMatchObject([
+      { "If-Match": '"7"', "Content-Type": "application/json" },
+      { "Idempotency-Key": '"k"' },
+      { "Content-Type": "application/x-ndjson" },
+    ]);
+    expect(asked[0]?.init.body).toBe('{"timeout_s":5}');
+  });
+
+  it("answers nothing where there is nothing", async () => {
+    const { client } = world(new Response(null, { status: 204 }));
+    expect(await client.delete("/v1/jobs/{job_id}", { path: { job_id: "a" } })).toBeUndefined();
+  });
+
+  it("gives the lines of an export as text", async () => {
+    const lines = '{"job_id":"a"}\n';
+    const { client } = world(new Response(lines, { headers: { "Content-Type": "application/x-ndjson" } }));
+    expect(await client.get("/v1/jobs/_export")).toBe(lines);
+  });
+});
+
+describe("a refusal", () => {
+  it("is thrown with its name, fields and request id", async () => {
+    const errors = [{ field: "schedule.cron", message: "is wrong", accepted: "five fields" }];
+    const { client } = world(refused(400, "invalid-input", { errors, request_id: "r1" }));
+    const problem = await client.get("/v1/tenant").catch((error: unknown) => error);
+    expect(problem).toBeInstanceOf(Minute8Problem);
+    expect(problem).toMatchObject({ name: "invalid-input", status: 400, message: "D", errors, requestId: "r1" });
+  });
+
+  it("is a problem also if a gateway wrote it", async () => {
+    const { client } = world(new Response("<html>no", { status: 413, statusText: "Too Large" }));
+    await expect(client.get("/v1/tenant")).rejects.toMatchObject({ status: 413, title: "Too Large", name: "" });
+  });
+
+  it("says which revision is current", async () => {
+    const { client } = world(refused(412, "revision-mismatch", { current_revision: 9 }));
+    await expect(client.get("/v1/tenant")).rejects.toMatchObject({ currentRevision: 9 });
+  });
+});
+
+describe("repeating", () => {
+  it("waits longer each time, and at least as long as the API asks", async () => {
+    const busy = () => refused(503, "busy");
+    const { client, waits } = world(
+      busy(),
+      refused(429, "rate-exceeded", {}, { "Retry-After": "3" }),
+      busy(),
+      ok({ a: 1 }),
+    );
+    expect(await client.get("/v1/tenant")).toEqual({ a: 1 });
+    expect(waits).toHaveLength(3);
+    expect(waits[0]).toBeGreaterThanOrEqual(0.1);
+    expect(waits[0]).toBeLessThanOrEqual(0.2);
+    expect(waits[1]).toBe(3);
+    expect(waits[2]).toBeGreaterThanOrEqual(0.4);
+  });
+
+  it("ends after four tries", async () => {
+    const { client, asked } = world(...Array.from({ length: 4 }, () => refused(503, "busy")));
+    await expect(client.get("/v1/tenant")).rejects.toMatchObject({ name: "busy" });
+    expect(asked).toHaveLength(4);
+  });
+
+  it("never repeats a POST that could take effect twice", async () => {
+    const { client, asked } = world(refused(500, "internal"));
+    await expect(client.post("/v1/jobs/{job_id}/run", { path: { job_id: "a" }, body: {} })).rejects.toMatchObject({
+      name: "internal",
+    });
+    expect(asked).toHaveLength(1);
+  });
+
+  it("repeats a POST with an idempotency key after a lost answer", async () => {
+    const { client, asked } = world(new TypeError("network"), ok({}));
+    await client.post("/v1/jobs/{job_id}/pause", { path: { job_id: "a" }, body: {}, idempotencyKey: "k" });
+    expect(asked).toHaveLength(2);
+  });
+
+  it("repeats any request that was throttled, and one that is under way", async () => {
+    const { client, asked } = world(
+      refused(429, "rate-exceeded"),
+      refused(409, "request-under-way", {}, { "Retry-After": "1" }),
+      ok({}),
+    );
+    await client.post("/v1/jobs/{job_id}/run", { path: { job_id: "a" }, body: {} });
+    expect(asked).toHaveLength(3);
+  });
+
+  it("does not repeat a change of one revision: it would meet its own work", async () => {
+    const { client, asked } = world(refused(503, "busy"));
+    const change = client.put("/v1/calendars/{name}", { path: { name: "c" }, body: { dates: [] }, revision: 1 });
+    await expect(change).rejects.toMatchObject({ name: "busy" });
+    expect(asked).toHaveLength(1);
+  });
+
+  it("takes a deletion for done if an earlier try's answer was lost and it is gone now", async () => {
+    const { client } = world(new Response("", { status: 504 }), refused(404, "not-found"));
+    expect(await client.delete("/v1/jobs/{job_id}", { path: { job_id: "a" } })).toBeUndefined();
+  });
+
+  it("still says that something was never there", async () => {
+    const { client } = world(refused(404, "not-found"));
+    await expect(client.delete("/v1/jobs/{job_id}", { path: { job_id: "a" } })).rejects.toMatchObject({
+      name: "not-found",
+    });
+  });
+
+  it("says that no answer came, and names no query", async () => {
+    const failures = Array.from({ length: 4 }, () => new TypeError("network"));
+    const { client } = world(...failures);
+    const error = await client.get("/v1/runs", { query: { cursor: "secret" } }).catch((one: unknown) => one);
+    expect(error).toBeInstanceOf(Unreachable);
+    expect(String(error)).not.toContain("secret");
+  });
+
+  it("ends at once when its caller gives up", async () => {
+    const ended = new AbortController();
+    ended.abort(new Error("gone"));
+    const { client, asked } = world(new TypeError("aborted"));
+    await expect(client.get("/v1/tenant", { signal: ended.signal })).rejects.toThrow("aborted");
+    expect(asked).toHaveLength(1);
+  });
+});
+
+describe("pages", () => {
+  it("follow the cursor to the end", async () => {
+    const { client, asked } = world(
+      ok({ jobs: [{ job_id: "a" }], next_cursor: "c1" }),
+      ok({ jobs: [], next_cursor: null }),
+    );
+    const pages = [];
+    for await (const page of client.pages("/v1/jobs", { query: { limit: 1 } })) pages.push(page.jobs.length);
+    expect(pages).toEqual([1, 0]);
+    expect(asked[1]?.url).toContain("limit=1&cursor=c1");
+  });
+});

@@ -1,0 +1,64 @@
+/** Instants and what became of them, counted into the columns of a time line. Pure. */
+
+import { WORST_FIRST } from "../lib/states";
+
+export interface Mark {
+  /** ms */
+  at: number;
+  state: string;
+  count?: number;
+}
+
+export interface Bin {
+  from: number;
+  until: number;
+  total: number;
+  /** Counts by state, the worst first. */
+  states: [string, number][];
+}
+
+/** `columns` bins of equal width over [from, until); what is outside is left out. */
+export function binsOf(marks: Iterable<Mark>, from: number, until: number, columns: number): Bin[] {
+  const width = (until - from) / columns;
+  const counts = Array.from({ length: columns }, () => new Map<string, number>());
+  for (const mark of marks) {
+    if (mark.at < from || mark.at >= until) continue;
+    const column = counts[Math.min(columns - 1, Math.floor((mark.at - from) / width))];
+    column?.set(mark.state, (column.get(mark.state) ?? 0) + (mark.count ?? 1));
+  }
+  return counts.map((states, n) => ({
+    from: from + n * width,
+    until: from + (n + 1) * width,
+    total: [...states.values()].reduce((sum, count) => sum + count, 0),
+    states: [...states].sort(([one], [other]) => rank(one) - rank(other)),
+  }));
+}
+
+/** The worst state of several; undefined of none. */
+export function worst(states: Iterable<string>): string | undefined {
+  let found: string | undefined;
+  for (const state of states) if (found === undefined || rank(state) < rank(found)) found = state;
+  return found;
+}
+
+/** Heights of a stack of counts within `height`, each that is there at least 1, and a root scale for wide ranges. */
+export function stack(states: [string, number][], most: number, height: number): [string, number][] {
+  const total = states.reduce((sum, [, count]) => sum + count, 0);
+  if (!total || !most) return [];
+  const whole = Math.max(3, Math.sqrt(total / most) * height);
+  return states.map(([state, count]) => [state, Math.max(1.5, (count / total) * whole)]);
+}
+
+/** Instants at which a time line of this span has its labels, and how far they are apart. */
+export function ticks(from: number, until: number, most: number): number[] {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080].map((minutes) => minutes * 60_000);
+  const step = steps.find((one) => (until - from) / one <= most) ?? 20_160 * 60_000;
+  const found: number[] = [];
+  for (let at = Math.ceil(from / step) * step; at <= until; at += step) found.push(at);
+  return found;
+}
+
+function rank(state: string): number {
+  const found = (WORST_FIRST as readonly string[]).indexOf(state);
+  return found < 0 ? WORST_FIRST.length : found;
+}

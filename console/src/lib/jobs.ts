@@ -1,0 +1,71 @@
+/** All jobs of the tenant, page by page, so that the first are shown at once and search needs no request. */
+
+import { signal } from "@preact/signals";
+import type { Shapes } from "minute8-client";
+import { useEffect } from "preact/hooks";
+import { live, round } from "./load";
+import { api, session } from "./session";
+
+export type Job = Shapes["Job"];
+export type Run = Shapes["Run"];
+
+export const jobs = signal<readonly Job[]>([]);
+/** Whether the list is whole. */
+export const complete = signal(false);
+export const jobsError = signal<unknown>(undefined);
+
+let loading: AbortController | undefined;
+let loadedFor: unknown;
+let loadedAt = 0;
+
+const OFTEN_MS = 15_000;
+// A page is a request of its own; a tenant of 10,000 jobs asks less often.
+const MS_A_JOB = 20;
+
+export async function loadJobs(): Promise<void> {
+  loading?.abort();
+  const mine = new AbortController();
+  loading = mine;
+  if (loadedFor !== session.value) {
+    loadedFor = session.value;
+    jobs.value = [];
+    complete.value = false;
+  }
+  try {
+    const found: Job[] = [];
+    for await (const page of api().pages("/v1/jobs", { query: { limit: 200 }, signal: mine.signal })) {
+      found.push(...page.jobs);
+      if (!complete.value) jobs.value = [...found];
+    }
+    jobs.value = found;
+    complete.value = true;
+    jobsError.value = undefined;
+    loadedAt = Date.now();
+  } catch (error) {
+    if (!mine.signal.aborted) jobsError.value = error;
+  }
+}
+
+/** Put what a change answered into the list, without loading it again. */
+export function replaceJob(job: Job): void {
+  jobs.value = jobs.value.map((one) => (one.job_id === job.job_id ? job : one));
+}
+
+export function removeJob(id: string): void {
+  jobs.value = jobs.value.filter((one) => one.job_id !== id);
+}
+
+/** Load the list while a view shows it. */
+export function useJobs(): void {
+  const turn = round.value;
+  useEffect(() => {
+    void loadJobs();
+  }, [turn]);
+  useEffect(() => {
+    const timer = setInterval(() => {
+      const patience = Math.max(OFTEN_MS, jobs.value.length * MS_A_JOB);
+      if (live.value && !document.hidden && complete.value && Date.now() - loadedAt > patience) void loadJobs();
+    }, 5000);
+    return () => clearInterval(timer);
+  }, []);
+}

@@ -1,0 +1,77 @@
+/** Who is signed in. The key is kept in this tab's session alone: never in an address, never in localStorage. */
+
+import { signal } from "@preact/signals";
+import { Minute8, Minute8Problem, type Shapes } from "minute8-client";
+
+export type Tenant = Shapes["Tenant"];
+export type Role = "read" | "write" | "admin" | "operator";
+
+export interface Session {
+  api: Minute8;
+  role: Role;
+  /** Null for a key of the platform. */
+  tenant: Tenant | null;
+}
+
+const PLACE = "minute8.key";
+const RANK: Record<Role, number> = { read: 0, write: 1, admin: 2, operator: 3 };
+
+export const session = signal<Session | null>(null);
+/** Why somebody has to sign in again. */
+export const signedOutBecause = signal("");
+
+/** The API's address: the console is served beside it, as `…/console`, below any base path. */
+export function addressOfApi(page: string): string {
+  const { origin, pathname } = new URL(page);
+  return origin + pathname.replace(/(\/console)?(\/|\/index\.html)?$/, "");
+}
+
+/** Sign in with a key or token. Throws what the API refuses, Unreachable. */
+export async function signIn(key: string): Promise<void> {
+  const api = new Minute8({ url: addressOfApi(location.href), key });
+  session.value = await sessionOf(api);
+  signedOutBecause.value = "";
+  sessionStorage.setItem(PLACE, key);
+}
+
+/** Sign in again after a reload of the tab. */
+export async function resume(): Promise<void> {
+  const key = sessionStorage.getItem(PLACE);
+  if (!key) return;
+  try {
+    await signIn(key);
+  } catch (error) {
+    signOut(error instanceof Error ? error.message : String(error));
+  }
+}
+
+export function signOut(because = ""): void {
+  sessionStorage.removeItem(PLACE);
+  session.value = null;
+  signedOutBecause.value = because;
+}
+
+/** The API; only for views that are shown to somebody who is signed in. */
+export function api(): Minute8 {
+  if (!session.value) throw new Error("nobody is signed in");
+  return session.value.api;
+}
+
+/** Whether the role may do what needs `needed`. An operator's key does nothing of a tenant's. */
+export function may(needed: Role): boolean {
+  const current = session.value;
+  if (!current) return false;
+  if (needed === "operator" || current.role === "operator") return current.role === needed;
+  return RANK[current.role] >= RANK[needed] && (needed === "read" || current.tenant?.state === "active");
+}
+
+async function sessionOf(api: Minute8): Promise<Session> {
+  try {
+    const tenant = await api.get("/v1/tenant");
+    return { api, tenant, role: tenant.key.role };
+  } catch (error) {
+    if (!(error instanceof Minute8Problem) || error.name !== "forbidden") throw error;
+    await api.get("/v1/tenants", { query: { limit: 1 } });
+    return { api, tenant: null, role: "operator" };
+  }
+}

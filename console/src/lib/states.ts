@@ -1,0 +1,62 @@
+/** What each state looks like: a tone, a shape and a word. Pure. */
+
+export type Tone = "good" | "bad" | "late" | "busy" | "quiet" | "alarm";
+
+interface Look {
+  tone: Tone;
+  shape: string;
+  word: string;
+}
+
+const LOOKS: Record<string, Look> = {
+  // runs
+  queued: { tone: "busy", shape: "ring", word: "queued" },
+  running: { tone: "busy", shape: "play", word: "running" },
+  dispatched: { tone: "good", shape: "arrow", word: "handed over" },
+  succeeded: { tone: "good", shape: "check", word: "succeeded" },
+  failed: { tone: "bad", shape: "cross", word: "failed" },
+  retrying: { tone: "late", shape: "turn", word: "retrying" },
+  skipped: { tone: "quiet", shape: "dash", word: "skipped" },
+  missed: { tone: "late", shape: "square", word: "missed" },
+  cancelled: { tone: "quiet", shape: "dash", word: "cancelled" },
+  // expected against actual
+  on_time: { tone: "good", shape: "check", word: "on time" },
+  late: { tone: "late", shape: "clock", word: "late" },
+  no_record: { tone: "alarm", shape: "bang", word: "no record" },
+  to_come: { tone: "quiet", shape: "ring", word: "to come" },
+  // jobs, tenants, keys
+  active: { tone: "good", shape: "check", word: "active" },
+  paused: { tone: "late", shape: "pause", word: "paused" },
+  suspended: { tone: "bad", shape: "cross", word: "suspended" },
+  deleting: { tone: "quiet", shape: "dash", word: "deleting" },
+  expired: { tone: "quiet", shape: "dash", word: "expired" },
+  revoked: { tone: "quiet", shape: "cross", word: "revoked" },
+};
+
+/** How a state is shown; one that is not known is shown as it is called. */
+export function lookOf(state: string): Look {
+  return LOOKS[state] ?? { tone: "quiet", shape: "ring", word: state.replaceAll("_", " ") };
+}
+
+/** From worst to best: of several outcomes in one place, the first of these is shown. */
+export const WORST_FIRST = [
+  "no_record",
+  "failed",
+  "missed",
+  "late",
+  "retrying",
+  "running",
+  "queued",
+  "cancelled",
+  "skipped",
+  "dispatched",
+  "succeeded",
+  "on_time",
+  "to_come",
+] as const;
+
+/** The state of a run as people think of it: a skipped run that was missed or cancelled says so. */
+export function stateOfRun(run: { status: string; reason?: string | null }): string {
+  if (run.status === "skipped" && (run.reason === "missed" || run.reason === "cancelled")) return run.reason;
+  return run.status;
+}

@@ -1,0 +1,11 @@
+import { render } from "preact";
+import { App } from "./app";
+import { startClock } from "./lib/load";
+import { resume } from "./lib/session";
+import { loadSettings } from "./lib/settings";
+import "./style.css";
+
+loadSettings();
+startClock();
+const root = document.getElementById("app");
+if (root) resume().then(() => render(<App />, root));

@@ -1,0 +1,109 @@
+/** Doing things: buttons that wait, dialogs that ask first, and messages that say how it went. */
+
+import { signal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Problem } from "./parts";
+
+interface Message {
+  id: number;
+  text: string;
+}
+
+const messages = signal<Message[]>([]);
+let lastMessage = 0;
+
+/** Say something for some seconds. */
+export function say(text: string): void {
+  const id = ++lastMessage;
+  messages.value = [...messages.value.slice(-3), { id, text }];
+  setTimeout(() => {
+    messages.value = messages.value.filter((one) => one.id !== id);
+  }, 6000);
+}
+
+export function Messages(): JSX.Element {
+  return (
+    <div class="messages" role="status" aria-live="polite">
+      {messages.value.map((one) => (
+        <div key={one.id}>{one.text}</div>
+      ))}
+    </div>
+  );
+}
+
+/** A dialog that asks, does, and shows what went wrong. `act` throws to stay open. */
+export function Ask(props: {
+  title: string;
+  verb: string;
+  danger?: boolean;
+  disabled?: boolean;
+  act: () => Promise<unknown>;
+  close: () => void;
+  children?: ComponentChildren;
+}): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    const shown = dialog.current;
+    shown?.showModal();
+    return () => shown?.close();
+  }, []);
+  const act = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      await props.act();
+      props.close();
+    } catch (problem) {
+      setError(problem);
+      setBusy(false);
+    }
+  };
+  return (
+    <dialog ref={dialog} aria-label={props.title} onCancel={props.close} onClose={props.close}>
+      <form onSubmit={act}>
+        <h2>{props.title}</h2>
+        <div class="body">{props.children}</div>
+        <Problem error={error} />
+        <div class="buttons">
+          <button type="button" onClick={props.close}>
+            Cancel
+          </button>
+          <button type="submit" class={props.danger ? "danger" : "primary"} disabled={busy || props.disabled}>
+            {busy ? "…" : props.verb}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+/** A labelled field; what is wrong with it stands beside it. */
+export function Field(props: {
+  label: string;
+  hint?: ComponentChildren;
+  problem?: string | undefined;
+  children: (attributes: { id: string; "aria-invalid": boolean; "aria-describedby": string }) => JSX.Element;
+  wide?: boolean;
+}): JSX.Element {
+  const id = useId(props.label);
+  return (
+    <div class={`field ${props.wide ? "wide" : ""} ${props.problem ? "wrong" : ""}`}>
+      <label for={id}>{props.label}</label>
+      {props.children({ id, "aria-invalid": Boolean(props.problem), "aria-describedby": `${id}-hint` })}
+      <div id={`${id}-hint`} class="hint">
+        {props.problem ? <span class="bad">{props.problem}</span> : props.hint}
+      </div>
+    </div>
+  );
+}
+
+let lastId = 0;
+
+function useId(label: string): string {
+  const [id] = useState(() => `f${++lastId}-${label.toLowerCase().replace(/[^a-z]+/g, "-")}`);
+  return id;
+}

@@ -1,0 +1,222 @@
+/** What every view is made of. Whatever a tenant wrote reaches the page as text alone. */
+
+import { Minute8Problem, Unreachable } from "minute8-client";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { lookOf } from "../lib/states";
+import { absolute, BROWSER_ZONE, fromNow, local, now, relative, zoneChoice, zoneOf } from "../lib/time";
+import { Icon } from "./icons";
+
+/** A state: its shape, its colour and its word. */
+export function State({ state, more }: { state: string; more?: string | undefined }): JSX.Element {
+  const look = lookOf(state);
+  return (
+    <span class={`state ${look.tone}`}>
+      <Icon name={look.shape} />
+      {look.word}
+      {more ? <span class="muted"> {more}</span> : null}
+    </span>
+  );
+}
+
+/** An instant, in the zone and the form that the reader has chosen; all three zones on hovering. */
+export function Time({
+  at,
+  zone,
+  full,
+}: {
+  at: string | null | undefined;
+  zone?: string | undefined;
+  full?: boolean;
+}): JSX.Element {
+  if (!at) return <span class="muted">–</span>;
+  const instant = Date.parse(at);
+  const shownIn = zoneOf(zoneChoice.value, zone);
+  const text =
+    relative.value && !full ? fromNow(instant, now.value) : absolute(instant, shownIn, full ? undefined : now.value);
+  const zones = [...new Set(["UTC", zone ?? "UTC", BROWSER_ZONE])];
+  const title = zones.map((one) => `${absolute(instant, one)} ${local(instant, one).offset} ${one}`).join("\n");
+  return (
+    <time dateTime={at} title={title}>
+      {text}
+    </time>
+  );
+}
+
+/** Text of a tenant: isolated, so that right-to-left marks change nothing around it, and cut where it is too long. */
+export function Text({ children, most = 200 }: { children: string; most?: number }): JSX.Element {
+  const cut = children.length > most ? `${children.slice(0, most)}…` : children;
+  return (
+    <bdi class="text" title={cut === children ? undefined : children.slice(0, 2000)}>
+      {cut}
+    </bdi>
+  );
+}
+
+export function Problem({ error, retry }: { error: unknown; retry?: () => void }): JSX.Element | null {
+  if (!error) return null;
+  const problem = error instanceof Minute8Problem ? error : null;
+  return (
+    <div class="problem" role="alert">
+      <Icon name="bang" />
+      <div>
+        <strong>{titleOf(error)}</strong>
+        <div>
+          <Text most={600}>{error instanceof Error ? error.message : String(error)}</Text>
+        </div>
+        {problem && problem.errors.length > 1 ? (
+          <ul>
+            {problem.errors.map((one) => (
+              <li key={one.field}>
+                <code>{one.field}</code> <Text>{one.message}</Text>
+              </li>
+            ))}
+          </ul>
+        ) : null}
+        {problem?.requestId ? <div class="muted small">request {problem.requestId}</div> : null}
+      </div>
+      {retry ? (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      ) : null}
+    </div>
+  );
+}
+
+function titleOf(error: unknown): string {
+  if (error instanceof Minute8Problem) return error.title || `HTTP ${error.status}`;
+  if (error instanceof Unreachable) return "No answer from the API";
+  return "Something in this page failed";
+}
+
+/** Nothing to show, and what to do about that. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children ? <div class="muted">{children}</div> : null}
+    </div>
+  );
+}
+
+export function Waiting({ lines = 4 }: { lines?: number }): JSX.Element {
+  return (
+    <div class="waiting" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, n) => (
+        <div key={n} />
+      ))}
+    </div>
+  );
+}
+
+export function Card({
+  title,
+  side,
+  children,
+  id,
+}: {
+  title?: string;
+  side?: ComponentChildren;
+  children: ComponentChildren;
+  id?: string;
+}): JSX.Element {
+  return (
+    <section class="card" {...(id ? { id } : {})} aria-label={title}>
+      {title ? (
+        <header>
+          <h2>{title}</h2>
+          {side ? <div class="side">{side}</div> : null}
+        </header>
+      ) : null}
+      {children}
+    </section>
+  );
+}
+
+/** A page's heading, and what can be done there. */
+export function Head({
+  title,
+  sub,
+  children,
+}: {
+  title: ComponentChildren;
+  sub?: ComponentChildren;
+  children?: ComponentChildren;
+}): JSX.Element {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${heading.current?.textContent ?? ""} · Minute8`;
+  });
+  return (
+    <div class="head">
+      <div>
+        <h1 ref={heading} tabIndex={-1}>
+          {title}
+        </h1>
+        {sub ? <div class="muted sub">{sub}</div> : null}
+      </div>
+      {children ? <div class="actions">{children}</div> : null}
+    </div>
+  );
+}
+
+/** A figure with its name. */
+export function Figure({
+  name,
+  value,
+  tone,
+  hint,
+}: {
+  name: string;
+  value: ComponentChildren;
+  tone?: string | undefined;
+  hint?: ComponentChildren;
+}): JSX.Element {
+  return (
+    <div class={`figure ${tone ?? ""}`}>
+      <dt>{name}</dt>
+      <dd>
+        <span class="value">{value}</span>
+        {hint ? <span class="hint">{hint}</span> : null}
+      </dd>
+    </div>
+  );
+}
+
+/** Rows of a name and a value. */
+export function Facts({ facts }: { facts: [string, ComponentChildren][] }): JSX.Element {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** A block of code or JSON, with a button that copies it. */
+export function Code({ text, label }: { text: string; label: string }): JSX.Element {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1500);
+  };
+  return (
+    <div class="code">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a block that scrolls has to be reachable by keyboard */}
+      <section tabIndex={0} aria-label={label}>
+        <pre>
+          <bdi>{text.length > 20_000 ? `${text.slice(0, 20_000)}…` : text}</bdi>
+        </pre>
+      </section>
+      <button type="button" class="quiet" onClick={copy} aria-label={`Copy ${label}`}>
+        {copied ? "Copied" : "Copy"}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,253 @@
+/** The frame of every view: navigation, search, zone, updates, theme; and the keyboard. */
+
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import icon from "../icon.svg";
+import { live, refresh } from "../lib/load";
+import { go, place, to } from "../lib/router";
+import { may, type Role, session, signOut } from "../lib/session";
+import { nextTheme, nextZone } from "../lib/settings";
+import { BROWSER_ZONE, relative, zoneChoice } from "../lib/time";
+import { Messages } from "./actions";
+import { Text } from "./parts";
+
+interface Entry {
+  name: string;
+  path: string[];
+  letter: string;
+  needs: Role;
+}
+
+const OF_TENANT: Entry[] = [
+  { name: "Overview", path: [], letter: "o", needs: "read" },
+  { name: "Jobs", path: ["jobs"], letter: "j", needs: "read" },
+  { name: "Failures", path: ["failures"], letter: "f", needs: "read" },
+  { name: "Runs", path: ["runs"], letter: "r", needs: "read" },
+  { name: "Calendars", path: ["calendars"], letter: "c", needs: "read" },
+  { name: "Keys", path: ["keys"], letter: "k", needs: "admin" },
+  { name: "Audit", path: ["audit"], letter: "a", needs: "admin" },
+  { name: "Quota", path: ["quota"], letter: "q", needs: "read" },
+];
+const OF_PLATFORM: Entry[] = [
+  { name: "Platform", path: [], letter: "o", needs: "operator" },
+  { name: "Operator keys", path: ["keys"], letter: "k", needs: "operator" },
+  { name: "Audit", path: ["audit"], letter: "a", needs: "operator" },
+];
+const API: Entry = { name: "API", path: ["api"], letter: "i", needs: "read" };
+
+function entries(): Entry[] {
+  const isOperator = session.value?.role === "operator";
+  return [...(isOperator ? OF_PLATFORM : OF_TENANT), { ...API, needs: isOperator ? "operator" : "read" }];
+}
+
+export function Shell({ children }: { children: ComponentChildren }): JSX.Element {
+  const [help, setHelp] = useState(false);
+  const search = useRef<HTMLInputElement>(null);
+  useKeyboard(search, () => setHelp((shown) => !shown));
+  const current = session.value;
+  const here = place.value.path[0] ?? "";
+  const tenant = current?.tenant;
+  return (
+    <div class="shell">
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to the content
+      </button>
+      <header class="bar">
+        <a class="brand" href={to([])}>
+          <img src={icon} alt="" width="22" height="22" /> Minute8
+        </a>
+        {tenant ? (
+          <form
+            aria-label="Search jobs"
+            onSubmit={(event) => {
+              event.preventDefault();
+              go(["jobs"], { search: search.current?.value });
+            }}
+          >
+            <input ref={search} type="search" placeholder="Search jobs  /" aria-label="Search jobs" />
+          </form>
+        ) : (
+          <span class="grow" />
+        )}
+        <div class="switches">
+          <label class="small">
+            <span class="sr">Time zone</span>
+            <select
+              value={zoneChoice.value}
+              onChange={(event) => {
+                zoneChoice.value = event.currentTarget.value as "utc" | "job" | "browser";
+              }}
+            >
+              <option value="utc">UTC</option>
+              <option value="job">Job’s zone</option>
+              <option value="browser">{BROWSER_ZONE}</option>
+            </select>
+          </label>
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={relative.value}
+            title="Relative times (t)"
+            onClick={() => {
+              relative.value = !relative.value;
+            }}
+          >
+            Ago
+          </button>
+          <button
+            type="button"
+            class={`quiet live ${live.value ? "on" : ""}`}
+            aria-pressed={live.value}
+            title="Live updates (p)"
+            onClick={() => {
+              live.value = !live.value;
+            }}
+          >
+            <span class="dot" /> {live.value ? "Live" : "Paused"}
+          </button>
+          <button type="button" class="quiet" title="Dark or light (d)" aria-label="Dark or light" onClick={nextTheme}>
+            ◐
+          </button>
+          <button
+            type="button"
+            class="quiet"
+            aria-label="Keyboard shortcuts"
+            title="Keyboard (?)"
+            onClick={() => setHelp(true)}
+          >
+            ?
+          </button>
+        </div>
+      </header>
+      <nav aria-label="Views">
+        <ul>
+          {entries().map((entry) => (
+            <li key={entry.name}>
+              <a
+                href={to(entry.path)}
+                class={may(entry.needs) || entry.needs === "read" ? "" : "locked"}
+                {...((entry.path[0] ?? "") === here ? { "aria-current": "page" as const } : {})}
+              >
+                {entry.name}
+              </a>
+            </li>
+          ))}
+        </ul>
+        <div class="who">
+          <div>{tenant ? <Text most={60}>{tenant.name || tenant.tenant_id}</Text> : "The platform"}</div>
+          <div class="muted small">
+            {tenant ? <code>{tenant.tenant_id}</code> : null} {current?.role}
+          </div>
+          <button type="button" class="quiet" onClick={() => signOut()}>
+            Sign out
+          </button>
+        </div>
+      </nav>
+      <main id="main" tabIndex={-1}>
+        {tenant?.state === "suspended" ? (
+          <div class="notice bad" role="status">
+            The platform has suspended this tenant: everything can be read, nothing runs and nothing can be changed.{" "}
+            <Text>{tenant.note}</Text>
+          </div>
+        ) : null}
+        {children}
+      </main>
+      <Messages />
+      {help ? <Help close={() => setHelp(false)} /> : null}
+    </div>
+  );
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest("input, textarea, select, dialog") !== null;
+}
+
+function useKeyboard(search: { current: HTMLInputElement | null }, help: () => void): void {
+  useEffect(() => {
+    let going = false;
+    const pressed = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      const entry = entries().find((one) => one.letter === event.key);
+      if (going) {
+        going = false;
+        if (entry) go(entry.path);
+        return;
+      }
+      const act: Record<string, () => void> = {
+        "/": () => search.current?.focus(),
+        "?": help,
+        g: () => {
+          going = true;
+          setTimeout(() => {
+            going = false;
+          }, 1500);
+        },
+        p: () => {
+          live.value = !live.value;
+        },
+        r: refresh,
+        z: nextZone,
+        d: nextTheme,
+        t: () => {
+          relative.value = !relative.value;
+        },
+        j: () => moveRow(1),
+        k: () => moveRow(-1),
+      };
+      const doing = act[event.key];
+      if (doing) {
+        event.preventDefault();
+        doing();
+      }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}
+
+/** Move to the next or previous row's link. */
+function moveRow(step: number): void {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>("main [data-row]")];
+  const at = links.indexOf(document.activeElement as HTMLAnchorElement);
+  links[Math.max(0, Math.min(links.length - 1, at + step))]?.focus();
+}
+
+const KEYS: [string, string][] = [
+  ["/", "search jobs"],
+  [
+    "g then a letter",
+    "go to a view: o overview, j jobs, f failures, r runs, c calendars, k keys, a audit, q quota, i API",
+  ],
+  ["j, k", "next and previous row; Enter opens it"],
+  ["r", "load again"],
+  ["p", "pause live updates"],
+  ["z", "next time zone: UTC, the job’s, yours"],
+  ["t", "relative or absolute times"],
+  ["d", "dark or light"],
+  ["?", "this list"],
+];
+
+function Help({ close }: { close: () => void }): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} aria-label="Keyboard" onClose={close}>
+      <h2>Keyboard</h2>
+      <dl class="facts">
+        {KEYS.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="buttons">
+        <button type="button" onClick={() => dialog.current?.close()}>
+          Close
+        </button>
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,141 @@
+import { beforeAll, describe, expect, it, vi } from "vitest";
+import { binsOf, stack, ticks, worst } from "../src/draw/bins";
+import { cronWords, scheduleWords } from "../src/lib/words";
+
+vi.stubGlobal("location", { hash: "", href: "https://x.example/console" });
+vi.stubGlobal("addEventListener", () => undefined);
+
+describe("the address of the API", () => {
+  let addressOfApi: (page: string) => string;
+  beforeAll(async () => {
+    ({ addressOfApi } = await import("../src/lib/session"));
+  });
+  it.each([
+    ["https://x.example/console", "https://x.example"],
+    ["https://x.example/console/", "https://x.example"],
+    ["https://x.example/console/index.html#/jobs", "https://x.example"],
+    ["http://127.0.0.1:4566/_aws/execute-api/8c0ffee8/console", "http://127.0.0.1:4566/_aws/execute-api/8c0ffee8"],
+    ["http://127.0.0.1:4566/a/b/console/?x=1#/y", "http://127.0.0.1:4566/a/b"],
+    ["http://localhost:4811/", "http://localhost:4811"],
+  ])("of %s is %s", (page, api) => expect(addressOfApi(page)).toBe(api));
+});
+
+describe("places", () => {
+  it("survive their address, whatever a name holds", async () => {
+    const { parsePlace, to } = await import("../src/lib/router");
+    const path = ["runs", "tenant:job:20261121T031800Z:1", "ä/b?c#d%"];
+    const query = { search: "a b&c=d", state: "paused" };
+    expect(parsePlace(to(path, query))).toEqual({ path, query });
+    expect(parsePlace("")).toEqual({ path: [], query: {} });
+    expect(parsePlace("#/%E0%A4%A")).toEqual({ path: ["%E0%A4%A"], query: {} });
+    expect(to(["jobs"], { state: undefined, tag: "" })).toBe("#/jobs");
+  });
+});
+
+describe("times", () => {
+  it("are shown on the clock of a zone, also through a clock change", async () => {
+    const { absolute, local } = await import("../src/lib/time");
+    const before = Date.parse("2026-03-29T00:59:59Z");
+    expect(absolute(before, "Europe/Paris")).toBe("2026-03-29 01:59:59");
+    expect(absolute(before + 1000, "Europe/Paris")).toBe("2026-03-29 03:00:00");
+    expect(local(before + 1000, "Europe/Paris").offset).toBe("+02:00");
+    expect(local(before, "UTC").offset).toBe("+00:00");
+    expect(absolute(before, "Asia/Kathmandu")).toBe("2026-03-29 06:44:59");
+    expect(absolute(before, "No/Such_Zone")).toBe("2026-03-29 00:59:59");
+  });
+  it("leave the date out where it is today's", async () => {
+    const { absolute } = await import("../src/lib/time");
+    const at = Date.parse("2026-11-22T23:30:00Z");
+    expect(absolute(at, "UTC", at - 3600_000)).toBe("23:30:00");
+    expect(absolute(at, "UTC", at + 3600_000)).toBe("2026-11-22 23:30:00");
+  });
+  it("choose the zone", async () => {
+    const { BROWSER_ZONE, zoneOf } = await import("../src/lib/time");
+    expect(zoneOf("utc", "Asia/Tokyo")).toBe("UTC");
+    expect(zoneOf("job", "Asia/Tokyo")).toBe("Asia/Tokyo");
+    expect(zoneOf("job", undefined)).toBe("UTC");
+    expect(zoneOf("browser", "Asia/Tokyo")).toBe(BROWSER_ZONE);
+  });
+  it("are said relative to the present, and durations as exactly as they matter", async () => {
+    const { duration, fromNow, rfc3339, span } = await import("../src/lib/time");
+    expect(fromNow(180_000, 0)).toBe("in 3 min");
+    expect(fromNow(0, 7_300_000)).toBe("2 h ago");
+    expect(fromNow(500, 0)).toBe("now");
+    expect([span(59), span(60), span(3599), span(3600), span(172_800)]).toEqual([
+      "59 s",
+      "1 min",
+      "59 min",
+      "1 h",
+      "2 d",
+    ]);
+    expect([duration(0.031), duration(4.2), duration(59.94), duration(185), duration(3661)]).toEqual([
+      "31 ms",
+      "4.20 s",
+      "59.9 s",
+      "3 min 5 s",
+      "1 h 1 min",
+    ]);
+    expect(rfc3339(1_700_000_000_900)).toBe("2023-11-14T22:13:20Z");
+  });
+});
+
+describe("a schedule in words", () => {
+  it.each([
+    ["* * * * *", "every minute"],
+    ["*/5 * * * *", "every 5 min"],
+    ["*/7 * * * *", "*/7 * * * *"],
+    ["5 * * * *", "hourly at :05"],
+    ["30 2 * * *", "daily at 02:30"],
+    ["0 9 * * 1-5", "Mon–Fri at 09:00"],
+    ["0 9 * * 7", "Sun at 09:00"],
+    ["0 9 * * mon,THU", "Mon Thu at 09:00"],
+    ["0 9 1 * *", "0 9 1 * *"],
+    ["0 9 * * 5L", "0 9 * * 5L"],
+    ["*/10 * * * * *", "*/10 * * * * *"],
+    ["H 2 * * *", "H 2 * * *"],
+  ])("%s is %s", (cron, words) => expect(cronWords(cron)).toBe(words));
+  it("is the interval or the instant", () => {
+    expect(scheduleWords({ every: "90m" })).toBe("every 90m");
+    expect(scheduleWords({ every: 90 })).toBe("every 90 s");
+    expect(scheduleWords({ at: "2026-12-24T08:00:00Z" })).toBe("once, 2026-12-24T08:00:00Z");
+  });
+});
+
+describe("a time line", () => {
+  it("counts marks into columns, half-open, and loses none inside", () => {
+    const marks = [0, 9, 10, 99, 100, -1].map((at) => ({ at, state: "succeeded" }));
+    const bins = binsOf(marks, 0, 100, 10);
+    expect(bins.map((bin) => bin.total)).toEqual([2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
+    expect(bins[9]).toMatchObject({ from: 90, until: 100 });
+  });
+  it("puts the worst first", () => {
+    const states = ["succeeded", "no_record", "failed", "late"];
+    const [bin] = binsOf(
+      states.map((state) => ({ at: 0, state, count: 2 })),
+      0,
+      1,
+      1,
+    );
+    expect(bin?.states.map(([state]) => state)).toEqual(["no_record", "failed", "late", "succeeded"]);
+    expect(bin?.total).toBe(8);
+    expect(worst(["succeeded", "skipped"])).toBe("skipped");
+    expect(worst([])).toBeUndefined();
+  });
+  it("shows one failure among thousands", () => {
+    const heights = stack(
+      [
+        ["failed", 1],
+        ["succeeded", 9999],
+      ],
+      10_000,
+      60,
+    );
+    expect(heights[0]?.[1]).toBeGreaterThanOrEqual(1.5);
+    expect(stack([], 0, 60)).toEqual([]);
+  });
+  it("is labelled at round instants inside it", () => {
+    const hour = 3_600_000;
+    expect(ticks(hour / 2, 6 * hour, 6)).toEqual([1, 2, 3, 4, 5, 6].map((n) => n * hour));
+    expect(ticks(0, 48 * hour, 8).length).toBeLessThanOrEqual(9);
+  });
+});
