@@ -46,7 +46,7 @@ def definition_of(
     call = _given(kind="lambda", arn=target, invocation=invocation) if target or invocation else {}
     fields = _given(name=name, tags=tag or None, timeout_s=timeout_s)
     if payload is not None:
-        fields["payload"] = _payload(payload)
+        fields["payload"] = read_payload(payload)
     return fields | ({"schedule": schedule} if schedule else {}) | ({"target": call} if call else {})
 
 
@@ -90,7 +90,8 @@ def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
         return read_json_file(str(path))
 
 
-def _payload(text: str) -> Any:
+def read_payload(text: str) -> Any:
+    """The JSON of `--payload`, or of its @file. Raises typer.BadParameter."""
     try:
         return json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
     except (OSError, ValueError) as error:

@@ -15,6 +15,7 @@ from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 from common.tenants.rules_cache import RulesOf
 from common.timing.instants import DAY_S
 from executor.admission import Skip, admit, admit_tenant
+from executor.asked import as_asked
 from executor.calling import call
 from executor.due_jobs import DueJobs, Jobs
 from executor.exclusions import excluded
@@ -118,6 +119,10 @@ class Executor:
             return skip or Skip("deleted", "")
         if skip := excluded(self.due_jobs.jobs, execution, job):
             return skip
+        asked = as_asked(self.due_jobs.jobs, execution, job)
+        if isinstance(asked, Skip):
+            return asked
+        job = asked
         kind = self.kinds[job.target["kind"]]
         is_awaited = kind.is_awaited(job.target)
         timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S

@@ -6,31 +6,37 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, cast
 
-from minute8_client.shapes import Fires, Job, JobPage
+from minute8_client.shapes import Fires, Job, JobPage, SkippedFires
 from minute8_client.transport import Json, Transport, path_of
 
 
 class JobCalls(Transport):
     """Register and read jobs."""
 
-    def create_job(self, definition: Json, job_id: str | None = None) -> Job:
-        """Create a job with your id or a generated one. Raises AlreadyExists, InvalidInput.
+    def create_job(self, definition: Json, job_id: str | None = None, *, past: bool = False) -> Job:
+        """Create a job with your id or a generated one; `past` accepts an `at` that is past.
+
+        Raises AlreadyExists, InvalidInput.
 
         The request has an idempotency key, so it can be repeated after a lost answer and still creates one job.
         """
         body = {**definition, **({"job_id": job_id} if job_id else {})}
-        return cast(Job, self.call("POST", "/v1/jobs", body, key=str(uuid.uuid4())))
+        return cast(Job, self.call("POST", "/v1/jobs", body, query=_past(past), key=str(uuid.uuid4())))
 
-    def put_job(self, job_id: str, definition: Json, revision: int | None = None) -> Job:
+    def put_job(
+        self, job_id: str, definition: Json, revision: int | None = None, *, past: bool = False
+    ) -> Job:
         """Create or replace a job; with `revision` only if that is the current one."""
-        return cast(Job, self.call("PUT", job_path(job_id), definition, revision))
+        return cast(Job, self.call("PUT", job_path(job_id), definition, revision, query=_past(past)))
 
     def get_job(self, job_id: str) -> Job:
         return cast(Job, self.call("GET", job_path(job_id)))
 
-    def patch_job(self, job_id: str, changes: Json, revision: int | None = None) -> Job:
+    def patch_job(
+        self, job_id: str, changes: Json, revision: int | None = None, *, past: bool = False
+    ) -> Job:
         """Change a part of a job (RFC 7396): None resets a field to its default."""
-        return cast(Job, self.call("PATCH", job_path(job_id), changes, revision))
+        return cast(Job, self.call("PATCH", job_path(job_id), changes, revision, query=_past(past)))
 
     def jobs_page(
         self,
@@ -70,6 +76,11 @@ class JobCalls(Transport):
     def resume_job(self, job_id: str, revision: int | None = None) -> Job:
         return cast(Job, self.call("POST", f"{job_path(job_id)}/resume", revision=revision))
 
+    def skip_fires(self, job_id: str, count: int = 1, note: str = "") -> SkippedFires:
+        """Cancel the next fire times beforehand; the job stays active."""
+        body = {"count": count, "note": note}
+        return cast("SkippedFires", self.call("POST", f"{job_path(job_id)}/skip", body))
+
     def preview_schedule(self, schedule: Json, count: int | None = None) -> dict[str, Any]:
         """When a schedule fires, its description, and warnings about surprises."""
         body = {"schedule": schedule, **({"count": count} if count is not None else {})}
@@ -77,6 +88,10 @@ class JobCalls(Transport):
 
     def next_fires(self, job_id: str, count: int | None = None) -> Fires:
         return cast(Fires, self.call("GET", f"{job_path(job_id)}/next", query={"count": count}))
+
+
+def _past(past: bool) -> dict[str, str]:
+    return {"past": "true"} if past else {}
 
 
 def job_path(job_id: str) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from minute8_client.jobs import job_path
 from minute8_client.shapes import Run, RunPage, RunSummary, TenantRunPage
 from minute8_client.transport import Json, Transport, path_of
+
+# In the place of a payload: the job's own.
+JOBS_PAYLOAD: Final = object()
+# The statuses of a run that has ended.
+ENDED: Final = frozenset({"succeeded", "failed", "skipped", "dispatched"})
 
 
 class RunCalls(Transport):
@@ -96,10 +102,20 @@ class RunCalls(Transport):
 
     # Manual commands
 
-    def run_job(self, job_id: str, nonce: str | None = None) -> Run:
-        """Run a job now; the same nonce in the same second starts it once."""
-        body = {"nonce": nonce} if nonce else {}
+    def run_job(self, job_id: str, nonce: str | None = None, payload: Any = JOBS_PAYLOAD) -> Run:
+        """Run a job now, with its payload or another; the same nonce starts it once, for a day."""
+        body: dict[str, Any] = {"nonce": nonce} if nonce else {}
+        if payload is not JOBS_PAYLOAD:
+            body["payload"] = payload
         return cast("Run", self.call("POST", f"{job_path(job_id)}/run", body, repeatable=nonce is not None))
+
+    def wait_for_run(self, execution_id: str, timeout_s: float = 300.0, every_s: float = 1.0) -> Run:
+        """The run once it has ended, or as it is after `timeout_s`."""
+        for _ in range(max(1, math.ceil(timeout_s / every_s))):
+            if (run := self.get_run(execution_id))["status"] in ENDED:
+                return run
+            self._sleep(every_s)
+        return self.get_run(execution_id)
 
     def retry_run(self, execution_id: str) -> Run:
         """Give a failed run one more attempt."""
@@ -120,6 +136,11 @@ class RunCalls(Transport):
     def backfill_progress(self, job_id: str, backfill_id: str) -> dict[str, Any]:
         path = path_of("jobs", job_id, "backfills", backfill_id)
         return cast("dict[str, Any]", self.call("GET", path))
+
+    def cancel_backfill(self, job_id: str, backfill_id: str, note: str = "") -> dict[str, Any]:
+        """Cancel what a backfill has not started; repeating it changes nothing."""
+        path = path_of("jobs", job_id, "backfills", backfill_id, "cancel")
+        return cast("dict[str, Any]", self.call("POST", path, {"note": note}))
 
 
 def all_runs(page_at: Callable[[str | None], RunPage | TenantRunPage]) -> Iterator[Run]:

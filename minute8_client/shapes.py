@@ -102,6 +102,7 @@ class Fire(TypedDict):
     fire_at: str
     due_at: str
     local: str
+    skipped: bool
 
 
 class Fires(TypedDict):
@@ -297,6 +298,13 @@ class ExpectedPage(TypedDict):
     by_job: list[ExpectedJob]
     expected: list[ExpectedFire]
     next_cursor: str | None
+
+
+class SkippedFires(TypedDict):
+    """The runs of the next fire times, which are cancelled or have begun meanwhile."""
+
+    job_id: str
+    runs: list[Run]
 
 
 class Usage(TypedDict):

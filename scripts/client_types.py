@@ -19,6 +19,7 @@ OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes
 _GIVEN: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
     *("ExpectedOfJob", "ExpectedPage"),
+    "SkippedFires",
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
 )
 _CALLED: Final = {"KeyView": "Key"}

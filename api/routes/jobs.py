@@ -21,7 +21,10 @@ from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import Job
+from common.planning.execution import Execution
 from common.registration import patching
+from common.registration.registry import Registry
+from common.runs.records import SKIPPED
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
@@ -38,7 +41,7 @@ def create(services: Services, request: Request) -> Reply:
     job_id = check_id("job_id", _new_id() if named is None else named, JOB_ID_CHARS)
     key = request.idempotency_key()
     idempotency_key = IdempotencyKey.of(request.tenant, key, body) if key else None
-    job = services.registry.create(request.tenant, job_id, definition, idempotency_key)
+    job = _registry(services, request).create(request.tenant, job_id, definition, idempotency_key)
     # The job as it was when it was created, also if the client repeats the request.
     return _job_reply(services, job, job.effective_at, HTTPStatus.CREATED)
 
@@ -51,7 +54,7 @@ def put(services: Services, request: Request) -> Reply:
     if named not in (None, job_id):
         raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
     existed = _exists(services, request.tenant, job_id)
-    job = services.registry.put(request.tenant, job_id, definition, request.if_match())
+    job = _registry(services, request).put(request.tenant, job_id, definition, request.if_match())
     return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
@@ -69,7 +72,8 @@ def delete(services: Services, request: Request) -> Reply:
 def patch(services: Services, request: Request) -> Reply:
     """PATCH /v1/jobs/{job_id}"""
     changes = request.object(also="application/merge-patch+json")
-    job = patching.patch(services.registry, request.tenant, existing_id(request), changes, request.if_match())
+    registry = _registry(services, request)
+    job = patching.patch(registry, request.tenant, existing_id(request), changes, request.if_match())
     return _job_reply(services, job, request.now)
 
 
@@ -113,16 +117,24 @@ def next_fires(services: Services, request: Request) -> Reply:
     count = request.number("count", _FIRES, _MOST_FIRES)
     job = services.store.get(request.tenant, existing_id(request))
     timing = job.schedule.timing
+    times = coming_fires(job, request.now, count, _excluded(_calendars(services), job))
+    executions = [Execution(job.tenant, job.job_id, at, at, job.schedule_revision) for at in times]
+    records = services.runs.found(executions)
     zone = ZoneInfo(timing.timezone if isinstance(timing, CronTiming) else "UTC")
     fires = [
         {
             "fire_at": rfc3339(at),
             "due_at": rfc3339(due_at(job.schedule, job.key, at)),
             "local": datetime.fromtimestamp(at, zone).isoformat(),
+            "skipped": records.get(execution.run_name, {}).get("status") == SKIPPED,
         }
-        for at in coming_fires(job, request.now, count, _excluded(_calendars(services), job))
+        for at, execution in zip(times, executions, strict=True)
     ]
     return Reply({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
+
+
+def _registry(services: Services, request: Request) -> Registry:
+    return services.registry.accepting_past() if request.flag("past") else services.registry
 
 
 def _calendars(services: Services) -> RememberedCalendars:
@@ -170,20 +182,26 @@ _COUNT = Query(
     {"type": "integer", "minimum": 1, "maximum": _MOST_FIRES, "default": _FIRES},
 )
 
+_PAST = Query(
+    "past",
+    "Accept an `at` that is past, which never fires.",
+    {"type": "boolean", "default": False},
+)
+
 ROUTES = (
     Route("GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR, *FILTERS)),
     Route(
         "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
-        HTTPStatus.CREATED, takes="NewJob", takes_key=True,
+        HTTPStatus.CREATED, takes="NewJob", takes_key=True, query=(_PAST,),
     ),
     Route("GET", "/v1/jobs/{job_id}", "get_job", get, "read", "Get a job", "Job"),
     Route(
         "PUT", "/v1/jobs/{job_id}", "put_job", put, "write", "Create or replace a job", "Job",
-        also=HTTPStatus.CREATED, takes="NewJob", if_match=True,
+        also=HTTPStatus.CREATED, takes="NewJob", if_match=True, query=(_PAST,),
     ),
     Route(
         "PATCH", "/v1/jobs/{job_id}", "patch_job", patch, "write", "Change a part of a job", "Job",
-        takes="JobPatch", takes_type="application/merge-patch+json", if_match=True,
+        takes="JobPatch", takes_type="application/merge-patch+json", if_match=True, query=(_PAST,),
     ),
     Route(
         "DELETE", "/v1/jobs/{job_id}", "delete_job", delete, "write", "Delete a job", "",

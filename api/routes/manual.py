@@ -16,6 +16,9 @@ from common.errors import InvalidInput, NotFound
 from common.ids import NONCE_CHARS, check_id
 from common.jobs.backfill import Backfill
 from common.planning.execution import Execution
+from common.registration.definition import payload_text
+from common.registration.manual import MOST_SKIPPED
+from common.texts import check_note
 from common.timing.durations import parse_instant
 from common.timing.instants import rfc3339
 
@@ -24,9 +27,11 @@ _MOST_AT_A_TIME = 100
 
 def run_now(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/run"""
-    fields = request.fields("nonce", optional=True)
-    nonce = _named(fields, "nonce")
-    execution = services.manual.run_now(request.tenant, existing_id(request), nonce)
+    fields = request.fields("nonce", "payload", optional=True)
+    nonce, payload = _named(fields, "nonce"), None
+    if "payload" in fields:
+        payload = payload_text(fields["payload"], services.registry.checks(request.tenant).limits)
+    execution = services.manual.run_now(request.tenant, existing_id(request), nonce, payload)
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
@@ -42,6 +47,20 @@ def cancel(services: Services, request: Request) -> Reply:
     note = request.note()
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], note)
     return _run(services, execution, HTTPStatus.OK)
+
+
+def skip(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/skip"""
+    fields = request.fields("count", "note", optional=True)
+    count, note = fields.get("count", 1), check_note(fields.get("note", ""))
+    if type(count) is not int or not 1 <= count <= MOST_SKIPPED:
+        raise InvalidInput("count", "is out of range", value=count, accepted=f"1 to {MOST_SKIPPED}")
+    services.count_as(request.tenant, request.now, count)
+    executions = services.manual.skip_next(request.tenant, existing_id(request), count, note)
+    items = services.runs.found(executions)
+    return Reply(
+        {"job_id": request.path["job_id"], "runs": [run_view(items[name]) for name in sorted(items)]}
+    )
 
 
 def backfill(services: Services, request: Request) -> Reply:
@@ -67,14 +86,27 @@ def backfill(services: Services, request: Request) -> Reply:
 
 def backfill_progress(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/backfills/{backfill_id}"""
-    named = request.path["backfill_id"]
-    try:
-        check_id("backfill_id", named, NONCE_CHARS)
-    except InvalidInput:
-        raise NotFound("backfill", named) from None
+    named = _backfill_id(request)
     return Reply(
         _backfill_view(services.manual.backfill_progress(request.tenant, existing_id(request), named))
     )
+
+
+def cancel_backfill(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/{job_id}/backfills/{backfill_id}/cancel"""
+    named, note = _backfill_id(request), request.note()
+    return Reply(
+        _backfill_view(services.manual.cancel_backfill(request.tenant, existing_id(request), named, note))
+    )
+
+
+def _backfill_id(request: Request) -> str:
+    """The backfill's id in the path. Raises NotFound if the text cannot be one."""
+    named = request.path["backfill_id"]
+    try:
+        return check_id("backfill_id", named, NONCE_CHARS)
+    except InvalidInput:
+        raise NotFound("backfill", named) from None
 
 
 def _named(fields: Mapping[str, Any], name: str) -> str:
@@ -100,6 +132,7 @@ def _backfill_view(backfill: Backfill) -> dict[str, Any]:
         "total": backfill.total,
         "sent": backfill.sent,
         "created_at": rfc3339(backfill.created_at),
+        "cancelled_at": rfc3339(backfill.cancelled_at) if backfill.cancelled_at else None,
         "dry_run": False,
     }
 
@@ -114,6 +147,10 @@ ROUTES = (
     Route(
         "POST", "/v1/jobs/{job_id}/run", "run_job_now", run_now, "write", "Run a job now, paused or not", "Run",
         HTTPStatus.ACCEPTED, takes="RunNow", body_optional=True,
+    ),
+    Route(
+        "POST", "/v1/jobs/{job_id}/skip", "skip_fires", skip, "write",
+        "Cancel a job's next fire times beforehand", "SkippedFires", takes="SkipFires", body_optional=True,
     ),
     Route(
         "POST", "/v1/runs/{execution_id}/retry", "retry_run", retry, "write", "Try a failed run once more", "Run",
@@ -132,5 +169,9 @@ ROUTES = (
     Route(
         "GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "get_backfill", backfill_progress, "read",
         "How far a backfill is", "Backfill",
+    ),
+    Route(
+        "POST", "/v1/jobs/{job_id}/backfills/{backfill_id}/cancel", "cancel_backfill", cancel_backfill, "write",
+        "Cancel what a backfill has not started", "Backfill", takes="Pause", body_optional=True,
     ),
 )  # fmt: skip

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pydantic import ConfigDict
 
-from pydantic import ConfigDict, Field, StringConstraints
-
+from api.shapes.jobs import NewJob
 from api.shapes.parts import Answer, JobId, Shapes
 from api.shapes.problems import BulkLine
-from common.registration.definition import JobDefinition
-from common.texts import NOTE_CHARS
 
 
-class BulkJob(JobDefinition):
+class BulkJob(NewJob):
     """One line: a job that is created, or replaces the one of its id."""
 
-    model_config = ConfigDict(title="BulkJob")
+    model_config = ConfigDict(title="BulkJob", json_schema_extra={})
 
     job_id: JobId
-    state: Literal["active", "paused"] = Field(
-        default="active", description="In which it is created; one that exists keeps its own."
-    )
-    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(
-        default="", description="Why it is created paused."
-    )
 
 
 class ExportedJob(BulkJob):

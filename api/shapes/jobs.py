@@ -32,6 +32,12 @@ class NewJob(JobDefinition):
     )
 
     job_id: JobId | None = Field(default=None, description="Generated if left out.")
+    state: Literal["active", "paused"] = Field(
+        default="active", description="In which it is created; one that exists keeps its own."
+    )
+    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(
+        default="", description="Why it is created paused."
+    )
 
 
 class JobPatch(BaseModel):
@@ -95,6 +101,7 @@ class Fire(Answer):
     fire_at: Instant
     due_at: Instant = Field(description="When the target is really called: with the jitter.")
     local: str = Field(description="On the schedule's own clock.")
+    skipped: bool = Field(description="Whether it was cancelled beforehand.")
 
 
 class Fires(Answer):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
 from common.ids import NONCE_CHARS, id_pattern
+from common.registration.manual import MOST_SKIPPED
+from common.texts import NOTE_CHARS
 
 
 class Attempt(Answer):
@@ -121,9 +123,24 @@ class RunNow(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    nonce: _Nonce | None = Field(
-        default=None, description="The same nonce in the same second starts it once."
-    )
+    nonce: _Nonce | None = Field(default=None, description="The same nonce starts it once, for a day.")
+    payload: JsonValue = Field(default=None, description="Takes the place of the job's, for this run.")
+
+
+class SkipFires(BaseModel):
+    """Which coming fire times do not run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    count: int = Field(default=1, ge=1, le=MOST_SKIPPED, description="How many of the next ones.")
+    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(default="", description="Why.")
+
+
+class SkippedFires(Answer):
+    """The runs of the next fire times, which are cancelled or have begun meanwhile."""
+
+    job_id: JobId
+    runs: list[Run]
 
 
 class NewBackfill(BaseModel):
@@ -157,10 +174,12 @@ class Backfill(Answer):
     end_at: Instant | None = None
     concurrency: int | None = None
     created_at: Instant | None = None
+    cancelled_at: Instant | None = None
 
 
 TAKEN: Shapes = (
     RunNow,
+    SkipFires,
     NewBackfill,
 )
 GIVEN: Shapes = (
@@ -169,4 +188,5 @@ GIVEN: Shapes = (
     TenantRunPage,
     RunSummary,
     Backfill,
+    SkippedFires,
 )

@@ -18,6 +18,7 @@ app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
 JobId = Annotated[str, typer.Argument(help="The job's id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
 Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
 
 
@@ -36,6 +37,9 @@ def create(
     tag: JobOptions.tag = None,
     timeout_s: JobOptions.timeout_s = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False,
+    note: Annotated[str | None, typer.Option(help="Why it is paused.")] = None,
+    past: Past = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a job, from options, from a file, or from a file with some of it changed."""
@@ -44,8 +48,9 @@ def create(
         payload=payload, name=name, tag=tag, timeout_s=timeout_s,
     )  # fmt: skip
     definition = (read_json_file(file) if file else {}) | changes
+    definition |= ({"state": "paused"} if paused else {}) | ({"note": note} if note is not None else {})
     with session(ctx).client() as client:
-        job = client.create_job(definition, job_id)
+        job = client.create_job(definition, job_id, past=past)
     _print_done(ctx, job, "created", as_json)
 
 
@@ -129,6 +134,7 @@ def edit(
         str | None, typer.Option("--file", "-f", help="The whole job as JSON; - is stdin.")
     ] = None,
     revision: Revision = None,
+    past: Past = False,
     as_json: AsJson = False,
 ) -> None:
     """Change a job: by options, from a file (created if it is not there), or, without either, in your editor."""
@@ -138,9 +144,9 @@ def edit(
     )  # fmt: skip
     with session(ctx).client() as client:
         if file:
-            job = client.put_job(job_id, read_json_file(file) | changes, revision)
+            job = client.put_job(job_id, read_json_file(file) | changes, revision, past=past)
         else:
-            job = _edited(client, job_id, changes, revision)
+            job = _edited(client, job_id, changes, revision, past)
     _print_done(ctx, job, "changed", as_json)
 
 
@@ -193,20 +199,23 @@ def next_fires(
     if not told["fires"]:
         console().print("it is paused" if told["state"] == "paused" else "never again")
         return
-    rows = [(relative(fire["fire_at"], now), fire["fire_at"], fire["local"]) for fire in told["fires"]]
-    console().print(output.table(("IN", "UTC", told["timezone"]), rows))
+    rows = [
+        (relative(fire["fire_at"], now), fire["fire_at"], fire["local"], "skipped" if fire["skipped"] else "")
+        for fire in told["fires"]
+    ]
+    console().print(output.table(("IN", "UTC", told["timezone"], ""), rows))
 
 
-def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None) -> Job:
+def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None, past: bool) -> Job:
     """Read, change, and write only if the job did not change in between."""
     job = client.get_job(job_id)
     if changes:
-        return client.patch_job(job_id, as_patch(changes), revision or job["revision"])
+        return client.patch_job(job_id, as_patch(changes), revision or job["revision"], past=past)
     definition = definition_in(job)
     edited = edited_in_editor(definition)
     if edited == definition:
         raise typer.Exit(0)
-    return client.put_job(job_id, edited, revision or job["revision"])
+    return client.put_job(job_id, edited, revision or job["revision"], past=past)
 
 
 def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:

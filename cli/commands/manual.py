@@ -6,21 +6,66 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.output import console, print_json
+from cli.exit_codes import FAILED
+from cli.job_input import read_payload
+from cli.output import console, print_json, why
 from cli.session import session
+from minute8_client.runs import ENDED, JOBS_PAYLOAD
 
 _POLL_S = 1.0
-_ENDED = ("succeeded", "failed", "skipped", "dispatched")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JobId = Annotated[str, typer.Argument(help="The job's id.")]
 ExecutionId = Annotated[str, typer.Argument(help="The run's execution id.")]
 
 
-def run_now(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+def run_now(
+    ctx: typer.Context,
+    job_id: JobId,
+    payload: Annotated[
+        str | None, typer.Option(help="JSON or @file.json, in the place of the job's payload for this run.")
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for its end; exit code 1 if it failed or was skipped.")
+    ] = False,
+    wait_s: Annotated[
+        float, typer.Option("--wait-for", min=1, help="Wait for at most so many seconds.")
+    ] = 300,
+    as_json: AsJson = False,
+) -> None:
     """Run a job now, paused or not."""
+    own = JOBS_PAYLOAD if payload is None else read_payload(payload)
     with session(ctx).client() as client:
-        _print_done(client.run_job(job_id), "is queued", as_json)
+        started = client.run_job(job_id, payload=own)
+        if not wait:
+            _print_done(started, "is queued", as_json)
+            return
+        ended = client.wait_for_run(started["execution_id"], wait_s)
+    status = ended["status"]
+    _print_done(
+        ended, f"{status if status in ENDED else f'has not ended: {status}'} {why(ended)}".strip(), as_json
+    )
+    if status not in ("succeeded", "dispatched"):
+        raise typer.Exit(FAILED)
+
+
+def skip(
+    ctx: typer.Context,
+    job_id: JobId,
+    number: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=50, help="How many of the next ones.")
+    ] = 1,
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a job's next fire times beforehand; the job stays active. Again, it skips the same ones."""
+    with session(ctx).client() as client:
+        skipped = client.skip_fires(job_id, number, note)
+    if as_json:
+        print_json(skipped)
+        return
+    for run in skipped["runs"]:
+        console().print(f"{run['fire_at']} {run['status']} {why(run)}".strip(), soft_wrap=True, markup=False)
 
 
 def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False) -> None:
@@ -66,6 +111,22 @@ def backfill(
         _watch(ctx, job_id, started)
 
 
+def cancel_backfill(
+    ctx: typer.Context,
+    job_id: JobId,
+    backfill_id: Annotated[str, typer.Argument(help="The backfill's id.")],
+    note: Annotated[str, typer.Option(help="Why.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Cancel what a backfill has not started; what runs goes on to its end."""
+    with session(ctx).client() as client:
+        cancelled = client.cancel_backfill(job_id, backfill_id, note)
+    if as_json:
+        print_json(cancelled)
+    else:
+        console().print(f"backfill {backfill_id} of {job_id} is cancelled", soft_wrap=True, markup=False)
+
+
 def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
     """Wait until all are enqueued and have ended, or Ctrl-C."""
     mine = f"b-{started['backfill_id']}"
@@ -78,7 +139,7 @@ def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
             while len(ended) < started["total"]:
                 session(ctx).clock.sleep(_POLL_S)
                 for run in client.runs(job_id, trigger="backfill"):
-                    if run["execution_id"].endswith(mine) and run["status"] in _ENDED:
+                    if run["execution_id"].endswith(mine) and run["status"] in ENDED:
                         ended[run["execution_id"]] = run["status"]
                 progress.update(bar, completed=len(ended))
     except KeyboardInterrupt:

@@ -25,7 +25,11 @@ class Entry:
 
 
 ENTRIES: Mapping[str, Entry] = {
-    "jobs": Entry("A tenant's jobs.", ".jobs:app", {"run": ".manual:run_now"}),
+    "jobs": Entry(
+        "A tenant's jobs.",
+        ".jobs:app",
+        {"run": ".manual:run_now", "skip": ".manual:skip", "cancel-backfill": ".manual:cancel_backfill"},
+    ),
     "runs": Entry(
         "What became of the executions.",
         ".runs:app",

@@ -47,6 +47,8 @@ class Backfill:
     sent: int = 0
     # Whether its first executions are known to be enqueued.
     begun: bool = True
+    # When a person cancelled it; 0: not.
+    cancelled_at: int = 0
 
     def to_item(self) -> dict[str, Any]:
         item = {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -24,7 +24,10 @@ BACKFILL = "backfill"
 RETRY = "retry"
 # A trigger id is a prefix and the client's name of the manual run or the backfill.
 MANUAL_PREFIX = "m-"
+# Of a manual run with a payload of its own, which is stored beside the job.
+OWN_PAYLOAD_PREFIX = "p-"
 BACKFILL_PREFIX = "b-"
+_TRIGGERS = {"": SCHEDULE, MANUAL_PREFIX: MANUAL, OWN_PAYLOAD_PREFIX: MANUAL, BACKFILL_PREFIX: BACKFILL}
 _TRIGGER_ID_CHARS = 2 + NONCE_CHARS
 _RUN_NAME = re.compile(r"([0-9]{8}T[0-9]{6}Z):([0-9]{1,9})(?::(.+))?", re.ASCII)
 
@@ -175,7 +178,7 @@ def parse_execution_id(tenant: str, text: str) -> Execution:
     if not parts or not named:
         raise NotFound("run", text)
     fire_at, revision, trigger_id = named
-    trigger = {"": SCHEDULE, MANUAL_PREFIX: MANUAL, BACKFILL_PREFIX: BACKFILL}.get(trigger_id[:2])
+    trigger = _TRIGGERS.get(trigger_id[:2])
     if trigger is None:
         raise NotFound("run", text)
     return Execution(

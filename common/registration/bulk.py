@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
-from common.jobs.job import ACTIVE, PAUSED, Job
+from common.jobs.job import Job
 from common.jobs.store import MOST_AT_ONCE, exists
 from common.registration.patching import changed, definition_of, same_json
-from common.registration.registry import Checks, Registry, defined
-from common.texts import check_note
+from common.registration.registry import Checks, Registry, defined, first_state_in
 
 Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
@@ -89,13 +88,13 @@ class _Wanted:
 
     def of(self, old: Job | None, now: float) -> Job:
         """The job that the line makes of the stored one: the same object if nothing changes. Raises InvalidInput."""
-        fields = dict(self.line.read())
-        del fields["job_id"]
-        state, note = _state_in(fields)
+        raw = dict(self.line.read())
+        del raw["job_id"]
+        fields, first = first_state_in(raw)
         checks = self.checks
         new = defined(checks.tenant, self.job_id, checks.definition(fields), old, now, checks.limits)
         if old is None or not exists(old):
-            return replace(new, state=PAUSED, note=note, group="") if state == PAUSED else new
+            return first.of(new)
         return changed(old, new)
 
     def outcome(self, old: Job | None, new: Job) -> LineOutcome:
@@ -125,10 +124,11 @@ def put_all(
     """Create and replace jobs; with `dry_run` only return what would happen. The outcomes are in the order of the
     lines.
 
-    No transaction begins after `until`.
+    No transaction begins after `until`. One-offs may be past: an export holds those that have run.
     Raises TenantSuspended, NotFound (the tenant), and with `atomic` BulkRefused. If the writing stops, raises its cause
     if nothing is stored, else Unfinished.
     """
+    registry = registry.accepting_past()
     looked_at = list(_looked_at(registry, tenant, lines))
     outcomes = {outcome.number: outcome for _, outcome in looked_at}
     if dry_run:
@@ -198,14 +198,6 @@ def _id_in(line: Line) -> str | None:
         return None
     job_id = holds.get("job_id") if isinstance(holds, Mapping) else None
     return job_id if isinstance(job_id, str) else None
-
-
-def _state_in(fields: dict[str, Any]) -> tuple[str, str]:
-    """Remove the state and the note from the fields, and return them. Raises InvalidInput."""
-    state, note = fields.pop("state", ACTIVE), fields.pop("note", "")
-    if state not in (ACTIVE, PAUSED):
-        raise InvalidInput("state", "must be a state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
-    return state, check_note(note)
 
 
 def _written(

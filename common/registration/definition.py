@@ -45,6 +45,8 @@ class Limits:
     shortest_interval_s: int = 1
     payload_bytes: int = 128 * 1024
     plain_http: bool = False
+    # Whether `at` may be past. Such a job never fires, so usually it is a mistake.
+    past_at: bool = False
 
     @classmethod
     def of_executor(cls, executor_timeout_s: int, *, plain_http: bool = False) -> Limits:
@@ -173,12 +175,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             value=definition.timeout_s,
             accepted=f"1 to {limits.longest_timeout_s} s; for longer work use invocation Event",
         )
-    check_payload(definition.payload)
-    size = len(json.dumps(definition.payload, separators=(",", ":"), ensure_ascii=False).encode())
-    if size > limits.payload_bytes:
-        raise InvalidInput(
-            "payload", f"has {size} bytes", accepted=f"at most {limits.payload_bytes} bytes of JSON"
-        )
+    payload_text(definition.payload, limits)
     target = definition.target
     if definition.overlap != "allow" and not target_definitions.is_awaited(target):
         raise InvalidInput(
@@ -194,6 +191,17 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
     ):
         raise InvalidInput("target.url", "must be https", value=target.url, accepted="https://…")
     return definition
+
+
+def payload_text(payload: object, limits: Limits) -> str:
+    """The payload as compact JSON. Raises InvalidInput if it is too large or has unknown placeholders."""
+    check_payload(payload)
+    text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+    if (size := len(text.encode())) > limits.payload_bytes:
+        raise InvalidInput(
+            "payload", f"has {size} bytes", accepted=f"at most {limits.payload_bytes} bytes of JSON"
+        )
+    return text
 
 
 def schedule_given(definition: JobDefinition) -> dict[str, Any]:

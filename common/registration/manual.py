@@ -8,16 +8,24 @@ from dataclasses import dataclass, replace
 from common.clock import Clock
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfill, first_steps
-from common.jobs.calendars import Calendars
-from common.jobs.job import Job
+from common.jobs.calendars import Calendars, MissingCalendar
+from common.jobs.job import ACTIVE, Job
 from common.jobs.store import JobStore
-from common.planning.execution import MANUAL, MANUAL_PREFIX, RETRY, SCHEDULE, Execution, parse_execution_id
+from common.planning.execution import (
+    MANUAL,
+    MANUAL_PREFIX,
+    OWN_PAYLOAD_PREFIX,
+    RETRY,
+    SCHEDULE,
+    Execution,
+    parse_execution_id,
+)
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Transaction
-from common.timing.fires import fires, local_date
+from common.timing.fires import due_at, fires, local_date, next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
@@ -27,6 +35,10 @@ BACKFILL_LIMIT = 10_000
 BACKFILL_EXCLUDED_DATES = 1_000
 # How long a nonce is remembered.
 _ASKED_KEPT_S = DAY_S
+# How long the payload of a single run is kept: a failed run can be retried until then.
+PAYLOAD_KEPT_S = 30 * DAY_S
+# The most fire times that one call skips.
+MOST_SKIPPED = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +51,11 @@ class ManualCommands:
     queue: ExecutionsQueue
     clock: Clock
 
-    def run_now(self, tenant: str, job_id: str, nonce: str) -> Execution:
-        """Start the job at once, even if it is paused. The same `nonce` starts it once. Raises NotFound."""
+    def run_now(self, tenant: str, job_id: str, nonce: str, payload: str | None = None) -> Execution:
+        """Start the job at once, even if it is paused. The same `nonce` starts it once.
+
+        `payload`, as JSON, takes the place of the job's for this run. Raises NotFound, Conflict.
+        """
         job = self.store.get(tenant, job_id)
         now = self.clock.now()
         execution = Execution(
@@ -50,28 +65,36 @@ class ManualCommands:
             due_at=math.floor(now),
             schedule_revision=job.schedule_revision,
             trigger=MANUAL,
-            trigger_id=f"{MANUAL_PREFIX}{nonce}",
+            trigger_id=f"{MANUAL_PREFIX if payload is None else OWN_PAYLOAD_PREFIX}{nonce}",
         )
-        fire_at = self._first_asked(execution, nonce, now)
+        fire_at = self._first_asked(execution, nonce, payload, now)
         execution = replace(execution, fire_at=fire_at, due_at=fire_at)
         # Sent first: after a crash the job still runs, and a repeated request is the same execution.
         self.queue.send([execution])
         self.changes.queue(execution, "started by hand", now)
         return execution
 
-    def _first_asked(self, execution: Execution, nonce: str, now: float) -> int:
-        """When this nonce was first used, so that a client that repeats the request later starts nothing new."""
+    def _first_asked(self, execution: Execution, nonce: str, payload: str | None, now: float) -> int:
+        """When this nonce was first used, so that a client that repeats the request later starts nothing new.
+
+        Raises Conflict if it was used with another payload.
+        """
         asked = {
             **keys.asked_by_hand(execution.tenant, execution.job_id, nonce),
             "fire_at": execution.fire_at,
-            "expires_at": execution.fire_at + _ASKED_KEPT_S,
+            "expires_at": execution.fire_at + (_ASKED_KEPT_S if payload is None else PAYLOAD_KEPT_S),
+            **({} if payload is None else {"payload": payload}),
         }
         tx = Transaction(self.store.jobs.client)
         tx.put(self.store.jobs, asked, Expression("attribute_not_exists(pk)", {}))
         try:
             self._written_down("job.run", execution, now)(tx)
         except ConditionFailed as before:
-            return int(before.existing["fire_at"]) if before.existing else execution.fire_at
+            if not before.existing:
+                return execution.fire_at
+            if before.existing.get("payload") != payload:
+                raise Conflict(f"the nonce {nonce!r} was used before, with another payload") from None
+            return int(before.existing["fire_at"])
         return execution.fire_at
 
     def _written_down(self, action: str, execution: Execution, now: float, note: str = "") -> Commit:
@@ -113,7 +136,7 @@ class ManualCommands:
         record = self.runs.get(execution)
         if record is None:
             self._check_planned(execution, now)
-        detail = f"cancelled by hand{f': {note}' if note else ''}"
+        detail = _cancelled(note)
         commit = self._written_down("run.cancelled", execution, now, note)
         waits = record is not None and record["status"] == RETRYING
         cancel = self.changes.cancel_retry if waits else self.changes.cancel
@@ -121,6 +144,35 @@ class ManualCommands:
             status = (self.runs.get(execution) or {}).get("status", "unknown")
             raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
         return execution
+
+    def skip_next(self, tenant: str, job_id: str, count: int, note: str) -> list[Execution]:
+        """Cancel the next `count` fire times beforehand; the job stays active.
+
+        Repeating it skips the same ones, as long as none of them has passed. Raises NotFound, Conflict.
+        """
+        job, now = self.store.get(tenant, job_id), self.clock.now()
+        executions = self.coming(job, count, now)
+        if not executions:
+            why = "is paused" if job.state != ACTIVE else "never fires again"
+            raise Conflict(f"job {job_id!r} {why}, so there is nothing to skip")
+        for execution in executions:
+            commit = self._written_down("run.cancelled", execution, now, note)
+            self.changes.cancel(execution, _cancelled(note), now, commit)
+        return executions
+
+    def coming(self, job: Job, count: int, now: float) -> list[Execution]:
+        """The executions of a job's next fire times; none while it is paused. Raises Conflict (a missing calendar)."""
+        if job.state != ACTIVE:
+            return []
+        try:
+            excluded = Calendars(self.store.jobs).excluded(job.tenant, job.schedule.calendars)
+        except MissingCalendar as missing:
+            raise Conflict(str(missing)) from None
+        times = next_fires(job.schedule, max(math.ceil(now), job.effective_at), count, excluded=excluded)
+        return [
+            Execution(job.tenant, job.job_id, at, due_at(job.schedule, job.key, at), job.schedule_revision)
+            for at in times
+        ]
 
     def backfill_count(self, tenant: str, job_id: str, start: int, end: int) -> int:
         """The number of executions of a backfill of [start, end). Raises NotFound, InvalidInput, Conflict."""
@@ -173,6 +225,25 @@ class ManualCommands:
         if item is None:
             raise NotFound("backfill", backfill_id)
         return Backfill.from_item(item)
+
+    def cancel_backfill(self, tenant: str, job_id: str, backfill_id: str, note: str) -> Backfill:
+        """Enqueue no more of its fire times, and skip those that have not started. Running ones end as they do.
+
+        Repeating it changes nothing. Raises NotFound.
+        """
+        backfill, now = self.backfill_progress(tenant, job_id, backfill_id), math.floor(self.clock.now())
+        if backfill.cancelled_at:
+            return backfill
+        tx = Transaction(self.store.jobs.client)
+        tx.update(
+            self.store.jobs,
+            keys.backfill(tenant, job_id, backfill_id),
+            Expression("SET #next_at = :end, #cancelled_at = :now", {":end": backfill.end_at, ":now": now}),
+            Expression("attribute_exists(pk)", {}),
+        )
+        after = {"backfill_id": backfill_id, "note": note or None}
+        self.store.audited.commit(tx, tenant, "job.backfill_cancelled", job_id, now, after=after)
+        return self.backfill_progress(tenant, job_id, backfill_id)
 
     def _backfilled(self, job: Job, start: int, end: int) -> tuple[Schedule, list[int]]:
         """The schedule with the current dates of its calendars, and its fire times in [start, end)."""
@@ -235,3 +306,7 @@ class ManualCommands:
             or execution.fire_at not in fire_times
         ):
             raise NotFound("run", execution.execution_id)
+
+
+def _cancelled(note: str) -> str:
+    return f"cancelled by hand{f': {note}' if note else ''}"

@@ -10,15 +10,16 @@ from common.errors import AlreadyExists, InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, Job, Retry
+from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, Retry
 from common.jobs.store import JobStore, check_revision, exists, next_second
 from common.planning.execution import job_key
 from common.registration.definition import JobDefinition, Limits, parse_definition, schedule_given
 from common.registration.schedule_text import parse_schedule, read_exclusions
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
+from common.texts import check_note
 from common.timing.groups import group_key
-from common.timing.schedule import EveryTiming, Schedule, Timing
+from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +32,36 @@ class Registry:
     store: JobStore
     limits: Limits
 
+    def accepting_past(self) -> Registry:
+        """The same registry; it also takes one-offs whose `at` is past."""
+        return replace(self, limits=replace(self.limits, past_at=True))
+
     def create(
         self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
     ) -> Job:
-        """Register a new job. With an idempotency key, a repeated request returns the job as it was created.
+        """Register a new job, in its `state`. With an idempotency key, a repeated request returns the job as created.
 
         Raises InvalidInput, AlreadyExists, Busy, KeyReused, RequestUnderWay.
         """
         check_id("job_id", job_id, JOB_ID_CHARS)
+        raw, first = first_state_in(raw)
 
         def change(old: Job | None, now: float) -> Job:
             definition, limits = self.checked(tenant, job_id, raw)
             if exists(old):
                 raise AlreadyExists("job", job_id)
-            return defined(tenant, job_id, definition, old, now, limits)
+            return first.of(defined(tenant, job_id, definition, old, now, limits))
 
         try:
             return self.store.change(tenant, job_id, change, idempotency_key)
         except AlreadyCreated as before:
-            return self._as_created(tenant, raw, before.created)
+            return first.of(self._as_created(tenant, raw, before.created))
 
     def _as_created(self, tenant: str, raw: object, created: Created) -> Job:
         """The job as the same request created it. What the tenant may do now does not matter."""
-        definition = parse_definition(raw, self.limits)
-        job = defined(tenant, created.job_id, definition, None, created.created_at, self.limits)
+        limits = replace(self.limits, past_at=True)
+        definition = parse_definition(raw, limits)
+        job = defined(tenant, created.job_id, definition, None, created.created_at, limits)
         return replace(
             job,
             revision=created.revision,
@@ -63,15 +70,17 @@ class Registry:
         )
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
-        """Create the job or replace the whole of it. A paused job stays paused.
+        """Create the job or replace the whole of it. A new one gets its `state`; one that exists keeps its own.
 
         Raises InvalidInput, Busy; with an expected revision RevisionMismatch and NotFound.
         """
+        raw, first = first_state_in(raw)
         definition, limits = self.checked(tenant, job_id, raw)
 
         def change(old: Job | None, now: float) -> Job:
             check_revision(old, job_id, expected_revision)
-            return defined(tenant, job_id, definition, old, now, limits)
+            new = defined(tenant, job_id, definition, old, now, limits)
+            return new if exists(old) else first.of(new)
 
         return self.store.change(tenant, job_id, change)
 
@@ -88,6 +97,29 @@ class Registry:
         """What the tenant's jobs may contain now. Raises NotFound (the tenant), TenantSuspended."""
         rules = self.store.ledger.rules(tenant, self.store.clock.now())
         return Checks(tenant, rules, _narrowed(self.limits, rules), Calendars(self.store.jobs))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstState:
+    """The state in which a job is created, and the note of a paused one."""
+
+    state: str = ACTIVE
+    note: str = ""
+
+    def of(self, new: Job) -> Job:
+        """The new job in this state."""
+        return replace(new, state=PAUSED, note=self.note, group="") if self.state == PAUSED else new
+
+
+def first_state_in(raw: object) -> tuple[object, FirstState]:
+    """The definition without `state` and `note`, and these two. Raises InvalidInput."""
+    if not isinstance(raw, Mapping):
+        return raw, FirstState()
+    fields = dict(raw)
+    state, note = fields.pop("state", ACTIVE), check_note(fields.pop("note", ""))
+    if state not in (ACTIVE, PAUSED):
+        raise InvalidInput("state", "must be a state", value=state, accepted=f"{ACTIVE}, {PAUSED}")
+    return fields, FirstState(state, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +222,13 @@ def _schedule(
         now=int(now),
         shortest_interval_s=limits.shortest_interval_s,
     )
+    if isinstance(schedule.timing, AtTiming) and schedule.timing.at <= int(now) and not limits.past_at:
+        raise InvalidInput(
+            "schedule.at",
+            "is past, so the job would never fire",
+            value=given["at"],
+            accepted="a later instant; with past=true (--past) also a past one",
+        )
     if before and "anchor" not in given and "anchor" not in before.schedule_given:
         schedule = replace(schedule, timing=_anchored_as(before.schedule.timing, schedule.timing))
     return schedule, given

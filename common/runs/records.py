@@ -9,6 +9,7 @@ message id. For a `dispatched` run it distinguishes a redelivery, which calls ag
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -227,6 +228,12 @@ class Runs:
 
     def get(self, execution: Execution) -> Item | None:
         return self._table.get(_key(execution))
+
+    def found(self, executions: Sequence[Execution]) -> dict[str, Item]:
+        """The records of these executions that exist, by their run names."""
+        if not executions:
+            return {}
+        return {item["sk"]: item for item in self._table.get_many([_key(one) for one in executions])}
 
     def named(self, tenant: str, job_id: str, run_name: str) -> Item | None:
         """The run of an execution id: `run_name` is the part after tenant and job."""

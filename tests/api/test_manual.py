@@ -94,3 +94,56 @@ def test_a_bad_backfill_is_refused_by_name(office: Office, change: dict[str, obj
     refused = office.alice("POST", "/v1/jobs/report/backfills", wanted)
     assert (refused.status, refused.json["errors"][0]["field"]) == (400, field)
     assert len(office.world.sqs.bodies) == len(set(office.world.sqs.bodies))
+
+
+def test_a_run_takes_another_payload_within_the_tenants_bound(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *"))
+    most = 131_072
+    for payload, status in (("x" * (most - 2), 202), ("x" * (most - 1), 400), ("{{nothing}}", 400)):
+        answer = office.alice("POST", "/v1/jobs/report/run", {"payload": payload})
+        assert (answer.status, answer.json.get("errors", [{"field": "payload"}])[0]["field"]) == (
+            status,
+            "payload",
+        )
+
+
+def test_coming_fire_times_are_skipped_and_shown_so(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    skipped = office.alice("POST", "/v1/jobs/report/skip", {"count": 2, "note": "move"})
+    assert (skipped.status, [run["reason"] for run in skipped.json["runs"]]) == (200, ["cancelled"] * 2)
+    fires = office.alice("GET", "/v1/jobs/report/next?count=3").json["fires"]
+    assert [fire["skipped"] for fire in fires] == [True, True, False]
+    for count in (0, 51, True, "2"):
+        refused = office.alice("POST", "/v1/jobs/report/skip", {"count": count})
+        assert (refused.status, refused.json["errors"][0]["accepted"]) == (400, "1 to 50")
+
+
+def test_a_backfill_is_cancelled(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
+    wanted = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z", "backfill_id": "one"}
+    office.alice("POST", "/v1/jobs/report/backfills", wanted)
+    cancelled = office.alice("POST", "/v1/jobs/report/backfills/one/cancel", {"note": "wrong"})
+    assert (cancelled.status, cancelled.json["cancelled_at"]) == (200, "2026-11-21T03:12:00Z")
+    assert office.alice("POST", "/v1/jobs/report/backfills/none/cancel").status == 404
+
+
+def test_a_job_is_created_paused(office: Office) -> None:
+    body = {"job_id": "report", **job(cron="* * * * *"), "state": "paused", "note": "not yet"}
+    for method, url in (("POST", "/v1/jobs"), ("PUT", "/v1/jobs/report"), ("PUT", "/v1/jobs/other")):
+        sent = body if url != "/v1/jobs/other" else {**body, "job_id": "other"}
+        answer = office.alice(method, url, sent)
+        assert (answer.json["state"], answer.json["note"]) == ("paused", "not yet"), url
+    office.alice("POST", "/v1/jobs/report/resume")
+    assert office.alice("PUT", "/v1/jobs/report", body).json["state"] == "active", "it keeps its own"
+    refused = office.alice("POST", "/v1/jobs", {**body, "job_id": "odd", "state": "gone"})
+    assert (refused.status, refused.json["errors"][0]["field"]) == (400, "state")
+
+
+def test_a_one_off_that_is_past_is_refused_unless_asked_for(office: Office) -> None:
+    past, now = job(at="2026-11-21T03:11:59Z"), job(at="2026-11-21T03:12:00Z")
+    for definition in (past, now):
+        refused = office.alice("PUT", "/v1/jobs/report", definition)
+        assert (refused.status, refused.json["errors"][0]["field"]) == (400, "schedule.at")
+    assert office.alice("PUT", "/v1/jobs/report?past=true", past).json["next_fire_at"] is None
+    assert office.alice("PUT", "/v1/jobs/report", {**past, "name": "unchanged times"}).status == 200
+    assert office.alice("PUT", "/v1/jobs/next", job(at="2026-11-21T03:12:01Z")).status == 201

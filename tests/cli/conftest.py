@@ -22,6 +22,10 @@ from tests.api.conftest import open_office
 from tests.worlds import TABLES, World
 
 
+def no_sleep(_: float) -> None:
+    """What the client does in the place of waiting; a test can replace it."""
+
+
 @dataclass(frozen=True)
 class CommandResult:
     """What a command said and how it ended."""
@@ -55,7 +59,7 @@ def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
     office, transport = open_office(w, monkeypatch), HandlerTransport()
 
     def over_the_handler(url: str, key: str) -> Client:
-        return Client(url, key, transport=transport, sleep=lambda _: None)
+        return Client(url, key, transport=transport, sleep=lambda s: no_sleep(s))
 
     monkeypatch.setattr(minute8_client, "Client", over_the_handler)
 

@@ -10,7 +10,7 @@ from common.runs.records import Outcome
 from common.storage import aws, keys
 from common.tenants.audit import Audit
 from tests.cli.conftest import Desk
-from tests.worlds import job
+from tests.worlds import ARN, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
 
@@ -80,3 +80,28 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)
     (entry,) = [entry for entry in entries if entry.action == "dead_letters.redriven"]
     assert (entry.by, entry.subject, entry.after) == ("aws", "test", {"moved": 1})
+
+
+def test_run_now_waits_for_the_end_and_exits_with_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = desk.office.world
+    monkeypatch.setattr("tests.cli.conftest.no_sleep", lambda _: world.deliver())
+    desk("jobs", "create", "report", "--cron", "0 12 * * *", "--target", ARN, "--paused", "--note", "later")
+    done = desk("jobs", "run", "report", "--wait", "--payload", '{"customer": 7}')
+    assert (done.code, done.out.split()[-1]) == (0, "succeeded")
+    world.target.answer = lambda event: FAILS
+    failed = desk("jobs", "run", "report", "--wait")
+    assert (failed.code, failed.out.strip().endswith("failed Boom: it went wrong")) == (1, True)
+    monkeypatch.setattr("tests.cli.conftest.no_sleep", lambda _: None)
+    slow = desk("jobs", "run", "report", "--wait", "--wait-for", "2")
+    assert (slow.code, "has not ended: queued" in slow.out) == (1, True)
+
+
+def test_fire_times_are_skipped_and_a_backfill_is_cancelled(desk: Desk) -> None:
+    desk("jobs", "create", "report", "--cron", "*/10 * * * *", "--target", ARN)
+    skipped = desk("jobs", "skip", "report", "--count", "2", "--note", "move").out
+    assert skipped.splitlines()[1] == "2026-11-21T03:30:00Z skipped cancelled by hand: move"
+    assert desk("jobs", "next", "report").out.count("skipped") == 2
+    span = ("--from", "2026-11-21T00:00:00Z", "--to", "2026-11-21T01:00:00Z")
+    started = desk("backfill", "report", *span, "--json").json
+    cancelled = desk("jobs", "cancel-backfill", "report", started["backfill_id"], "--json").json
+    assert cancelled["cancelled_at"] == "2026-11-21T03:12:00Z"

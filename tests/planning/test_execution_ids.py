@@ -28,7 +28,7 @@ def ids(longest: int) -> st.SearchStrategy[str]:
     ids(JOB_ID_CHARS),
     st.integers(0, 7_258_118_399),
     st.integers(0, 999_999_999),
-    st.just("") | st.builds(str.__add__, st.sampled_from(["m-", "b-"]), ids(NONCE_CHARS)),
+    st.just("") | st.builds(str.__add__, st.sampled_from(["m-", "p-", "b-"]), ids(NONCE_CHARS)),
 )
 def test_what_is_written_reads_back(
     tenant: str, job_id: str, fire_at: int, revision: int, trigger_id: str
