@@ -10,6 +10,7 @@ from api.auth.tokens import Tokens, is_token
 from common.clock import Clock, SystemClock
 from common.config import Config
 from common.history.expected_runs import ExpectedRuns
+from common.history.health import JobHealth
 from common.history.lists import RunLists
 from common.history.tenant_runs import TenantRuns
 from common.jobs.store import JobStore
@@ -42,6 +43,7 @@ class Services:
     run_lists: RunLists
     tenant_runs: TenantRuns
     expected: ExpectedRuns
+    health: JobHealth
     manual: ManualCommands
     tenants: Tenants
     known_tenants: KnownTenants
@@ -81,6 +83,7 @@ class Services:
             run_lists=RunLists(tables.runs),
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), store.index),
+            health=JobHealth(tables.runs),
             manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,

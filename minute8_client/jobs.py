@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any, cast
 
-from minute8_client.shapes import Fires, Job, JobPage, SkippedFires
+from minute8_client.shapes import Fires, Job, JobHealth, JobPage, SkippedFires
 from minute8_client.transport import Json, Transport, path_of
 
 
@@ -47,7 +47,9 @@ class JobCalls(Transport):
         tag: str | None = None,
         name_prefix: str | None = None,
         target: str | None = None,
+        health: bool = False,
     ) -> JobPage:
+        """A page of jobs. With `health`, also the health of each: one query more for each job."""
         query = {
             "limit": limit,
             "cursor": cursor,
@@ -55,10 +57,11 @@ class JobCalls(Transport):
             "tag": tag,
             "name_prefix": name_prefix,
             "target": target,
+            "health": "true" if health else None,
         }
         return cast(JobPage, self.call("GET", "/v1/jobs", query=query))
 
-    def jobs(self, **wanted: str | None) -> Iterator[Job]:
+    def jobs(self, **wanted: Any) -> Iterator[Job]:
         """All jobs, page by page while they are consumed; `wanted` as for `jobs_page`."""
         cursor = None
         while True:
@@ -66,6 +69,20 @@ class JobCalls(Transport):
             yield from page["jobs"]
             if not (cursor := page["next_cursor"]):
                 return
+
+    def jobs_with_health(self, **wanted: Any) -> Iterator[tuple[Job, JobHealth]]:
+        """All jobs with their health; `wanted` as for `jobs_page`."""
+        cursor = None
+        while True:
+            page = self.jobs_page(limit=200, cursor=cursor, health=True, **wanted)
+            for job in page["jobs"]:
+                yield job, page["health"][job["job_id"]]
+            if not (cursor := page["next_cursor"]):
+                return
+
+    def job_health(self, job_id: str) -> JobHealth:
+        """The last runs, failures in a row, and whether a run is overdue."""
+        return cast(JobHealth, self.call("GET", f"{job_path(job_id)}/health"))
 
     def delete_job(self, job_id: str, revision: int | None = None) -> None:
         self.call("DELETE", job_path(job_id), revision=revision)

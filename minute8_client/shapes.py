@@ -36,10 +36,54 @@ class Job(TypedDict):
     next_fire_at: str | None
 
 
+class LastRun(TypedDict):
+    """The newest run."""
+
+    fire_at: str
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    trigger: str
+    reason: NotRequired[str]
+    lateness_s: NotRequired[float]
+    duration_s: NotRequired[float]
+    execution_id: str
+    error_type: NotRequired[str]
+    error: NotRequired[str]
+
+
+class RunOutcome(TypedDict):
+    """One of a job's newest runs, in short."""
+
+    fire_at: str
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    trigger: str
+    reason: NotRequired[str]
+    lateness_s: NotRequired[float]
+    duration_s: NotRequired[float]
+
+
+class Overdue(TypedDict):
+    """The earliest due instant since the last scheduled run that has passed without a run."""
+
+    fire_at: str
+    due_at: str
+    late_s: float
+    detail: str
+
+
+class JobHealth(TypedDict):
+    """How a job is, at a glance."""
+
+    last_run: LastRun | None
+    outcomes: list[RunOutcome]
+    failures_in_row: int
+    overdue: Overdue | None
+
+
 class JobPage(TypedDict):
     """Some jobs, in the order of their ids, and where the list goes on."""
 
     jobs: list[Job]
+    health: NotRequired[dict[str, JobHealth]]
     next_cursor: str | None
 
 
@@ -234,6 +278,13 @@ class AuditPage(TypedDict):
     next_cursor: str | None
 
 
+class SkippedFires(TypedDict):
+    """The runs of the next fire times, which are cancelled or have begun meanwhile."""
+
+    job_id: str
+    runs: list[Run]
+
+
 class ExpectedRun(TypedDict):
     """The run of a due instant; `GET /v1/runs/{execution_id}` has all of it."""
 
@@ -298,13 +349,6 @@ class ExpectedPage(TypedDict):
     by_job: list[ExpectedJob]
     expected: list[ExpectedFire]
     next_cursor: str | None
-
-
-class SkippedFires(TypedDict):
-    """The runs of the next fire times, which are cancelled or have begun meanwhile."""
-
-    job_id: str
-    runs: list[Run]
 
 
 class Usage(TypedDict):

@@ -18,8 +18,8 @@ OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes
 # The types that the client's methods return. Types that these refer to are written too.
 _GIVEN: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
-    *("ExpectedOfJob", "ExpectedPage"),
     "SkippedFires",
+    *("ExpectedOfJob", "ExpectedPage", "JobHealth"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
 )
 _CALLED: Final = {"KeyView": "Key"}

@@ -14,6 +14,7 @@ from api.http.cursors import read_cursor, write_cursor
 from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, LONGEST_PAGE_BYTES, PAGE, Query, Reply, Route
+from api.job_health import health_of_jobs
 from api.services import Services
 from api.views import coming_fires, job_view
 from common.errors import InvalidInput, NotFound
@@ -84,6 +85,7 @@ def list_page(services: Services, request: Request) -> Reply:
     after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
     calendars = _calendars(services)
     page: list[dict[str, Any]] = []
+    jobs: list[Job] = []
     size, last, cursor = 0, after, None
     # Few jobs may match. A page reads at most MOST_SEEN jobs, so it can be empty and still have a next page.
     for seen, job in enumerate(services.store.list_jobs(request.tenant, after, MOST_SEEN + 1)):
@@ -92,10 +94,21 @@ def list_page(services: Services, request: Request) -> Reply:
             cursor = write_cursor(request.tenant, wanted.list_name, last)
             break
         if wanted.takes(job):
+            jobs.append(job)
             page.append(job_view(job, request.now, _excluded(calendars, job)))
             size += len(json.dumps(page[-1], ensure_ascii=False).encode())
         last = job.job_id
-    return Reply({"jobs": page, "next_cursor": cursor})
+    health = {}
+    if request.flag("health"):
+        health = {"health": health_of_jobs(services, request.tenant, request.now, jobs, calendars)}
+    return Reply({"jobs": page, **health, "next_cursor": cursor})
+
+
+def health(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/health"""
+    job = services.store.get(request.tenant, existing_id(request))
+    found = health_of_jobs(services, request.tenant, request.now, [job], _calendars(services))
+    return Reply(found[job.job_id])
 
 
 def pause(services: Services, request: Request) -> Reply:
@@ -188,8 +201,21 @@ _PAST = Query(
     {"type": "boolean", "default": False},
 )
 
+_HEALTH = Query(
+    "health",
+    "Add the last run, the last outcomes, failures in a row and what is overdue.",
+    {"type": "boolean", "default": False},
+)
+
 ROUTES = (
-    Route("GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage", query=(LIMIT, CURSOR, *FILTERS)),
+    Route(
+        "GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage",
+        query=(LIMIT, CURSOR, *FILTERS, _HEALTH),
+    ),
+    Route(
+        "GET", "/v1/jobs/{job_id}/health", "job_health", health, "read",
+        "A job's last runs, failures in a row, and whether it is overdue", "JobHealth",
+    ),
     Route(
         "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
         HTTPStatus.CREATED, takes="NewJob", takes_key=True, query=(_PAST,),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
-from api.shapes.parts import Answer, Instant, JobId, Shapes
+from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
 from common.registration.definition import JobDefinition
 from common.texts import NOTE_CHARS
 from common.timing.instants import DAY_S
@@ -88,10 +88,52 @@ class Job(JobDefinition):
     next_fire_at: Instant | None
 
 
+class RunOutcome(Answer):
+    """One of a job's newest runs, in short."""
+
+    fire_at: Instant
+    status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
+    trigger: str
+    reason: str | None = Field(default=None, description="Why it was skipped.")
+    lateness_s: Seconds | None = None
+    duration_s: Seconds | None = None
+
+
+class LastRun(RunOutcome):
+    """The newest run."""
+
+    execution_id: str
+    error_type: str | None = None
+    error: str | None = None
+
+
+class Overdue(Answer):
+    """The earliest due instant since the last scheduled run that has passed without a run."""
+
+    fire_at: Instant
+    due_at: Instant
+    late_s: Seconds
+    detail: str
+
+
+class JobHealth(Answer):
+    """How a job is, at a glance."""
+
+    last_run: LastRun | None
+    outcomes: list[RunOutcome] = Field(description="The newest 20 runs, the newest first.")
+    failures_in_row: int = Field(
+        description="Scheduled runs that failed since one succeeded, or the job changed."
+    )
+    overdue: Overdue | None
+
+
 class JobPage(Answer):
     """Some jobs, in the order of their ids, and where the list goes on."""
 
     jobs: list[Job]
+    health: dict[str, JobHealth] | None = Field(
+        default=None, description="With `health=true`: the health of each job of this page, by its id."
+    )
     next_cursor: str | None
 
 
@@ -121,5 +163,6 @@ TAKEN: Shapes = (
 GIVEN: Shapes = (
     Job,
     JobPage,
+    JobHealth,
     Fires,
 )

@@ -9,10 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
+from cli.job_health import last_outcome, next_or_late, outcomes
 from cli.job_input import JobOptions, as_patch, definition_of, edited_in_editor, read_json_file
 from cli.output import console, print_json, relative, schedule_words, state, when, why
 from cli.session import session
 from minute8_client import Client, Job, definition_in
+from minute8_client.shapes import JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
@@ -62,27 +64,40 @@ def list_jobs(
     tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
     name_prefix: Annotated[str | None, typer.Option("--prefix", help="Whose id or name begins so.")] = None,
     target: Annotated[str | None, typer.Option(help="Only those with this ARN or URL as target.")] = None,
+    health: Annotated[
+        bool | None,
+        typer.Option(
+            help="With the last outcomes, the newest last: . succeeded, x failed, s skipped, o other."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the jobs."""
+    """List the jobs: the next fire time or how late it is, and the last outcomes."""
     now = session(ctx).clock.now()
+    wanted = {"state": job_state, "tag": tag, "name_prefix": name_prefix, "target": target}
+    with_health = not as_json if health is None else health
+    found: list[tuple[Job, JobHealth | None]]
     with session(ctx).client() as client:
-        wanted = client.jobs(state=job_state, tag=tag, name_prefix=name_prefix, target=target)
-        found = list(islice(wanted, limit))
+        if with_health:
+            found = list(islice(client.jobs_with_health(**wanted), limit))
+        else:
+            found = [(job, None) for job in islice(client.jobs(**wanted), limit)]
     if as_json:
-        print_json(found)
+        print_json([{**job, "health": how} if how else job for job, how in found])
         return
     rows = [
         (
             job["job_id"],
             state(job["state"]),
-            relative(job["next_fire_at"], now),
+            next_or_late(job, how, now),
+            *((last_outcome(how, now), outcomes(how)) if how else ()),
             schedule_words(job["schedule"]),
             job["note"] or job["name"],
         )
-        for job in found
+        for job, how in found
     ]
-    console().print(output.table(("JOB", "STATE", "NEXT", "SCHEDULE", ""), rows) if rows else "no jobs")
+    columns = ("JOB", "STATE", "NEXT", *(("LAST", "OUTCOMES") if with_health else ()), "SCHEDULE", "")
+    console().print(output.table(columns, rows) if rows else "no jobs")
 
 
 @app.command()
@@ -91,18 +106,22 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
         job = client.get_job(job_id)
-        latest = [] if as_json else client.runs_page(job_id, limit=1)["runs"]
+        health = None if as_json else client.job_health(job_id)
     if as_json:
         print_json(job)
         return
     out = console()
     out.print(state(job["state"]), f"- {job['note']}" if job["note"] else "", soft_wrap=True)
-    last = (
-        f"{latest[0]['status']} {relative(latest[0]['fire_at'], now)} {why(latest[0])}" if latest else "none"
-    )
+    last = health["last_run"] if health else None
+    in_row = health["failures_in_row"] if health else 0
     rows = [
-        ("next", when(job["next_fire_at"], now)),
-        ("last run", last.strip()),
+        ("next", next_or_late(job, health, now, when)),
+        (
+            "last run",
+            f"{last['status']} {relative(last['fire_at'], now)} {why(last)}".strip() if last else "none",
+        ),
+        ("outcomes", outcomes(health) if health and last else ""),
+        ("failures in a row", in_row or ""),
         ("schedule", schedule_words(job["schedule"])),
         ("target", f"{job['target'].get('arn', job['target'])} {job['target'].get('invocation', '')}"),
         ("payload", json.dumps(job["payload"], ensure_ascii=False)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from contextlib import suppress
 from itertools import count, islice
@@ -15,10 +16,10 @@ from cli import output
 from cli.output import console, print_json, relative, seconds, state, when, why
 from cli.session import session
 from cli.watching import watched
-from common.errors import InvalidInput
+from common.errors import InvalidInput, NotFound
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.instants import rfc3339
-from minute8_client import Run
+from minute8_client import Client, Run
 
 app = typer.Typer(no_args_is_help=True, help="What became of the executions.")
 
@@ -48,7 +49,7 @@ def list_runs(
         print_json(found)
         return
     job_column = () if job_id else ("JOB",)
-    columns = ("FIRE TIME", "", *job_column, "STATUS", "LATE", "TOOK", "ATTEMPT", "WHY")
+    columns = ("FIRE TIME", "", *job_column, "STATUS", "LATE", "TOOK", "ATTEMPT", "WHY", "RUN")
     rows = [_row(run, now, with_job=not job_id) for run in found]
     console().print(output.table(columns, rows) if rows else "no runs yet")
 
@@ -56,17 +57,21 @@ def list_runs(
 @app.command()
 def show(
     ctx: typer.Context,
-    execution_id: Annotated[str, typer.Argument(help="The run's execution id.")],
+    execution_id: Annotated[str, typer.Argument(help="The run's execution id; with --last, the job's id.")],
+    last: Annotated[bool, typer.Option("--last", help="Show the job's newest run.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show one run: what became of it, and each attempt with the end of its log."""
     with session(ctx).client() as client:
-        run = client.get_run(execution_id)
+        run = (
+            _newest(client, execution_id, session(ctx).clock.now()) if last else client.get_run(execution_id)
+        )
     if as_json:
         print_json(run)
         return
     out, now = console(), session(ctx).clock.now()
     out.print(state(run["status"]), why(run), soft_wrap=True, markup=False)
+    out.print(run["execution_id"], soft_wrap=True, markup=False)
     rows = [
         ("fire time", when(run["fire_at"], now)),
         ("due", when(run["due_at"], now)),
@@ -108,6 +113,14 @@ def watch(
             out.print(line, late, took, why(run), soft_wrap=True, markup=False)
 
 
+def _newest(client: Client, job_id: str, now: float) -> Run:
+    """A job's newest run whose fire time has passed. Raises NotFound, also for a job without runs."""
+    found = client.runs_page(job_id, limit=1, until_at=rfc3339(math.floor(now) + 1))["runs"]
+    if not found:
+        raise NotFound("run of job", job_id)
+    return found[0]
+
+
 def range_of(since: str | None, until: str | None, now: float) -> tuple[str | None, str | None]:
     """The range for the API; None: the API's own default. Raises InvalidInput."""
     return (
@@ -133,4 +146,5 @@ def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:
         seconds(run.get("duration_s")),
         run.get("attempt") or "-",
         why(run),
+        run["execution_id"],
     )

@@ -23,13 +23,14 @@ def test_create_show_list_and_next(desk: Desk) -> None:
     for words in ("in 18 min", "30 4 * * * (Europe/Paris)", ARN, "last run", "none"):
         assert words in shown
     listed = desk("jobs", "list").out.splitlines()
-    assert listed[0].split() == ["JOB", "STATE", "NEXT", "SCHEDULE"]
+    assert listed[0].split() == ["JOB", "STATE", "NEXT", "LAST", "OUTCOMES", "SCHEDULE"]
     assert listed[1].split() == [
         "report",
         "active",
         "in",
         "18",
         "min",
+        "-",
         "30",
         "4",
         "*",

@@ -22,6 +22,7 @@ def test_the_reason_of_each_run_that_did_not_succeed(desk: Desk) -> None:
     desk.office.world.run_until("2026-11-21T03:15:30Z")
     header, *rows = desk("runs", "list", "minutely").out.splitlines()
     assert header.split()[:3] == ["FIRE", "TIME", "STATUS"]
+    assert rows[0].endswith("alice:minutely:20261121T031500Z:1")
     assert (
         rows[0].startswith("2026-11-21T03:15:00Z  30 s ago") and "skipped" in rows[0] and "broken" in rows[0]
     )
@@ -44,6 +45,8 @@ def test_one_run_with_its_attempts_and_log(desk: Desk) -> None:
     assert "attempt 2: failed" in shown
     assert "very [bold] log" in shown
     assert desk("runs", "show", "alice:once:20261121T031300Z:1", "--json").json["attempt"] == 2
+    assert desk("runs", "show", "once", "--last").out == shown
+    assert desk("runs", "show", "nothing", "--last").code == 3
 
 
 def test_runs_by_outcome_and_time_and_the_failures_of_all_jobs(desk: Desk) -> None:

@@ -1,0 +1,81 @@
+"""The health of jobs in lists: last outcomes, failures in a row, what is overdue; at a bounded cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common.runs.records import Outcome
+from tests.api.calls import Office
+from tests.worlds import at, job
+
+
+def health(office: Office, **query: str) -> dict[str, Any]:
+    url = "/v1/jobs?health=true" + "".join(f"&{name}={value}" for name, value in query.items())
+    return dict(office.alice_reads("GET", url).json["health"])
+
+
+def test_a_list_of_jobs_with_their_health(office: Office) -> None:
+    w = office.world
+    w.target.answer = lambda event: Outcome(
+        ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom", error="no"
+    )
+    for job_id, timing in (("fails", "* * * * *"), ("works", "* * * * *"), ("rare", "0 0 1 1 *")):
+        office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=timing))
+    w.run_until("2026-11-21T03:16:00Z")
+    found = health(office)
+    assert found.keys() == {"fails", "works", "rare"}
+    assert found["fails"]["failures_in_row"] == 4
+    assert [run["status"] for run in found["fails"]["outcomes"]] == ["failed"] * 4
+    last = found["fails"]["last_run"]
+    assert (last["fire_at"], last["error_type"], last["error"]) == ("2026-11-21T03:16:00Z", "Boom", "no")
+    assert found["rare"] == {"last_run": None, "outcomes": [], "failures_in_row": 0, "overdue": None}
+    assert found["works"]["overdue"] is None
+    assert office.alice("GET", "/v1/jobs/works/health").json == found["works"]
+    assert "health" not in office.alice("GET", "/v1/jobs").json
+
+
+def test_a_passed_fire_time_without_a_run_is_late(office: Office) -> None:
+    w = office.world
+    office.alice("PUT", "/v1/jobs/late", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:13:00Z")
+    w.clock.move_to(at("2026-11-21T03:14:10Z"))
+    assert health(office)["late"]["overdue"] is None  # ten seconds are not late
+    w.clock.move_to(at("2026-11-21T03:17:00Z"))
+    overdue = health(office)["late"]["overdue"]
+    assert (overdue["due_at"], overdue["late_s"]) == ("2026-11-21T03:14:00Z", 180)
+    office.alice(
+        "POST", "/v1/jobs/late/run", {"nonce": "one"}
+    )  # the queue stands still, and a run was asked for
+    assert health(office)["late"]["overdue"]["late_s"] == 180
+    office.alice("POST", "/v1/jobs/late/pause")
+    assert health(office)["late"]["overdue"] is None
+    office.alice("POST", "/v1/jobs/late/resume")
+    assert health(office)["late"]["overdue"] is None
+
+
+def test_manual_runs_hide_no_scheduled_one(office: Office) -> None:
+    w = office.world
+    office.alice("PUT", "/v1/jobs/busy", job(cron="0 * * * *"))
+    office.alice("PUT", "/v1/jobs/never", job(cron="0 0 1 1 *"))
+    w.run_until("2026-11-21T03:18:00Z")
+    w.scheduler.tick()
+    w.run_until("2026-11-21T04:00:01Z", ticks=True)
+    for n in range(25):
+        office.alice("POST", "/v1/jobs/busy/run", {"nonce": f"n{n}"})
+        w.run_until(f"2026-11-21T04:10:{n + 1:02}Z")
+    found = health(office)["busy"]
+    assert len(found["outcomes"]) == 20
+    assert {run["trigger"] for run in found["outcomes"]} == {"manual"}
+    assert found["overdue"] is None
+    w.clock.move_to(at("2026-11-21T05:02:00Z"))
+    assert health(office)["busy"]["overdue"]["due_at"] == "2026-11-21T05:00:00Z"
+
+
+def test_a_page_with_health_counts_as_more_requests(office: Office) -> None:
+    for n in range(50):
+        office.alice("PUT", f"/v1/jobs/j{n}", job(cron="0 0 1 1 *"))
+    office.world.clock.sleep(60)
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 10}})
+    office.world.clock.sleep(60)
+    answers = [office.alice("GET", "/v1/jobs?health=true&limit=50").status for _ in range(6)]
+    assert (answers.count(200), answers.count(429)) == (5, 1)
