@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,12 @@ ENVIRONMENT = {
     "EXECUTIONS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/executions",
     "POWERTOOLS_LOG_LEVEL": "CRITICAL",
 }
+_TENANT = {
+    "pk": "t",
+    "sk": "TENANT",
+    "state": "active",
+    "allowed_targets": ["arn:aws:lambda:*:*:function:*"],
+}
 Handle = Callable[[Mapping[str, Any], object], dict[str, Any]]
 
 
@@ -46,10 +53,12 @@ class ExecutorStub:
             "BatchGetItem": self._get_many,
             "Query": self._query,
             "UpdateItem": self._update,
+            "BatchExecuteStatement": self._insert_all,
             "Invoke": self._invoke,
         }
         self.units: defaultdict[str, float] = defaultdict(float)
         self.run_bytes = 0
+        self.writes = 0
         self._invocation = invocation
         self._jobs: dict[str, dict[str, Any]] = {}
         self._runs: dict[str, dict[str, Any]] = {}
@@ -72,19 +81,17 @@ class ExecutorStub:
         if request["TableName"] == "jobs":
             return json.dumps({"Item": self._job(request["Key"], whole)}).encode()
         self.units["read of the tenant's rules"] += whole
-        tenant = {
-            "pk": "t",
-            "sk": "TENANT",
-            "state": "active",
-            "allowed_targets": ["arn:aws:lambda:*:*:function:*"],
-        }
-        return json.dumps({"Item": to_wire(tenant)}).encode()
+        return json.dumps({"Item": to_wire(_TENANT)}).encode()
 
     def _get_many(self, request: dict[str, Any]) -> bytes:
-        asked = request["RequestItems"]["jobs"]
+        ((table, asked),) = request["RequestItems"].items()
         whole = 1.0 if asked.get("ConsistentRead") else 0.5
-        found = [self._job(key, whole) for key in asked["Keys"]]
-        return json.dumps({"Responses": {"jobs": found}, "UnprocessedKeys": {}}).encode()
+        if table == "jobs":
+            found = [self._job(key, whole) for key in asked["Keys"]]
+        else:
+            self.units["read of the tenant's rules"] += whole * len(asked["Keys"])
+            found = [to_wire(_TENANT) | key for key in asked["Keys"]]
+        return json.dumps({"Responses": {table: found}, "UnprocessedKeys": {}}).encode()
 
     def _job(self, key: Mapping[str, Any], whole: float) -> dict[str, Any]:
         item = self._jobs[key["sk"]["S"]]
@@ -104,10 +111,22 @@ class ExecutorStub:
         before = self._runs.get(key, request["Key"])
         written = {names[f"#{name}"]: value for name, value in _assigned(request["UpdateExpression"], values)}
         after = {**before, **written}
+        self._written(key, before, after)
+        return json.dumps({"Attributes": after}).encode()
+
+    def _insert_all(self, request: dict[str, Any]) -> bytes:
+        """Every run is new."""
+        for statement in request["Statements"]:
+            names = re.findall(r"'(\w+)'", statement["Statement"])
+            item = dict(zip(names, statement["Parameters"], strict=True))
+            self._written(item["pk"]["S"] + item["sk"]["S"], {}, item)
+        return json.dumps({"Responses": [{"TableName": "runs"} for _ in request["Statements"]]}).encode()
+
+    def _written(self, key: str, before: Mapping[str, Any], after: dict[str, Any]) -> None:
         self._runs[key] = after
+        self.writes += 1
         self.run_bytes = item_bytes(after)
         self.units["write of the run"] += math.ceil(max(item_bytes(before), item_bytes(after)) / 1024)
-        return json.dumps({"Attributes": after}).encode()
 
     def _invoke(self, request: dict[str, Any]) -> bytes:
         return b"" if self._invocation == "Event" else b'{"ok": true}'

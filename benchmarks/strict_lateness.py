@@ -174,6 +174,8 @@ class _Aws:
             self._called_at.append(time.time())
         elif operation == "UpdateItem":
             self._written += 1  # a second one would record a failure
+        elif operation == "BatchExecuteStatement":
+            self._written += len(request["Statements"])
         time.sleep(TAKES_S.get(operation, 0.005))
         return 202 if operation == "Invoke" else 200, self._stub.aws.answers[operation](request)
 

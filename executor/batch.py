@@ -17,6 +17,7 @@ from executor.due_jobs import HOLD_S, Jobs
 from executor.pipeline import Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery
+from executor.together import Due, claim_together
 
 # More threads than messages in any batch, so that no message waits for another. Threads are started when needed.
 _MOST_THREADS: Final = 100
@@ -35,9 +36,13 @@ def execute_batch(
     under_way: list[tuple[Message, Future[Report]]] = []
     came_at = executor.clock.now()
     for together in _by_second(messages, came_at + HOLD_S):
-        jobs = _jobs(executor, [execution for _, execution in together if execution], came_at + HOLD_S)
+        due = [Due(message, execution) for message, execution in together if execution]
+        jobs = _jobs(executor, [one.execution for one in due], came_at + HOLD_S)
+        begun = claim_together(executor, due, jobs)
+        leases |= {message: attempt.claim.lease_until for message, attempt in begun.items()}
         for message, _ in together:
-            under_way.append((message, _threads().submit(executor.execute, message, jobs, came_at, leases)))
+            future = _threads().submit(executor.execute, message, jobs, came_at, leases, begun)
+            under_way.append((message, future))
     if redelivery:
         _expect_death(redelivery, under_way, leases)
     for message, future in under_way:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Runs
 from common.storage.tables import Item
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 from common.tenants.rules_cache import RulesOf
@@ -53,13 +53,22 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that may be made: the claim to write, and the target's kind."""
+    """An attempt that may be made: its claim, which is written or to be written, and the target's kind."""
 
     claim: Claim
     job: Job
     kind: Kind
     timeout_s: float
     is_awaited: bool
+    is_claimed: bool = False
+
+    @property
+    def status(self) -> str:
+        """Of the run while the attempt is made."""
+        return RUNNING if self.is_awaited else DISPATCHED
+
+
+_NONE_BEGUN: Final[Mapping[Message, Attempt]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +92,37 @@ class Executor:
         jobs: Jobs = _NO_JOBS,
         came_at: float | None = None,
         leases: dict[Message, float] | None = None,
+        begun: Mapping[Message, Attempt] = _NONE_BEGUN,
     ) -> Report:
         """Process one message completely. A job that is not among `jobs` is read. `came_at` is now by default.
 
-        The lease of the attempt is added to `leases`.
+        The lease of the attempt is added to `leases`. An attempt among `begun` is admitted, and may be claimed.
 
         Raises:
             UnreadableMessage: it is not an execution; it will end in the dead-letter queue.
             StillRunning: it must be delivered again later.
         """
+        if attempt := begun.get(message):
+            return self._make(attempt)
         execution = Execution.decode(message.body)
         if not self.due_jobs.hold(execution, self.clock.now() if came_at is None else came_at):
             return Report("sent_on", execution)
         loaded = self._load(execution, message, jobs)
-        attempt = self._admit(loaded)
-        if isinstance(attempt, Skip):
-            return self.recorder.record(loaded.claim, loaded.job, attempt)
+        admitted = self._admit(loaded)
+        if isinstance(admitted, Skip):
+            return self.recorder.record(loaded.claim, loaded.job, admitted)
         if leases is not None:
-            leases[message] = attempt.claim.lease_until
-        verdict = self._take_turn(attempt) or self._claim(attempt) or self._call(attempt)
-        return self.recorder.record(attempt.claim, attempt.job, verdict)
+            leases[message] = admitted.claim.lease_until
+        return self._make(admitted)
+
+    def admit(self, message: Message, execution: Execution, jobs: Jobs) -> Skip | Attempt:
+        """The attempt of an execution that is due now, or why it is not made."""
+        return self._admit(self._load(execution, message, jobs))
+
+    def claim_together(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """Claim these first attempts in few requests. Those that are certainly claimed say so."""
+        certain = self.runs.claim_together([(attempt.claim, attempt.status) for attempt in attempts])
+        return [replace(attempt, is_claimed=won) for attempt, won in zip(attempts, certain, strict=True)]
 
     def _load(self, execution: Execution, message: Message, jobs: Jobs) -> Loaded:
         name = execution.tenant, execution.job_id
@@ -141,15 +161,17 @@ class Executor:
 
     def _claim(self, attempt: Attempt) -> Lost | None:
         once = attempt.job.on_crash == "fail"
-        status = RUNNING if attempt.is_awaited else DISPATCHED
-        record = self.runs.claim(attempt.claim, status, not once)
+        record = self.runs.claim(attempt.claim, attempt.status, not once)
         if record is None:
             return None
         return Lost(record, no_takeover="the job's on_crash is fail" if once else "", permanent=once)
 
-    def _call(self, attempt: Attempt) -> Dispatched | Outcome:
+    def _make(self, attempt: Attempt) -> Report:
+        if not attempt.is_claimed and (lost := self._take_turn(attempt) or self._claim(attempt)):
+            return self.recorder.record(attempt.claim, attempt.job, lost)
         outcome = call(attempt.kind, attempt.job, attempt.claim, attempt.timeout_s)
-        return Dispatched() if outcome.ok and not attempt.is_awaited else outcome
+        verdict = Dispatched() if outcome.ok and not attempt.is_awaited else outcome
+        return self.recorder.record(attempt.claim, attempt.job, verdict)
 
 
 def _kept_s(rules: TenantRules | None) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -221,6 +221,9 @@ class AnyTenant:
 
     def rules(self, tenant: str, now: float) -> TenantRules:
         return self.of_all
+
+    def learn(self, tenants: Iterable[str], now: float) -> None:
+        """They are known."""
 
 
 class StoredOnDemand(KnownTenants):

@@ -65,9 +65,9 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "JobsTable": _RECORD | {"dynamodb:BatchGetItem"},
         "DueTable": _RECORD | {"dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
-        "TenantsTable": {"dynamodb:GetItem", "dynamodb:Query"},
+        "TenantsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"},
         "AuditTable": {"dynamodb:PutItem"},
-        "RunsTable": _RECORD,
+        "RunsTable": _RECORD | {"dynamodb:PartiQLInsert"},
         "ExecutionsQueue": {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             *("sqs:ReceiveMessage", "sqs:SendMessage"),

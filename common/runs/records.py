@@ -8,13 +8,14 @@ message id. For a `dispatched` run it distinguishes a redelivery, which calls ag
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.planning.execution import Execution
 from common.planning.plan import Missed
+from common.runs.claims import RETENTION_S as RETENTION_S
+from common.runs.claims import Claim as Claim
+from common.runs.claims import claiming, fields
 from common.runs.outcome import Outcome as Outcome
 from common.runs.states import DISPATCHED as DISPATCHED
 from common.runs.states import ENDED as ENDED
@@ -27,27 +28,11 @@ from common.runs.states import SKIPPED as SKIPPED
 from common.runs.states import SUCCEEDED as SUCCEEDED
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table
-from common.timing.instants import DAY_S
 
-RETENTION_S = 30 * DAY_S
 # A record holds 400 KB, and an attempt takes up to 1.6 KB. A run with more attempts keeps the newest ones, and the
 # first throttled ones.
 ATTEMPTS_KEPT: Final = 110
 THROTTLES_KEPT: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The right to make one attempt, as the run's record shows it."""
-
-    execution: Execution
-    message_id: str
-    started_at: float
-    lease_until: float
-    # How long the record is kept.
-    kept_s: int = RETENTION_S
-    # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
-    token: str = field(default_factory=lambda: secrets.token_hex(16))
 
 
 class Runs:
@@ -62,39 +47,21 @@ class Runs:
         `status` is `running`, or `dispatched` if this is the run's only write. With `takes_over`, an attempt whose
         executor died is claimed again.
         """
-        execution = claim.execution
-        words = (
-            "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #status = :status, #attempt = :attempt,"
-            " #claimed_by = :message, #claim_token = :token, #started_at = :started, #lease_until = :lease,"
-            " #expires_at = :expires,"
-            " #schedule_revision = :revision,"
-            " #trigger = if_not_exists(#trigger, :trigger), #due_at = if_not_exists(#due_at, :due),"
-            " #lateness_s = if_not_exists(#lateness_s, :lateness),"
-            " #first_started_at = if_not_exists(#first_started_at, :started) ADD #claims :one"
-        )
-        values = {
-            ":tenant": execution.tenant,
-            ":job_id": execution.job_id,
-            ":fire_at": execution.fire_at,
-            ":due": execution.due_at,
-            ":status": status,
-            ":attempt": execution.attempt,
-            ":one": 1,
-            ":message": claim.message_id,
-            ":token": claim.token,
-            ":started": claim.started_at,
-            ":lease": claim.lease_until,
-            ":expires": int(claim.started_at) + claim.kept_s,
-            ":trigger": execution.trigger,
-            ":revision": execution.schedule_revision,
-            ":lateness": max(0.0, claim.started_at - execution.due_at),
-        }
         try:
-            self._table.update(_key(execution), Expression(words, values), _claimable(claim, takes_over))
+            self._table.update(_key(claim.execution), claiming(claim, status), _claimable(claim, takes_over))
         except ConditionFailed as lost:
             record = lost.existing or {}
             return None if _is_own(claim, record) else record
         return None
+
+    def claim_together(self, claims: Sequence[tuple[Claim, str]]) -> list[bool]:
+        """Claim first attempts of different executions, with the status of each, in few requests.
+
+        Returns for each whether it is certainly claimed by this. Of the others `claim` tells more.
+        """
+        return self._table.insert_many(
+            [_key(claim.execution) | fields(claim, status) for claim, status in claims]
+        )
 
     def finish(self, claim: Claim, outcome: Outcome, finished_at: float, retry_at: float | None) -> bool:
         """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile."""

@@ -149,6 +149,9 @@ class DirectDynamoDB:
     def update_item(self, **request: Any) -> Any:
         return self._call("UpdateItem", self._client.update_item, request)
 
+    def batch_execute_statement(self, **request: Any) -> Any:
+        return self._call("BatchExecuteStatement", self._client.batch_execute_statement, request)
+
     def _call(self, operation: str, botocores: Callable[..., Any], request: dict[str, Any]) -> Any:
         headers = [
             ("X-Amz-Target", f"DynamoDB_20120810.{operation}"),

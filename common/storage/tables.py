@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from common.errors import Busy, Minute8Error
@@ -30,6 +31,8 @@ _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 MOST_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 _DELETES_A_REQUEST = 25
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+_INSERTS_A_REQUEST = 25
 
 # The waits add up to half a second on average.
 WRITE_TRIES = 6
@@ -61,7 +64,13 @@ class Table:
         answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
         return from_wire(answer["Item"]) if "Item" in answer else None
 
-    def get_many(self, wanted: Sequence[Key], sleep: Callable[[float], None] = time.sleep) -> Iterator[Item]:
+    def get_many(
+        self,
+        wanted: Sequence[Key],
+        sleep: Callable[[float], None] = time.sleep,
+        *,
+        consistent: bool = True,
+    ) -> Iterator[Item]:
         """The items that exist, in any order. A page holds at most 16 MB; items that were left out are requested again.
 
         Raises:
@@ -69,7 +78,7 @@ class Table:
         """
         for start in range(0, len(wanted), _BATCH_GET):
             keys = [to_wire(key) for key in wanted[start : start + _BATCH_GET]]
-            asked: Any = {self.name: {"Keys": keys, "ConsistentRead": True}}
+            asked: Any = {self.name: {"Keys": keys, "ConsistentRead": consistent}}
             pauses = iter(_PAUSES_S)
             while asked:
                 answer = self.client.batch_get_item(RequestItems=asked)
@@ -128,6 +137,23 @@ class Table:
             left = self.client.batch_write_item(RequestItems=request).get("UnprocessedItems", {})
             deleted += len(some) - len(left.get(self.name, ()))
         return deleted
+
+    def insert_many(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """Insert items of different keys, each only if it does not exist, for the price of single writes.
+
+        Returns for each whether it is certain that it was inserted now. The caller writes the others one by one: that
+        also returns existing items, and tries again. Raises ItemTooLarge, and whatever a request raises.
+        """
+        found: list[bool] = []
+        for first in range(0, len(items), _INSERTS_A_REQUEST):
+            some = [item_to_wire(item) for item in items[first : first + _INSERTS_A_REQUEST]]
+            statements: Any = [
+                {"Statement": _insertion(self.name, tuple(item)), "Parameters": list(item.values())}
+                for item in some
+            ]
+            answer = self.client.batch_execute_statement(Statements=statements)
+            found += ["Error" not in one for one in answer["Responses"]]
+        return found
 
     def query(
         self,
@@ -195,6 +221,13 @@ class Table:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+@lru_cache(maxsize=64)
+def _insertion(table: str, names: tuple[str, ...]) -> str:
+    """PartiQL: fails if the item exists."""
+    fields = ", ".join(f"'{name}': ?" for name in names)
+    return f'INSERT INTO "{table}" VALUE {{{fields}}}'
 
 
 class Transaction:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from common.cache import Cache, Kept
@@ -34,6 +35,9 @@ class RulesOf(Protocol):
 
     def rules(self, tenant: str, now: float) -> TenantRules | None:
         """The rules of a tenant; None if the tenant does not exist."""
+
+    def learn(self, tenants: Iterable[str], now: float) -> None:
+        """Read in one request what is not known of these tenants. Raises what a request raises."""
 
 
 class KnownTenants:
@@ -61,6 +65,20 @@ class KnownTenants:
                 return kept.value
             # An eventually consistent read costs half. If it misses a change, the log names the tenant soon.
             return self._read(tenant, now, consistent=tenant in self._named)
+
+    def learn(self, tenants: Iterable[str], now: float) -> None:
+        """Read the rules of these tenants together. The others are read when asked for.
+
+        These are tenants whose rules are known or have just changed, and tenants that are not found.
+        """
+        names = {tenant for tenant in tenants if not self._trusted(tenant, now)} - self._named
+        if len(names) < 2:
+            return
+        wanted = {keys.tenant(name)["pk"]: name for name in names}
+        for item in self._table.get_many([keys.tenant(name) for name in names], consistent=False):
+            self._kept.put(wanted[item["pk"]], TenantRules.from_item(item), now)
+        with self._lock:
+            self.reads += len(names)
 
     def read(self, tenant: str, now: float) -> TenantRules | None:
         """The current rules."""

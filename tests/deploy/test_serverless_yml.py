@@ -79,7 +79,7 @@ def test_who_calls_targets_can_write_no_key_and_no_tenant(template: dict[str, An
         if {"Fn::GetAtt": ["TenantsTable", "Arn"]} in _as_list(entry["Resource"])
         for action in _as_list(entry["Action"])
     }
-    assert allowed <= {"dynamodb:GetItem", "dynamodb:Query"}
+    assert allowed <= {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 
 
 def test_the_executor_lists_the_changes_of_tenants_and_nothing_else(template: dict[str, Any]) -> None:

@@ -152,3 +152,19 @@ def test_the_waits_of_a_batch_do_not_add_up(w: World, reads: Reads) -> None:
     assert failed == []
     assert [report.result for report in reports] == ["succeeded"] * 2 + ["sent_on"] * 8
     assert w.clock.now() <= DUE + 0.1
+
+
+def test_first_attempts_are_claimed_by_one_request_and_others_by_their_own(w: World, reads: Reads) -> None:
+    batch = messages(w, *[DUE] * 5)
+    w.registry.create("alice", "turns", job(cron="0 9 * * *", overlap="skip"))
+    batch.append(Message("m-turns", Execution("alice", "turns", DUE, DUE, 1).encode()))
+    manual = Execution("alice", "job-0", DUE - 60, DUE, 1, trigger="manual", trigger_id="x")
+    batch.append(Message("m-manual", manual.encode()))
+    asked: list[str] = []
+    w.dynamodb.before = asked.append
+    w.clock.move_to(DUE)
+    assert {report.result for report in run(w, batch)[0]} == {"succeeded"}
+    assert asked.count("batch_execute_statement") == 1
+    # Each end; the lock of the job with turns, its release; and two claims.
+    assert asked.count("update_item") == len(batch) + 2 + 2
+    assert len(w.target.calls) == len(batch)

@@ -6,6 +6,7 @@ Minute8 could run into it. `test_memory_dynamodb.py` compares its answers with m
 
 from __future__ import annotations
 
+import re
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,6 +20,8 @@ from common.storage.wire_format import item_bytes
 from tests.simulation.expressions import Wire, check_placeholders, compile_condition, compile_update
 
 PAGE_ITEMS = 500
+_INSERT = re.compile(r"""INSERT INTO "(?P<table>[a-zA-Z0-9_.-]+)" VALUE \{(?P<fields>('\w+': \?(, )?)+)\}""")
+_NAME = re.compile(r"'(\w+)'")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MOST_BYTES = 400 * 1024
 
@@ -181,6 +184,11 @@ class MemoryDynamoDB:
         return {}
 
     @_request
+    def batch_execute_statement(self, Statements: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        assert 1 <= len(Statements) <= 25
+        return {"Responses": [self._inserted(one) for one in Statements]}
+
+    @_request
     def query(
         self,
         TableName: str,
@@ -229,6 +237,17 @@ class MemoryDynamoDB:
     def scan(self, TableName: str, **_: Any) -> dict[str, Any]:
         """Everything at once: for tests that look, not for the product."""
         return {"Items": [item for p in self._table(TableName).values() for item in p.items.values()]}
+
+    def _inserted(self, statement: Mapping[str, Any]) -> dict[str, Any]:
+        """Of PartiQL only what `Table.insert_many` says: an item whose values are all parameters."""
+        found = _INSERT.fullmatch(statement["Statement"])
+        assert found, statement
+        names, values = _NAME.findall(found["fields"]), statement["Parameters"]
+        item = dict(zip(names, values, strict=True))
+        if self._find(found["table"], item):
+            return {"Error": {"Code": "DuplicateItem", "Message": "Duplicate primary key exists in table"}}
+        self._set(found["table"], item, item)
+        return {"TableName": found["table"]}
 
     def _table(self, name: str) -> dict[str, _Partition]:
         if name not in self.tables:

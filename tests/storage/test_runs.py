@@ -113,3 +113,28 @@ def test_runs_are_listed_newest_first_and_go_on_where_they_stopped(runs: Runs) -
     assert [run["fire_at"] for run in newest] == [DUE + 4, DUE + 3]
     older = runs.of_job("alice", "job", limit=9, before_run_name=newest[-1]["sk"])
     assert [run["fire_at"] for run in older] == [DUE + 2, DUE + 1, DUE]
+
+
+@pytest.fixture
+def inserting(engine: tuple[str, object], runs: Runs) -> Runs:
+    if engine[0] == "moto":
+        pytest.skip("moto's INSERT overwrites an item that exists")
+    return runs
+
+
+def test_a_claim_together_with_others_writes_what_a_claim_of_its_own_does(inserting: Runs) -> None:
+    alone, together = claim("m1"), replace(claim("m1"), execution=replace(FIRST, job_id="other"))
+    assert inserting.claim(alone, DISPATCHED) is None
+    assert inserting.claim_together([(together, DISPATCHED)]) == [True]
+    own, other = (inserting.get(one.execution) or {} for one in (alone, together))
+    differ = {name for name in own.keys() | other.keys() if own.get(name) != other.get(name)}
+    assert differ == {"pk", "job_id", "claim_token"}
+    assert inserting.claim(together, DISPATCHED) is None  # its own
+
+
+def test_of_many_claims_each_counts_by_itself(inserting: Runs) -> None:
+    many = [claim("m1", execution=replace(FIRST, fire_at=DUE + n)) for n in range(26)]
+    assert inserting.claim(replace(many[3], message_id="m0", token="another")) is None
+    assert inserting.claim_together([(one, DISPATCHED) for one in many]) == [n != 3 for n in range(26)]
+    record = inserting.get(many[3].execution)
+    assert record and record["claimed_by"] == "m0"

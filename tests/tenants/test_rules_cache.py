@@ -173,3 +173,20 @@ def test_no_change_is_committed_without_its_entry(tenants: Tenants, w: World) ->
     entries = list(table.query(keys.TENANT_CHANGES))
     assert [keys.changed_tenant(entry["sk"]) for entry in entries] == sorted(MANY) + ["tenant-1"] * 5
     assert [entry["expires_at"] - int(NOW) - 86_400 for entry in entries[-5:]] == [0, 1, 2, 3, 300]
+
+
+def test_several_tenants_are_learnt_by_one_cheap_request(
+    known: KnownTenants, tenants: Tenants, client: Counted
+) -> None:
+    known.learn([*MANY, "nobody"], NOW)
+    assert client.asked["batch_get_item"] == 1
+    assert {state(known, tenant, NOW) for tenant in MANY} == {"active"}
+    assert "get_item" not in client.asked
+    known.learn(MANY, NOW + TRUSTED_FOR_S + 1)  # nothing has changed since
+    assert client.asked["batch_get_item"] == 1
+    tenants.suspend("tenant-1", "", NOW + 20)
+    known.rules("tenant-2", NOW + 40)  # reads the log
+    known.learn(MANY, NOW + 40)
+    assert state(known, "tenant-1", NOW + 40) == "suspended"
+    assert client.consistent == [True]
+    assert state(known, "nobody", NOW + 40) == "unknown"
