@@ -8,7 +8,7 @@ from typing import Final, Literal
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.events import RUN_SKIPPED, Events
-from common.jobs.backfill import MOVED_ON, Backfills
+from common.jobs.backfill import Backfills
 from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
@@ -196,8 +196,8 @@ class Recorder:
     def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
         """Start the run that waited for this one, and a backfill's next one; `record` if this one ended before."""
         same_job = job and job.state != DELETED and is_of(execution, job)
-        if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX) and MOVED_ON not in (record or {}):
-            self.backfills.run_ended(execution, self.queue, int(self.clock.now()))
+        if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
+            self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
         if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])
 

@@ -1,7 +1,8 @@
 """A backfill: the fire times of a past range, a limited number at a time.
 
-No process drives it: when one of its runs ends, that run enqueues the next fire time. The pointer moves only after the
-execution is enqueued. A crash in between enqueues the same execution again. A backfill ends with its job.
+No process drives it: when one of its runs ends, that run takes the next fire time and enqueues it. Its record keeps the
+fire time that it took until that is enqueued, so the message that is delivered again after a crash enqueues it again.
+Runs that end at the same time thus take different fire times, and each is enqueued once. A backfill ends with its job.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from common.timing.schedule import Schedule
 _TRIES = 100
 # How long it is kept after its last run ended.
 _KEPT_S = 90 * DAY_S
-# Of the trigger ids of a backfill's runs.
-# A mark on a run's record: the end of this run has moved its backfill's pointer.
+# A mark on a run's record: the end of this run has moved its backfill's pointer. The fire time that it took; True as
+# soon as that is enqueued.
 MOVED_ON = "moved_on"
 
 
@@ -98,37 +99,55 @@ class Backfills:
         self._runs = runs
         self._clock = clock
 
-    def run_ended(self, execution: Execution, queue: ExecutionsQueue, now: int) -> None:
-        """Enqueue the next fire time after one of its runs ended, then move the pointer.
+    def run_ended(
+        self, execution: Execution, queue: ExecutionsQueue, now: int, record: Mapping[str, Any] | None = None
+    ) -> None:
+        """Take the next fire time after one of its runs ended, and enqueue it.
 
-        Each run's end moves the pointer once, even if it is reported twice. If another run's end moved it first, the
-        fire time after that is enqueued instead. Raises Busy.
+        `record` is the run's, if the run ended before: each run's end moves the pointer once, even if it is reported
+        twice. Raises Busy.
         """
+        if (mark := (record or {}).get(MOVED_ON)) is True:
+            return
         key = keys.backfill(
             execution.tenant, execution.job_id, execution.trigger_id.removeprefix(BACKFILL_PREFIX)
         )
-
-        def attempt() -> None:
-            if (item := self._jobs.get(key)) is None:
-                return
-            backfill = Backfill.from_item(item)
-            following, moved = _step(backfill, 1, now)
-            if not following:
-                return
+        if mark is None:
+            following = retry_on_conflict(
+                lambda: self._take_next(key, execution, now),
+                f"the backfill of {execution.execution_id}",
+                on=(ConditionFailed, TransactionConflict),
+                tries=_TRIES,
+                sleep=self._clock.sleep,
+            )
+        else:
+            item = self._jobs.get(key)
+            following = [Backfill.from_item(item).execution(int(mark), now)] if item else []
+        if following:
             queue.send(following)
-            try:
-                self._move(key, backfill, moved, execution, now)
-            except ConditionFailed as lost:
-                if lost.nth == 0:  # another's end was faster
-                    raise
+            enqueued = Expression(f"SET #{MOVED_ON} = :true", {":true": True})
+            self._runs.update(_run_key(execution), enqueued)
 
-        retry_on_conflict(
-            attempt,
-            f"the backfill of {execution.execution_id}",
-            on=(ConditionFailed, TransactionConflict),
-            tries=_TRIES,
-            sleep=self._clock.sleep,
-        )
+    def _take_next(self, key: keys.Key, by: Execution, now: int) -> list[Execution]:
+        """Move the pointer; returns the execution that is to be enqueued, none at the end.
+
+        Raises ConditionFailed if another run's end was faster.
+        """
+        if (item := self._jobs.get(key)) is None:
+            return []
+        backfill = Backfill.from_item(item)
+        following, moved = _step(backfill, 1, now)
+        if not following:
+            return []
+        try:
+            self._move(key, backfill, moved, by, now)
+        except ConditionFailed as lost:
+            if lost.nth == 0:
+                raise
+            # Another delivery of this run's message took one. It may have died of it.
+            mark = (self._runs.get(_run_key(by)) or {}).get(MOVED_ON)
+            return [] if mark in (None, True) else [backfill.execution(int(mark), now)]
+        return following
 
     def _move(self, key: keys.Key, backfill: Backfill, moved: Backfill, by: Execution, now: int) -> None:
         tx = Transaction(self._jobs.client)
@@ -139,8 +158,12 @@ class Backfills:
         tx.update(self._jobs, key, change, Expression("#next_at = :before", {":before": backfill.next_at}))
         tx.update(
             self._runs,
-            keys.run(by.tenant, by.job_id, by.run_name),
-            Expression(f"SET #{MOVED_ON} = :true", {":true": True}),
+            _run_key(by),
+            Expression(f"SET #{MOVED_ON} = :taken", {":taken": moved.next_at - 1}),
             Expression(f"attribute_exists(pk) AND attribute_not_exists(#{MOVED_ON})", {}),
         )
         tx.commit()
+
+
+def _run_key(execution: Execution) -> keys.Key:
+    return keys.run(execution.tenant, execution.job_id, execution.run_name)

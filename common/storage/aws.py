@@ -89,7 +89,16 @@ def _read_json(response_dict: Any, customized_response_dict: dict[str, Any], **_
 
 @cache
 def sqs() -> SQSClient:
+    """The client for Minute8's own queues.
+
+    Its messages begin a chain of their own. Lambda counts the rounds of a chain by the `Lineage` in a header that
+    botocore passes on. A backfill is one long chain, and in its later runs Lambda could refuse to call the target.
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+    """
+    from botocore.handlers import add_recursion_detection_header
+
     client: SQSClient = _create_client("sqs", config=_own_config())
+    client.meta.events.unregister("before-call", add_recursion_detection_header)
     return client
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, timedelta
+from itertools import count
 from typing import Any
 
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
+from common.jobs.backfill import Backfills
 from common.planning.execution import parse_execution_id
 from common.registration.calendar_store import CalendarStore
 from common.registration.manual import BACKFILL_EXCLUDED_DATES
 from common.runs.records import Outcome
 from common.storage import keys
+from common.storage.tables import TransactionConflict
 from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
@@ -132,6 +135,25 @@ def test_a_backfill_runs_each_fire_time_once_with_bounded_concurrency(w: World) 
     assert max(under_way) < waiting_before
     progress = w.manual.backfill_progress("alice", "job", "one")
     assert (progress.sent, progress.total) == (18, 18)
+
+
+def test_conflicts_at_a_backfills_pointer_send_no_message_twice(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move, conflicts = Backfills._move, count()
+
+    def in_conflict(self: Backfills, *arguments: Any) -> None:
+        if next(conflicts) % 4:
+            raise TransactionConflict
+        move(self, *arguments)
+
+    monkeypatch.setattr(Backfills, "_move", in_conflict)
+    w.registry.create("alice", "job", job(cron="0 * * * *"))
+    start, end = at("2026-11-20T00:00:00Z"), at("2026-11-21T00:00:00Z")
+    w.manual.backfill("alice", "job", start, end, concurrency=2, backfill_id="one")
+    w.deliver()
+    backfilled = [body for body in w.sqs.bodies if '"backfill"' in body]
+    assert len(backfilled) == len(set(backfilled)) == 24
 
 
 def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ssl
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import botocore
 import pytest
+from botocore.awsrequest import AWSResponse
 
 from common.storage import aws
+
+
+class _Body(BytesIO):
+    def stream(self) -> Any:
+        yield self.read()
 
 
 def _certificates(path: Path) -> dict[bytes, str]:
@@ -48,3 +56,21 @@ def test_only_functions_of_the_main_partition_trust_amazons_roots_alone(
         monkeypatch.setenv(name, value)
     session = aws.target_client("sqs", "us-east-1", 5)._endpoint.http_session
     assert (session._verify == str(aws.AMAZON_ROOTS)) == is_small
+
+
+@pytest.mark.parametrize(("client", "is_passed_on"), [(aws.sqs, False), (aws.dynamodb, True)])
+def test_messages_to_our_own_queues_begin_a_chain_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, client: Any, is_passed_on: bool
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
+    monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-0-0;Lineage=1:a:7")
+    headers: dict[str, str] = {}
+
+    def answer(request: Any, **_: object) -> AWSResponse:
+        headers.update(request.headers.items())
+        return AWSResponse(request.url, 200, {}, _Body(b"{}"))
+
+    made = client.__wrapped__()
+    made.meta.events.register("before-send", answer)
+    made.list_tables() if is_passed_on else made.list_queues()
+    assert ("X-Amzn-Trace-Id" in headers) == is_passed_on

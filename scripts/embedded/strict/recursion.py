@@ -1,7 +1,8 @@
 """Recursive-loop detection through queues: a chain of Lambda → SQS → Lambda is stopped after 16 invocations.
 
 The server counts direct invocations by itself, by a header that its workers add to each request. Here a sent message
-keeps the count, and the invocation that it leads to goes on from there. (Not counted: ways by SNS and S3.)
+keeps the count, and the invocation that it leads to goes on from there. As on AWS, that is so only if the request
+carries the trace header, which botocore adds by itself. (Not counted: ways by SNS and S3.)
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 """
 
@@ -23,7 +24,7 @@ def install(sqs: Any, lambda_svc: Any) -> None:
     )
 
     async def with_depth(method: str, path: str, headers: Any, body: Any, query: Any) -> Any:
-        _sender_depth.set(lambda_svc._inbound_invoke_depth(headers))
+        _sender_depth.set(lambda_svc._inbound_invoke_depth(headers) if "x-amzn-trace-id" in headers else 0)
         return await handle_request(method, path, headers, body, query)
 
     def with_lineage(now: float, given: Any) -> dict[str, Any]:
@@ -42,6 +43,10 @@ def install(sqs: Any, lambda_svc: Any) -> None:
         finally:
             lambda_svc._invoke_depth.reset(token)
 
+    def with_trace(config: Any, inbound: str | None = None) -> str:
+        return trace_id(config, inbound) or f"{_LINEAGE}{lambda_svc._invoke_depth.get()}"
+
+    trace_id, lambda_svc._xray_trace_id_for_invocation = lambda_svc._xray_trace_id_for_invocation, with_trace
     sqs.handle_request, sqs._build_send_sys_attrs = with_depth, with_lineage
     lambda_svc._run_sqs_batch = unless_recursive
 
