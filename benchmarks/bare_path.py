@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from scripts.demo import functions
 from scripts.demo.stage import Stage
 from scripts.embedded import deploy, kill, start
-from scripts.embedded.deployment import client
 
 _HANDLER = """
 import json, time
@@ -23,41 +21,34 @@ def handle(event, context):
     for record in event["Records"]:
         print("late", now - json.loads(record["body"])["visible_at"])
 """
-_NAME = "bare"
+_POLLS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
 
 
 class Engine:
-    """Both, on one embedded AWS."""
+    """Both, in one account."""
 
-    def __init__(self, embedded: Any) -> None:
-        self.stage = Stage(embedded.env(), "local")
+    def __init__(self, stage: Stage, name: str = "bare") -> None:
+        self.stage = stage
         self.target = {"kind": "lambda", "arn": self.stage.deploy_target(), "invocation": "Event"}
         self.stage.allow((f"tenant-{number}" for number in range(50)), self.target["arn"])
-        self._lambda, self._sqs = client(embedded, "lambda"), client(embedded, "sqs")
-        self._logs = client(embedded, "logs")
-        self._queue = self._sqs.create_queue(QueueName=_NAME, Attributes={"VisibilityTimeout": "60"})[
+        self._lambda, self._sqs, self._logs = (stage.client(service) for service in ("lambda", "sqs", "logs"))
+        self._name = name
+        self._queue = self._sqs.create_queue(QueueName=name, Attributes={"VisibilityTimeout": "60"})[
             "QueueUrl"
         ]
-        self._make_bare(self.stage._target_role())
-
-    def _make_bare(self, role: str) -> None:
-        package = io.BytesIO()
-        with zipfile.ZipFile(package, "w") as archive:
-            archive.writestr("bare.py", _HANDLER)
-        self._lambda.create_function(
-            FunctionName=_NAME,
-            Runtime="python3.13",
-            Handler="bare.handle",
-            Role=role,
-            Timeout=30,
-            Code={"ZipFile": package.getvalue()},
-        )
+        functions.create(stage.client, name, _HANDLER, timeout_s=30, actions=_POLLS)
         arn = self._sqs.get_queue_attributes(QueueUrl=self._queue, AttributeNames=["QueueArn"])["Attributes"][
             "QueueArn"
         ]
-        self._lambda.create_event_source_mapping(
-            EventSourceArn=arn, FunctionName=_NAME, BatchSize=10, ScalingConfig={"MaximumConcurrency": 10}
-        )
+        self._mapping = self._lambda.create_event_source_mapping(
+            EventSourceArn=arn, FunctionName=name, BatchSize=10, ScalingConfig={"MaximumConcurrency": 10}
+        )["UUID"]
+
+    def remove_bare(self) -> None:
+        """Remove the bare path."""
+        self._lambda.delete_event_source_mapping(UUID=self._mapping)
+        functions.remove(self.stage.client, self._name)
+        self._sqs.delete_queue(QueueUrl=self._queue)
 
     def send_bare(self, seconds: list[int]) -> None:
         """A message for each of these seconds, out when SQS lets it out."""
@@ -72,15 +63,12 @@ class Engine:
 
     def bare_lateness(self, since: float) -> list[float]:
         """Of the bare path's messages since then."""
-        pages = self._logs.get_paginator("filter_log_events").paginate(
-            logGroupName=f"/aws/lambda/{_NAME}", startTime=int(since * 1000)
-        )
-        lines = [event["message"] for page in pages for event in page["events"]]
+        lines = [event["message"] for event in self.stage.log_of(self._name, since)]
         return [float(line.split()[1]) for line in lines if line.startswith("late ")]
 
     def set_concurrency(self, most: int) -> None:
         """The executor's `maximumConcurrency`, without another deployment."""
-        mappings = self._lambda.list_event_source_mappings(FunctionName="minute8-local-executor")
+        mappings = self._lambda.list_event_source_mappings(FunctionName=f"{self.stage.name}-executor")
         for mapping in mappings["EventSourceMappings"]:
             self._lambda.update_event_source_mapping(
                 UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": most}
@@ -88,10 +76,7 @@ class Engine:
 
     def executor_log(self, since: float) -> list[dict[str, Any]]:
         """The executor's log events since then, with their streams."""
-        pages = self._logs.get_paginator("filter_log_events").paginate(
-            logGroupName="/aws/lambda/minute8-local-executor", startTime=int(since * 1000)
-        )
-        return [dict(event) for page in pages for event in page["events"]]
+        return [dict(event) for event in self.stage.log_of(f"{self.stage.name}-executor", since)]
 
 
 @contextmanager
@@ -99,7 +84,7 @@ def engine() -> Iterator[Engine]:
     """An embedded AWS of its own, with both paths warm."""
     with tempfile.TemporaryDirectory(prefix="minute8-bench-") as directory:
         try:
-            made = Engine(deploy(start(Path(directory), 0, tied=True), stage="local"))
-            yield made
+            embedded = deploy(start(Path(directory), 0, tied=True), stage="local")
+            yield Engine(Stage(embedded.env(), "local"))
         finally:
             kill(Path(directory))

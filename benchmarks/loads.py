@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from benchmarks.bare_path import Engine
 from common.planning.execution import Execution
@@ -35,14 +36,15 @@ def register(
     name: str,
     times: Sequence[int],
     tenant_of: Callable[[int], str] = lambda number: f"tenant-{number % _TENANTS}",
+    **fields: Any,
 ) -> list[Execution]:
-    """A one-off job for each of these seconds."""
+    """A one-off job for each of these seconds; `fields` are more of its definition."""
     jobs = found.stage.register(
         [
             Registration(
                 tenant_of(number),
                 f"{name}-{number}",
-                {"schedule": {"at": rfc3339(at)}, "target": found.target},
+                {"schedule": {"at": rfc3339(at)}, "target": found.target, **fields},
             )
             for number, at in enumerate(times)
         ],

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +27,7 @@ from common.storage.wire_format import from_wire, to_wire
 from common.tenants.audit import AWS
 from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import DAY_S
+from scripts.demo import functions
 from scripts.demo.workload import Registration
 
 _TARGET = Path(__file__).resolve().parents[2] / "examples" / "target" / "handler.py"
@@ -40,62 +38,45 @@ _KEYS_A_READ = 100
 
 
 class Stage:
-    """A deployed stage of Minute8 on the embedded AWS, reached as any AWS client reaches it."""
+    """A deployed stage of Minute8, reached as any AWS client reaches it.
 
-    def __init__(self, env: dict[str, str], stage: str = "local") -> None:
-        session = boto3.Session(
-            aws_access_key_id=env["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=env["AWS_SECRET_ACCESS_KEY"],
-            region_name=env["AWS_REGION"],
+    `env` says where, as `Embedded.env()` does; empty: where this process's own environment says.
+    """
+
+    def __init__(self, env: Mapping[str, str], stage: str = "local", target_name: str = TARGET_NAME) -> None:
+        self._session = boto3.Session(
+            aws_access_key_id=env.get("AWS_ACCESS_KEY_ID"),
+            aws_secret_access_key=env.get("AWS_SECRET_ACCESS_KEY"),
+            region_name=env.get("AWS_REGION"),
         )
-        endpoint = env["AWS_ENDPOINT_URL"]
-        self._name = f"minute8-{stage}"
-        self._dynamodb = session.client("dynamodb", endpoint_url=endpoint)
-        self._lambda = session.client("lambda", endpoint_url=endpoint)
-        self._iam = session.client("iam", endpoint_url=endpoint)
-        self._logs = session.client("logs", endpoint_url=endpoint)
-        self._sqs = session.client("sqs", endpoint_url=endpoint)
+        self._endpoint = env.get("AWS_ENDPOINT_URL")
+        self.name = f"minute8-{stage}"
+        self.target_name = target_name
+        self._dynamodb = self.client("dynamodb")
+        self._lambda = self.client("lambda")
+        self._logs = self.client("logs")
+        self._sqs = self.client("sqs")
         self._clock = SystemClock()
         self.index = DueIndex(self._table("due"))
-        url = self._sqs.get_queue_url(QueueName=f"{self._name}-executions")["QueueUrl"]
+        url = self._sqs.get_queue_url(QueueName=f"{self.name}-executions")["QueueUrl"]
         queue = ExecutionsQueue(self._sqs, url, self._clock)
         tables = Tables(self._table)
         self.store = job_store(tables, queue, self._clock, KnownTenants(tables.tenants), by=AWS)
         self.registry = Registry(self.store, Limits.of_executor(self._executor_timeout_s()))
 
+    def client(self, service: str) -> Any:
+        """A new client of `service`."""
+        return self._session.client(service, endpoint_url=self._endpoint)  # type: ignore[call-overload]
+
     def _table(self, name: str) -> Table:
-        return Table(self._dynamodb, f"{self._name}-{name}")
+        return Table(self._dynamodb, f"{self.name}-{name}")
 
     def _executor_timeout_s(self) -> int:
-        return int(self._lambda.get_function_configuration(FunctionName=f"{self._name}-executor")["Timeout"])
+        return int(self._lambda.get_function_configuration(FunctionName=f"{self.name}-executor")["Timeout"])
 
     def deploy_target(self) -> str:
         """Create the sample target, if it is not there, and return its ARN."""
-        try:
-            return str(self._lambda.get_function(FunctionName=TARGET_NAME)["Configuration"]["FunctionArn"])
-        except self._lambda.exceptions.ResourceNotFoundException:
-            pass
-        package = io.BytesIO()
-        with zipfile.ZipFile(package, "w") as archive:
-            archive.write(_TARGET, "handler.py")
-        created = self._lambda.create_function(
-            FunctionName=TARGET_NAME,
-            Runtime="python3.13",
-            Handler="handler.handle",
-            Role=self._target_role(),
-            Timeout=60,
-            Code={"ZipFile": package.getvalue()},
-        )
-        return str(created["FunctionArn"])
-
-    def _target_role(self) -> str:
-        """A role that may only write its log."""
-        trust = _policy("sts:AssumeRole", Principal={"Service": "lambda.amazonaws.com"})
-        with suppress(self._iam.exceptions.EntityAlreadyExistsException):
-            self._iam.create_role(RoleName=TARGET_NAME, AssumeRolePolicyDocument=trust)
-        may_log = _policy(["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], Resource="*")
-        self._iam.put_role_policy(RoleName=TARGET_NAME, PolicyName="logs", PolicyDocument=may_log)
-        return str(self._iam.get_role(RoleName=TARGET_NAME)["Role"]["Arn"])
+        return functions.create(self.client, self.target_name, _TARGET.read_text(), timeout_s=60)
 
     def allow(self, tenants: Iterable[str], target: str) -> None:
         """Create these tenants and allow them to call the target: a new tenant may call nothing."""
@@ -132,7 +113,7 @@ class Stage:
 
     def tick(self) -> Any:
         """Call the scheduler function, as its rule does at minute 8."""
-        answer = self._lambda.invoke(FunctionName=f"{self._name}-scheduler", Payload=b"{}")
+        answer = self._lambda.invoke(FunctionName=f"{self.name}-scheduler", Payload=b"{}")
         body = answer["Payload"].read().decode()
         if "FunctionError" in answer:
             raise RuntimeError(f"the scheduler failed: {body}")
@@ -147,7 +128,7 @@ class Stage:
         }
         found: dict[str, Item] = {}
         wanted = [{"pk": pk, "sk": sk} for pk, sk in by_key]
-        table = f"{self._name}-runs"
+        table = f"{self.name}-runs"
         for first in range(0, len(wanted), _KEYS_A_READ):
             request: Any = {table: {"Keys": [to_wire(key) for key in wanted[first : first + _KEYS_A_READ]]}}
             while request:
@@ -165,21 +146,13 @@ class Stage:
 
     def target_log(self, since: float) -> Iterator[Any]:
         """The sample target's log events since this time."""
-        request: dict[str, Any] = {
-            "logGroupName": f"/aws/lambda/{TARGET_NAME}",
-            "startTime": int(since * 1000),
-        }
-        while True:
-            try:
-                answer = self._logs.filter_log_events(**request)
-            except self._logs.exceptions.ResourceNotFoundException:
-                return
-            yield from answer["events"]
-            if not answer.get("nextToken"):
-                return
-            request["nextToken"] = answer["nextToken"]
+        return self.log_of(self.target_name, since)
 
-
-def _policy(action: str | list[str], **fields: Any) -> str:
-    statement = {"Effect": "Allow", "Action": action, **fields}
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    def log_of(self, function: str, since: float) -> Iterator[Any]:
+        """A function's log events since this time; none before it has logged."""
+        pages = self._logs.get_paginator("filter_log_events").paginate(
+            logGroupName=f"/aws/lambda/{function}", startTime=int(since * 1000)
+        )
+        with suppress(self._logs.exceptions.ResourceNotFoundException):
+            for page in pages:
+                yield from page["events"]

@@ -108,7 +108,7 @@ def test_a_power_cut_loses_nothing(embedded: Embedded, stage: Stage, register: C
     job = register("every-2-seconds", {"cron": "*/2 * * * * *"})
     time.sleep(6)
     kill(Path(embedded.state_dir))
-    restarted = start(Path(embedded.state_dir), embedded.port, auth=True, tied=True)
+    restarted = start(Path(embedded.state_dir), embedded.port, strict=True, tied=True)
     assert restarted.port == embedded.port
     time.sleep(6)
     due = due_of([job], int(time.time()))
