@@ -23,7 +23,7 @@ QUICK := timing registration planning golden history jobs executor docs test_cac
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor api cli scripts examples benchmarks tests
 
-.PHONY: help install up sample down reset status demo test quick lint types check bench package deploy rollback remove
+.PHONY: help install up sample down reset status demo test quick lint types check bench package deploy rollback remove verify
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,10 @@ rollback: install ## Put STAGE=… back to the deployment before this one
 remove: install ## Remove STAGE=… from your AWS account
 	@[[ "$(origin STAGE)" != file ]] || { echo "make remove wants to be told what: make remove STAGE=…" >&2; exit 2; }
 	@$(RUN) -m scripts.stack remove --stage $(STAGE) $(ARGS)
+
+verify: install ## Try everything on a new stage in your AWS account, report, and remove it: STAGE=…
+	@[[ "$(origin STAGE)" != file ]] || { echo "make verify wants to be told what: make verify STAGE=…" >&2; exit 2; }
+	@$(RUN) -m scripts.verify --stage $(STAGE) $(ARGS)
 
 # --- what is installed, once ----------------------------------------------------------------------
 $(VENV_READY): requirements.txt requirements-jwt.txt requirements-dev.txt scripts/minute8

@@ -58,7 +58,7 @@ def test_only_functions_of_the_main_partition_trust_amazons_roots_alone(
     assert (session._verify == str(aws.AMAZON_ROOTS)) == is_small
 
 
-@pytest.mark.parametrize(("client", "is_passed_on"), [(aws.sqs, False), (aws.dynamodb, True)])
+@pytest.mark.parametrize(("client", "is_passed_on"), [(aws.sqs, False), (aws.events, True)])
 def test_messages_to_our_own_queues_begin_a_chain_of_their_own(
     monkeypatch: pytest.MonkeyPatch, client: Any, is_passed_on: bool
 ) -> None:
@@ -72,5 +72,5 @@ def test_messages_to_our_own_queues_begin_a_chain_of_their_own(
 
     made = client.__wrapped__()
     made.meta.events.register("before-send", answer)
-    made.list_tables() if is_passed_on else made.list_queues()
+    made.list_rules() if is_passed_on else made.list_queues()
     assert ("X-Amzn-Trace-Id" in headers) == is_passed_on

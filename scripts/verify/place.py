@@ -1,0 +1,175 @@
+"""Where a verification runs: an AWS account, or an embedded AWS of its own. Deploys a stage there and removes it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import boto3
+import botocore.session
+
+from scripts import deploy as aws_deploy
+from scripts import embedded, stack
+
+# The stage is removed at the end, so nothing may hold its tables.
+_TO_LOSE: Final = {"deletionPolicy": "Delete", "deletionProtection": "false", "pointInTimeRecovery": "false"}
+_PATIENCE_S: Final = 900
+_TRIES: Final = 3
+
+
+class PlaceError(RuntimeError):
+    """The stage could not be deployed or removed; the message says why."""
+
+
+class Place(Protocol):
+    """One stage in one region. While it is open, this process's AWS clients reach it."""
+
+    stage: str
+    region: str
+    is_aws: bool
+
+    def open(self) -> None: ...
+
+    def deploy(self, params: Mapping[str, str]) -> str:
+        """Deploy the stage; returns the API's address. Raises PlaceError."""
+
+    def remove(self) -> None:
+        """Remove the stage, however far it was deployed. Raises PlaceError."""
+
+    def close(self) -> None: ...
+
+
+class Account:
+    """The account and region of the AWS credentials in the environment."""
+
+    is_aws = True
+
+    def __init__(self, stage: str, region: str | None, profile: str | None) -> None:
+        """Raises PlaceError if no region is set."""
+        session: botocore.session.Session = aws_deploy.session_of(profile)
+        self.stage = stage
+        self.region = region or session.get_config_variable("region") or ""
+        self._profile = ["--aws-profile", profile] if profile else []
+        if not self.region:
+            raise PlaceError("no region: set AWS_REGION, or a region in the AWS profile, or give --region")
+        os.environ |= {"AWS_REGION": self.region, "AWS_DEFAULT_REGION": self.region}
+        if profile:
+            os.environ["AWS_PROFILE"] = profile
+
+    def open(self) -> None:
+        if self._status():
+            raise PlaceError(
+                f"there is a stack minute8-{self.stage} already: name a stage that does not exist"
+            )
+
+    def deploy(self, params: Mapping[str, str]) -> str:
+        given = [f"--param={name}={value}" for name, value in (_TO_LOSE | dict(params)).items()]
+        if status := aws_deploy.main([*self._where(), *given]):
+            raise PlaceError(f"the deployment failed (exit status {status})")
+        return aws_deploy.outputs_of(botocore.session.get_session(), self.stage, self.region)["ApiUrl"]
+
+    def remove(self) -> None:
+        _until(lambda: not self._status().endswith("_IN_PROGRESS"), "the deployment did not end")
+        if not self._status():
+            return
+        for _ in range(_TRIES):  # another Ctrl-C ends the tool, which is a process of this terminal too
+            stack.main(["remove", *self._where()])
+            if not self._status():
+                return
+        # A stack that never got its bucket: the tool does not remove it.
+        boto3.client("cloudformation").delete_stack(StackName=f"minute8-{self.stage}")
+        _until(lambda: not self._status().endswith("_IN_PROGRESS"), "the removal did not end")
+        if status := self._status():
+            raise PlaceError(f"the stack minute8-{self.stage} is {status}: remove it by hand")
+
+    def close(self) -> None: ...
+
+    def _where(self) -> list[str]:
+        return ["--stage", self.stage, "--region", self.region, *self._profile]
+
+    def _status(self) -> str:
+        """The stack's status; empty if it does not exist."""
+        client: Any = boto3.client("cloudformation")
+        try:
+            (found,) = client.describe_stacks(StackName=f"minute8-{self.stage}")["Stacks"]
+        except client.exceptions.ClientError as error:
+            if "does not exist" not in str(error):
+                raise
+            return ""
+        status = str(found["StackStatus"])
+        return "" if status == "DELETE_COMPLETE" else status
+
+
+class Embedded:
+    """An embedded AWS of its own, under the strict layer. Its stages are `local` and `test`."""
+
+    is_aws = False
+    region = "us-east-1"
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self._directory = tempfile.TemporaryDirectory(prefix="minute8-verify-")
+
+    def open(self) -> None:
+        self._embedded = embedded.start(Path(self._directory.name), 0, strict=True, tied=True)
+        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
+            os.environ.pop(name, None)
+        os.environ |= self._embedded.env()
+
+    def deploy(self, params: Mapping[str, str]) -> str:
+        try:
+            deployed = embedded.deploy(self._embedded, stage=self.stage, params=params)
+        except embedded.EmbeddedError as error:
+            raise PlaceError(str(error)) from error
+        return deployed.api_url
+
+    def remove(self) -> None:
+        try:
+            embedded.remove(self._embedded, stage=self.stage)
+        except embedded.EmbeddedError as error:
+            raise PlaceError(str(error)) from error
+
+    def close(self) -> None:
+        embedded.kill(Path(self._directory.name))
+        with suppress(OSError):
+            self._directory.cleanup()
+
+
+def leftovers(stage: str, *others: str) -> list[str]:
+    """What still exists of the stage and of functions and queues with these names."""
+    ours = (f"minute8-{stage}-", *others)
+
+    def pages(service: str, operation: str, key: str) -> list[Any]:
+        client: Any = boto3.client(service)  # type: ignore[call-overload]
+        return [one for page in client.get_paginator(operation).paginate() for one in page.get(key, [])]
+
+    names = [
+        *(f"function {one['FunctionName']}" for one in pages("lambda", "list_functions", "Functions")),
+        *(f"table {one}" for one in pages("dynamodb", "list_tables", "TableNames")),
+        *(f"queue {one.rpartition('/')[2]}" for one in pages("sqs", "list_queues", "QueueUrls")),
+        *(f"role {one['RoleName']}" for one in pages("iam", "list_roles", "Roles")),
+        *(
+            f"log-group {one['logGroupName'].rpartition('/')[2]}"
+            for one in pages("logs", "describe_log_groups", "logGroups")
+        ),
+        *(f"bucket {one['Name']}" for one in boto3.client("s3").list_buckets()["Buckets"]),
+    ]
+    return sorted(
+        name
+        for name in names
+        for plain in [name.partition(" ")[2].removeprefix("minute8-verify-")]
+        if name.partition(" ")[2].startswith(ours) or plain.startswith(others)
+    )
+
+
+def _until(holds: Callable[[], bool], otherwise: str) -> None:
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not holds():
+        if time.monotonic() > give_up_at:
+            raise PlaceError(f"{otherwise} within {_PATIENCE_S} s")
+        time.sleep(3)

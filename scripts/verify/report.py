@@ -1,0 +1,105 @@
+"""The report of a verification: one page for people, and the same figures as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import botocore
+
+from benchmarks.result import Table, this_machine
+from cli.version import VERSION
+from scripts.build_layer import ROOT
+from scripts.verify.trials import Found
+
+
+@dataclass(slots=True)
+class Report:
+    """What is known so far. It is written even if the verification was stopped."""
+
+    stage: str
+    region: str
+    where: str
+    params: dict[str, str]
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+    deployed_s: float = 0.0
+    found: list[Found] = field(default_factory=list)
+    charged: dict[str, Any] = field(default_factory=dict)
+    estimated_dollars: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    left_behind: list[str] | None = None
+    is_complete: bool = False
+
+    @property
+    def is_well(self) -> bool:
+        return self.is_complete and not self.problems and self.left_behind == []
+
+    def write(self, directory: Path) -> Path:
+        """Write verify-<stage>.md and .json; returns the page."""
+        directory.mkdir(parents=True, exist_ok=True)
+        page = directory / f"verify-{self.stage}.md"
+        page.write_text(self.markdown())
+        page.with_suffix(".json").write_text(
+            json.dumps(asdict(self) | {"is_well": self.is_well}, indent=2) + "\n"
+        )
+        return page
+
+    def markdown(self) -> str:
+        """The page. It names no account."""
+        verdict = "No problem was found." if self.is_well else "**Not everything was well: see Problems.**"
+        parts = [f"# Minute8 verified on {self.where}, {self.region}, {self.at}", verdict]
+        rows = [
+            *self.versions.items(),
+            *((f"parameter {name}", value) for name, value in self.params.items()),
+        ]
+        rows.append(("deployed in", f"{self.deployed_s:.0f} s"))
+        parts.append(Table("Versions and parameters", ["", ""], [list(row) for row in rows]).markdown())
+        if not self.is_complete:
+            parts.append("It was stopped before its end.")
+        for found in self._tables():
+            parts.append(Table(found.title, found.head, found.rows).markdown())
+        parts.append(self._dollars())
+        parts.append("**Problems**\n\n" + ("\n".join(f"- {one}" for one in self.problems) or "none"))
+        left = "not looked for" if self.left_behind is None else ", ".join(self.left_behind) or "nothing"
+        parts.append(f"Left behind: {left}.")
+        return "\n\n".join(parts) + "\n"
+
+    def _tables(self) -> list[Found]:
+        """Trials of one title share a table."""
+        shared: dict[str, Found] = {}
+        for found in self.found:
+            if found.rows:
+                one = shared.setdefault(found.title, Found(found.title, found.head))
+                one.rows += found.rows
+        return list(shared.values())
+
+    def _dollars(self) -> str:
+        if not self.charged:
+            return f"CloudWatch has no figures here. Estimated before: ${self.estimated_dollars:.2f}."
+        rows = [[what, f"{count:,.0f}", f"{dollars:.4f}"] for what, count, dollars in self.charged["lines"]]
+        rows.append(["**sum**", "", f"**{self.charged['dollars']:.4f}**"])
+        title = "Charged, by CloudWatch's counts and the list prices of us-east-1"
+        return Table(title, ["what", "count", "$"], rows).markdown()
+
+
+def versions() -> dict[str, str]:
+    """Of Minute8, the tools and this machine."""
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    package = json.loads((ROOT / "package.json").read_text())
+    return {
+        "Minute8": f"{VERSION}, commit {git.stdout.strip() or 'unknown'}",
+        "osls": str(
+            {**package.get("dependencies", {}), **package.get("devDependencies", {})}.get("osls", "")
+        ),
+        "botocore here": botocore.__version__,
+        "Python here": sys.version.split()[0],
+        "from": this_machine(),
+    }

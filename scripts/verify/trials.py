@@ -1,0 +1,300 @@
+"""What a verification tries on a deployed stage. Each trial returns its table, its figures and what went wrong."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from benchmarks import loads
+from benchmarks.bare_path import Engine
+from benchmarks.measure import percentile
+from cli.doctor.deployment import connect
+from cli.doctor.examine import examine
+from cli.doctor.findings import Level
+from common.clock import SystemClock
+from common.planning.execution import Execution
+from common.platform.tenants import Tenants
+from common.runs.records import SUCCEEDED
+from common.storage.tables import Table as DynamoTable
+from common.timing.instants import rfc3339
+from minute8_client import Client
+from scripts.demo.show import Show
+from scripts.demo.view import PlainView
+from scripts.demo.witness import ENDED, calls_in, problems
+from scripts.demo.workload import LIVELY_TENANT, Registration, lively_jobs, real_workload
+
+INVOCATIONS: Final = ("Event", "RequestResponse")
+LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")
+_TENANT: Final = "tenant-0"
+# The killed executor: its time limit, and how long its target works.
+_LIMIT_S, _WORKS_S, _TIMEOUT_S = 3, 5, 6
+_HOUR_S: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a verification does. `patience_s`: how long it waits for runs after the last was due."""
+
+    workload_s: int = 90
+    workload_jobs: int = 688
+    alone: int = 5
+    bursts: tuple[int, ...] = (40, 500, 5_000)
+    delayed: int = 200
+    backfill: int = 168
+    patience_s: int = 600
+
+
+SMALL: Final = Size(
+    workload_s=12, workload_jobs=10, alone=2, bursts=(10,), delayed=10, backfill=40, patience_s=60
+)
+
+
+@dataclass(slots=True)
+class Found:
+    """What one trial found. `rows` are those of a table with the head `head`."""
+
+    title: str
+    head: Sequence[str] = ()
+    rows: list[list[str]] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+class Trials:
+    """All trials on one stage, in order."""
+
+    def __init__(self, engine: Engine, api_url: str, size: Size) -> None:
+        self._engine, self._api_url, self._size = engine, api_url, size
+        self._stage = engine.stage
+        self._register_s = 0.05  # a job, as measured with the workload
+
+    def all(self) -> list[tuple[str, Callable[[], Found]]]:
+        """The trials by name. The killed executor's message comes back after half a minute, so that trial has two
+        parts."""
+        return [
+            ("doctor", self.doctor),
+            ("an executor is killed", self.kill),
+            ("a lone execution", self.alone),
+            ("the demo's workload", self.workload),
+            ("a registration in a planned window", self.planned_window),
+            ("SQS's own delay", self.delays),
+            ("a backfill", self.backfill),
+            ("its run is taken over", self.taken_over),
+            *(
+                (f"{count} at one second, {invocation}", self._burst(count, invocation))
+                for count in self._size.bursts
+                for invocation in INVOCATIONS
+            ),
+        ]
+
+    def doctor(self) -> Found:
+        """`minute8 doctor`, after a first tick."""
+        self._stage.tick()
+        findings = examine(
+            connect(self._stage.name.removeprefix("minute8-"), SystemClock(), self._api_url), 60
+        )
+        told = Counter(str(finding.level) for finding in findings)
+        rows = [
+            [str(finding.level), finding.check, finding.found]
+            for finding in findings
+            if finding.level != Level.OK
+        ]
+        return Found(
+            "Doctor",
+            ["", "check", "found"],
+            rows or [["ok", "all", ""]],
+            dict(told),
+            [f"doctor: {one.check}: {one.found}" for one in findings if one.level == Level.FAILED],
+        )
+
+    def workload(self) -> Found:
+        """The demo's jobs, and its judge: schedules, runs and the target's own log compared."""
+        arn = self._engine.target["arn"]
+        real = list(real_workload(arn))[: self._size.workload_jobs]
+        self._stage.allow({LIVELY_TENANT, *(one.tenant for one in real)}, arn)
+        began = time.monotonic()
+        jobs = self._stage.register(real, lambda: None)
+        self._register_s = (time.monotonic() - began) / len(jobs)
+        since = time.time()
+        jobs += self._stage.register(lively_jobs(arn, since), lambda: None)
+        show = Show(self._stage, jobs, PlainView(), since)
+        show.watch(self._size.workload_s)
+        show.settle()
+        show.forget_later_runs()
+        for job in jobs:
+            self._stage.store.delete(job.tenant, job.job_id)
+        called = {name for name, run in show.runs.items() if run["status"] != "skipped"}
+        calls = self._calls(since, called)
+        late = [calls[one.execution_id] - one.due_at for one in show.due() if one.execution_id in calls]
+        wrong = problems(show.due(), show.runs, calls_in(self._stage.target_log(since)))
+        return _lateness("The demo's workload", f"{len(jobs)} jobs, {self._size.workload_s} s", late, wrong)
+
+    def alone(self) -> Found:
+        """One execution, and then nothing for three seconds. The first finds no warm environment."""
+        first = int(time.time()) + 6
+        times = [first + 4 * number for number in range(self._size.alone)]
+        late, wrong = self._measure(loads.register(self._engine, "alone", times), first - 6)
+        found = _lateness("A lone execution", "the first, cold", late[:1], wrong)
+        found.rows += [_row("the others, warm", late[1:])]
+        return found
+
+    def planned_window(self) -> Found:
+        """A job whose time lies in a window that a tick has planned already."""
+        since = time.time()
+        at = int(since) + 4
+        mark = self._stage.mark()
+        wrong = [] if mark and mark.planned_until > at else [f"the window of {rfc3339(at)} is not planned"]
+        late, more = self._measure(loads.register(self._engine, "planned", [at]), since)
+        return _lateness("Registered in a planned window", "one execution", late, wrong + more)
+
+    def _burst(self, count: int, invocation: str) -> Callable[[], Found]:
+        def burst() -> Found:
+            since = time.time()
+            at = int(since + 8 + 2 * count * self._register_s)
+            executions = loads.register(
+                self._engine,
+                f"burst-{count}-{invocation.lower()}",
+                [at] * count,
+                target=self._engine.target | {"invocation": invocation},
+            )
+            wrong = [] if time.time() < at else ["registering took longer than the time until it was due"]
+            late, more = self._measure(executions, since)
+            return _lateness("Bursts", f"{count:,} at one second, {invocation}", late, wrong + more)
+
+        return burst
+
+    def delays(self) -> Found:
+        """A queue and a function alone: how late SQS and Lambda deliver a delayed message, without Minute8."""
+        since, count = time.time(), self._size.delayed
+        self._engine.send_bare([int(since) + 3 + number % 5 for number in range(count)])
+        give_up_at = time.time() + self._size.patience_s
+        while len(late := self._engine.bare_lateness(since)) < count and time.time() < give_up_at:
+            time.sleep(1)
+        wrong = [] if len(late) >= count else [f"{count - len(late)} delayed messages did not come"]
+        return _lateness("SQS's own delay", "queue and function alone", late, wrong)
+
+    def backfill(self) -> Found:
+        """The last hours of an hourly job, two at a time: a chain that Lambda's recursion rule would end."""
+        since, hours = time.time(), self._size.backfill
+        definition = {"schedule": {"cron": "0 * * * *"}, "target": self._engine.target}
+        self._stage.register([Registration(_TENANT, "hourly", definition)], lambda: None)
+        end = int(since) // _HOUR_S * _HOUR_S
+        wanted = {"start_at": rfc3339(end - hours * _HOUR_S), "end_at": rfc3339(end), "concurrency": 2}
+        tenants = Tenants(DynamoTable(self._stage.client("dynamodb"), f"{self._stage.name}-tenants"))
+        key = tenants.api_keys.create_key(_TENANT, "write", SystemClock().now())[0]
+        with Client(self._api_url, key) as client:
+            made = client.start_backfill("hourly", wanted)
+            calls = self._until_called(since, lambda name: made["backfill_id"] in name, hours)
+        took_s = max(calls.values(), default=since) - since
+        wrong = [] if len(calls) == made["total"] == hours else [f"{len(calls)} of {hours} runs were called"]
+        rows = [[f"{len(calls)}", f"{took_s:.1f}"]]
+        return Found("A backfill", ["runs", "took, s"], rows, {"runs": len(calls), "took_s": took_s}, wrong)
+
+    def kill(self) -> Found:
+        """End an executor in the middle of a call, by a time limit below the call's duration."""
+        since = time.time()
+        with self._time_limit(_LIMIT_S):
+            self._killed = loads.register(
+                self._engine,
+                "killed",
+                [int(time.time()) + 2],
+                payload={"duration_s": _WORKS_S},
+                timeout_s=_TIMEOUT_S,
+                target=self._engine.target | {"invocation": "RequestResponse"},
+            )
+            (execution,) = self._killed
+            self._first_call = self._calls(since, {execution.execution_id}).get(execution.execution_id)
+            time.sleep(_LIMIT_S + 1)
+        wrong = [] if self._first_call else ["its target was not called"]
+        return Found("An executor is killed", problems=wrong)
+
+    def taken_over(self) -> Found:
+        """The run of the killed executor succeeds, at its first attempt, by another one."""
+        (execution,) = self._killed
+        give_up_at = time.time() + self._size.patience_s
+        while (run := self._stage.runs([execution]).get(execution.execution_id, {})).get(
+            "status"
+        ) != SUCCEEDED:
+            if time.time() > give_up_at:
+                break
+            time.sleep(1)
+        since = self._first_call or execution.due_at
+        ours = [
+            call
+            for call in calls_in(self._stage.target_log(since - 60))
+            if call.execution_id == execution.execution_id
+        ]
+        again_s = max((call.at for call in ours), default=since) - since
+        is_well = (run.get("status"), run.get("attempt"), len(ours)) == (SUCCEEDED, 1, 2)
+        wrong = (
+            []
+            if is_well
+            else [f"it is {run.get('status')} at attempt {run.get('attempt')}, called {len(ours)} times"]
+        )
+        return Found(
+            "A killed executor's run",
+            ["called again after, s"],
+            [[f"{again_s:.1f}"]],
+            {"again_s": again_s},
+            wrong,
+        )
+
+    @contextmanager
+    def _time_limit(self, seconds: int) -> Any:
+        functions, name = self._stage.client("lambda"), f"{self._stage.name}-executor"
+        before = functions.get_function_configuration(FunctionName=name)["Timeout"]
+        for_all = functions.get_waiter("function_updated_v2")
+        functions.update_function_configuration(FunctionName=name, Timeout=seconds)
+        for_all.wait(FunctionName=name, WaiterConfig={"Delay": 1})
+        try:
+            yield
+        finally:
+            functions.update_function_configuration(FunctionName=name, Timeout=before)
+            for_all.wait(FunctionName=name, WaiterConfig={"Delay": 1})
+
+    def _measure(self, executions: Sequence[Execution], since: float) -> tuple[list[float], list[str]]:
+        """How late the target was called, by its own clock, in the executions' order; and the judge's findings."""
+        calls = self._calls(since, {one.execution_id for one in executions})
+        give_up_at = time.time() + self._size.patience_s
+        while True:
+            runs = self._stage.runs(executions)
+            is_settled = len(runs) == len(executions) and all(run["status"] in ENDED for run in runs.values())
+            if is_settled or time.time() > give_up_at:
+                break
+            time.sleep(1)
+        wrong = problems(executions, runs, calls_in(self._stage.target_log(since)))
+        late = [calls[one.execution_id] - one.due_at for one in executions if one.execution_id in calls]
+        return late, wrong
+
+    def _calls(self, since: float, wanted: Iterable[str]) -> dict[str, float]:
+        names = set(wanted)
+        return self._until_called(since, names.__contains__, len(names))
+
+    def _until_called(self, since: float, is_ours: Callable[[str], bool], count: int) -> dict[str, float]:
+        """When the target says that it was called first, by execution, as soon as there are so many."""
+        give_up_at = time.time() + self._size.patience_s
+        while True:
+            first: dict[str, float] = {}
+            for call in calls_in(self._stage.target_log(since)):
+                if is_ours(call.execution_id):
+                    first[call.execution_id] = min(call.at, first.get(call.execution_id, call.at))
+            if len(first) >= count or time.time() > give_up_at:
+                return first
+            time.sleep(1 if count < 1_000 else 5)
+
+
+def _lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> Found:
+    figures = {load: [round(one, 3) for one in late]}
+    return Found(title, LATENESS, [_row(load, late)], figures, wrong)
+
+
+def _row(load: str, late: Sequence[float]) -> list[str]:
+    if not late:
+        return [load, "0", "", "", "", ""]
+    figures = [min(late), statistics.median(late), percentile(late, 0.99), max(late)]
+    return [load, f"{len(late):,}", *(f"{figure:.3f}" for figure in figures)]

@@ -1,0 +1,31 @@
+"""`make verify`, small, on an embedded AWS of its own: what an owner of an account would run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.embedded
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_small_verification_finds_no_problem_and_leaves_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "scripts.verify", "--embedded", "--small"),
+            *("--stage", "test", "--output", str(tmp_path)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = json.loads((tmp_path / "verify-test.json").read_text())
+    assert (done.returncode, report["problems"], report["left_behind"]) == (0, [], []), (
+        done.stdout + done.stderr
+    )
