@@ -10,12 +10,12 @@ import pytest
 from api.app import ROUTES
 from api.http.openapi import document
 from api.http.routing import NDJSON, Route
-from api.shapes import GIVEN
+from api.shapes import GIVEN, TAKEN
 from api.shapes.jobs import JobPatch
 from common.registration.definition import JobDefinition
 from tests.api.calls import Office, send
 from tests.api.conftest import settle
-from tests.api.walk import calls_of_document
+from tests.api.walk import Call, calls_of_document
 
 DOCUMENT = document(ROUTES)
 
@@ -76,6 +76,35 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
 
 def test_a_patch_can_say_all_that_a_job_can() -> None:
     assert set(JobPatch.model_fields) == set(JobDefinition.model_fields)
+
+
+# What is not part of a job's definition, and so read apart from it.
+BESIDE = {"job_id": "report", "state": "paused", "note": "maintenance"}
+
+
+@pytest.mark.parametrize("call", [call for call in calls_of_document() if call.body is not None], ids=str)
+def test_a_body_has_the_fields_of_its_shape_and_no_others(settled: Office, call: Call) -> None:
+    """No route reads its body through the model that the document shows: the two lists of names must be the same."""
+    (shape,) = [route.takes for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
+    assert shape
+    wanted = TAKEN[shape].model_fields.keys()
+    accepted = set(_about_unknown(settled, call, {})["accepted"].removeprefix("the fields ").split(", "))
+    assert accepted <= wanted
+    apart = {name: BESIDE[name] for name in wanted - accepted}
+    assert _about_unknown(settled, call, apart)
+
+
+def _about_unknown(office: Office, call: Call, more: dict[str, Any]) -> dict[str, Any]:
+    """The one fault of the walk's body with a field that no shape has; `more` has none."""
+    many = isinstance(call.body, tuple)
+    body = {**(call.body[0] if many else call.body), **more, "no_such_field": 1}
+    caller = office.operator if call.role == "operator" else office.alice_admin
+    answer = caller(call.method, call.url, (body,) if many else body)
+    problem = answer.json["results"][0]["problem"] if many else answer.json
+    (error,) = problem["errors"]
+    assert "no_such_field" in str(error)
+    found: dict[str, Any] = error
+    return found
 
 
 def test_refusals_have_their_shape(office: Office) -> None:
