@@ -49,12 +49,12 @@ demo: up ## See Minute8 work on a real workload, until Ctrl-C or for SECONDS=90
 	@$(RUN) -m scripts.demo --seconds $(DEMO_SECONDS)
 
 test: install $(DYNAMODB_LOCAL)/node_modules/.ready ## Run all tests; the end-to-end ones start an embedded AWS of their own
-	@# Two workers, a file to one of them: each that needs an embedded AWS starts its own.
+	@# Three workers for two cores: one mostly waits for an embedded AWS. tests/conftest.py says which tests go together.
 	@node_modules/.bin/vitest run
-	@$(RUN) -m pytest -n 2 --dist loadfile --durations 15
+	@$(RUN) -m pytest -n 3 --durations 15
 
 quick: $(VENV_READY) ## Run the tests that need no server, in under a minute
-	@$(RUN) -m pytest -n 2 --dist loadfile -q -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
+	@$(RUN) -m pytest -n 2 -q -k "not (fuzz or hostile or death)" $(addprefix tests/,$(QUICK))
 
 lint: install ## Check format, style and imports (`.venv/bin/ruff format` and `npx biome check --write` repair)
 	@$(RUN) -m ruff format --check .

@@ -26,7 +26,7 @@ _BLOCK: Final = re.compile(r"(?<=## A newcomer's session\n)(.*?```console\n)(.*?
 _EXECUTION_ID: Final = re.compile(r"\w+:\w+:\d{8}T\d{6}Z:[\w:-]+")
 # These commands read; the expected state may take a moment to appear.
 _LOOKS: Final = ("failures", "jobs show", "runs list", "runs show")
-_PATIENCE_S: Final = 60.0
+_PATIENCE_S: Final = 300.0
 # What differs between sessions, and its replacement for comparisons.
 _VARYING: Final = (
     (_EXECUTION_ID, "RUN"),

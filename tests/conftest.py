@@ -3,10 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.worlds import World, make_world, world
+
+# The folders that take longest, in this order: what begins late ends late, while other workers have nothing to do.
+LONGEST = (
+    "end_to_end",
+    "deploy",
+    "strict",
+    "storage",
+    "simulation",
+    "executor",
+    "cli",
+    "benchmarks",
+    "foreign",
+)
+# Their files share an embedded AWS with a deployment, so one worker runs them all.
+TOGETHER = ("end_to_end", "deploy")
+
+
+def folder_of(nodeid: str) -> str:
+    """`api` of tests/api/test_jobs.py::test_it."""
+    return nodeid.split("/")[1]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {folder: n for n, folder in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(folder_of(item.nodeid), len(order)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file is for one worker, and so is a folder of TOGETHER; in the order of the tests."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            folder = folder_of(nodeid)
+            return folder if folder in TOGETHER else nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False  # it would begin with the files of most tests
+    return ByFile(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -22,8 +22,8 @@ DEFAULT_PORT = 4566
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 
-_READY_TIMEOUT_S = 30.0
-_STOP_TIMEOUT_S = 15.0
+_READY_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 60.0
 
 # The servers that this process has started, by pid: it must wait for them when they end.
 _children: dict[int, "subprocess.Popen[bytes]"] = {}
@@ -198,7 +198,7 @@ def _wait_until_ready(server: "subprocess.Popen[bytes]", embedded: Embedded) -> 
 
 def _answers(embedded: Embedded) -> bool:
     try:
-        with urllib.request.urlopen(f"{embedded.endpoint_url}/_ministack/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"{embedded.endpoint_url}/_ministack/ready", timeout=30) as answer:
             return bool(answer.status == 200)
     except (OSError, urllib.error.URLError):
         return False

@@ -29,7 +29,7 @@ class Answer:
 
     @property
     def problem(self) -> str:
-        """The problem's name, behind the part that all have."""
+        """The problem's name: its type without the prefix that all types have."""
         assert self.headers["content-type"] == "application/problem+json", self
         assert self.json["status"] == self.status
         assert self.json["request_id"] == self.headers["x-request-id"] == "request-1"
@@ -84,14 +84,14 @@ def send(
     """One request, through the handler that Lambda calls."""
     raw = handler.handle(event(method, url, headers, body), None)
     names = {name.lower(): value for name, value in raw["headers"].items()}
-    # API Gateway takes no body at all too, the embedded AWS answers 500 then.
+    # API Gateway accepts a missing body; the embedded AWS answers it with 500.
     assert isinstance(raw["body"], str), raw
     return Answer(raw["statusCode"], names, raw["body"])
 
 
 @dataclass
 class Caller:
-    """Somebody with a key, or without one."""
+    """A caller with a key, or without one."""
 
     key: str | None
     headers: dict[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Caller:
 
 @dataclass
 class Office:
-    """A world with its API: keys and tokens of every role, and those that are worth nothing."""
+    """A world with its API, keys and tokens of every role, and invalid keys and tokens."""
 
     world: World
     alice: Caller
@@ -141,7 +141,7 @@ class Office:
         }
 
     def stored(self) -> list[dict[str, Any]]:
-        """Every item but the count of requests: what a refusal must not change."""
+        """Every item that a refusal must not change: all but the counts of requests."""
         items: list[dict[str, Any]] = []
         for name in ("jobs", "due", "tenants", "audit", "runs"):
             items += self.world.dynamodb.scan(TableName=f"test-{name}")["Items"]
@@ -149,7 +149,7 @@ class Office:
 
 
 class HandlerTransport(httpx.BaseTransport):
-    """The API's handler in place of a network. `failures` are what goes wrong first: statuses or exceptions."""
+    """The API's handler in place of a network. The first requests fail with `failures`: statuses or exceptions."""
 
     def __init__(self, failures: Sequence[int | Exception] = ()) -> None:
         self.failures = list(failures)

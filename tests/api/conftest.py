@@ -33,7 +33,7 @@ def office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
 
 @pytest.fixture(scope="module")
 def settled() -> Iterator[Office]:
-    """alice has what the walk names. Shared, and so for tests in modules of their own that change nothing."""
+    """alice has what the walk names. The tests of a module share it, so they must change nothing."""
     with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
         office = open_office(w, monkeypatch)
         settle(office, office.alice)
@@ -63,13 +63,13 @@ def settle(office: Office, *callers: Caller) -> None:
 
 @pytest.fixture
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before an office: two jobs are as many as a list of runs asks at once, and four runs as many as are summed up."""
+    """Small bounds: a list of runs queries two jobs at once, a summary counts four runs. Requested before `office`."""
     few = partial(TenantRuns, bounds=Bounds(jobs=2, more=2, summarised=4))
     monkeypatch.setattr("api.services.TenantRuns", few)
 
 
 def serve(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Tenants:
-    """The API as a process that has just begun: it trusts nothing yet that it would keep for some seconds."""
+    """The API as a new process: its caches are empty."""
     services = Services.wired(w.tables, w.queue, w.clock, Limits(), takes)
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants

@@ -1,4 +1,4 @@
-"""An issuer of signed tokens: its keys, what it signs, and what it tells of its keys."""
+"""An issuer of signed tokens: its keys, its tokens, and the key set that it publishes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW = 1_795_230_720  # 2026-11-21T03:12:00Z, where worlds begin
 
 @cache
 def private_key(name: str) -> Any:
-    """One of the issuer's keys (rsa, ec, ed), or somebody else's of the same kind (rsa-other, …)."""
+    """One of the issuer's keys (rsa, ec, ed), or another issuer's key of the same kind (rsa-other, …)."""
     match name.partition("-")[0]:
         case "rsa":
             return rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -50,7 +50,7 @@ def key_set(*names: str) -> bytes:
 
 
 def claims(now: float = NOW, **changes: Any) -> dict[str, Any]:
-    """What the issuer says of ann, who works for alice. A change to None leaves a claim out."""
+    """The claims of the user ann, who belongs to the tenant alice. A change to None leaves a claim out."""
     said = {
         "iss": ISSUER,
         "aud": AUDIENCE,
@@ -64,12 +64,12 @@ def claims(now: float = NOW, **changes: Any) -> dict[str, Any]:
 
 
 def token(key: str = "rsa", header: dict[str, Any] | None = None, **changes: Any) -> str:
-    """Signed with that key of the issuer; `header` adds to what is in one, and None takes away."""
+    """A token signed with that key. `header` adds fields to the header; None removes one."""
     return signed(claims(**changes), key, header)
 
 
 def signed(payload: Any, key: str = "rsa", header: dict[str, Any] | None = None) -> str:
-    """`payload` as JSON, bytes as they are. The library signs; the parts are ours, so that they can be odd."""
+    """`payload` is encoded as JSON; bytes are used as they are. The library only signs, so the parts can be invalid."""
     algorithm = ALGORITHMS.get(key.partition("-")[0], "RS256")
     head = {"alg": algorithm, "typ": "JWT", "kid": key, **(header or {})}
     return signed_parts(
@@ -81,7 +81,7 @@ def signed(payload: Any, key: str = "rsa", header: dict[str, Any] | None = None)
 
 
 def signed_parts(header: bytes, payload: bytes, key: str, algorithm: str) -> str:
-    """A token whose signature is right, whatever it says of itself."""
+    """A correctly signed token with any header and payload."""
     text = f"{encoded(header)}.{encoded(payload)}"
     how = jwt.get_algorithm_by_name(algorithm)
     return f"{text}.{encoded(how.sign(text.encode(), private_key(key)))}"
@@ -92,7 +92,7 @@ def encoded(part: bytes) -> str:
 
 
 def configuration(**changes: str) -> Config:
-    """A deployment that takes the issuer's tokens."""
+    """A deployment that accepts the issuer's tokens."""
     given = {
         "JWT_ISSUER": ISSUER,
         "JWT_AUDIENCE": AUDIENCE,
@@ -110,6 +110,6 @@ def settings(**changes: str) -> TokenSettings:
 
 
 def tokens(answer: bytes | None = None, **changes: str) -> Tokens:
-    """What takes the issuer's tokens, without a network."""
+    """A verifier of the issuer's tokens that needs no network."""
     told = answer or key_set("rsa", "ec", "ed")
     return Tokens(settings(**changes), lambda ours: IssuerKeys(ours, lambda url: told))

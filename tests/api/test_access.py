@@ -57,7 +57,7 @@ def test_a_cursor_leads_nowhere_but_where_it_is_from(office: Office) -> None:
     settle(office, office.alice, office.bob)
     lists = [call for call in calls_of_document() if call.pages]
     who = {call.url: office.operator if call.role == OPERATOR else office.alice_admin for call in lists}
-    # A summary has no pages unless it is of very many runs, and takes no limit.
+    # A summary has pages only for very many runs, and no limit.
     first = {url: caller("GET", f"{url}?limit=1") for url, caller in who.items() if "summary" not in url}
     cursors = {url: page.json["next_cursor"] for url, page in first.items()}
     assert len(cursors) >= 8 and all(cursors.values())
@@ -72,7 +72,7 @@ def test_a_cursor_leads_nowhere_but_where_it_is_from(office: Office) -> None:
 
 
 def _list(url: str) -> str:
-    """The operator sees the same lists of alice's as she does."""
+    """The operator sees the same lists of alice's things as alice does."""
     return url.replace("/v1/tenants/alice/", "/v1/")
 
 

@@ -14,7 +14,7 @@ from tests.api.calls import Caller, Office
 from tests.api.walk import Call, calls_of_document
 from tests.worlds import ARN, job
 
-# POST, and yet no change of anything.
+# POST, but it changes nothing.
 NO_CHANGE = {"/v1/schedules/preview"}
 CHANGES = [
     call for call in calls_of_document() if call.method not in ("GET", "HEAD") and call.path not in NO_CHANGE

@@ -75,7 +75,7 @@ def test_each_line_is_created_replaced_or_already_so(office: Office) -> None:
 
 
 def test_what_a_bulk_registers_runs_at_once_and_is_counted_and_written_down(office: Office) -> None:
-    """More than one transaction of them, in several groups, one of which is due within the window under way."""
+    """More lines than one transaction takes, in several groups; one group is due within the announced window."""
     lines = tuple(line(f"job-{n:02}", cron=f"{15 + n % 3} 3 * * *") for n in range(40))
     assert {result for _, result in told(office.alice("POST", URL, lines))} == {"created"}
     office.world.run_until("2026-11-21T03:18:00Z")
@@ -281,7 +281,7 @@ def test_bounds(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_answer_is_short_whatever_is_refused(office: Office) -> None:
-    """A thousand lines of a thousand mistakes, with names that are no shorter, fit into Lambda's 6 MB."""
+    """The answer to a thousand lines with long names, each full of mistakes, fits into Lambda's 6 MB."""
     patterns = [f"arn:aws:lambda:us-east-1:123456789012:function:{n:x>400}" for n in range(100)]
     edit = {"allowed_targets": patterns}
     Tenants(office.world.table("tenants")).edit("alice", edit, office.world.clock.now())

@@ -1,4 +1,4 @@
-"""Calendars over HTTP, and what they do to the jobs that name them."""
+"""Calendars over HTTP, and their effect on the jobs that name them."""
 
 from __future__ import annotations
 

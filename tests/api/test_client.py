@@ -93,7 +93,7 @@ def test_refusals_are_exceptions(office: Office) -> None:
         client(office.alice_reads.key)[0].delete_job("report")
     with pytest.raises(Unauthenticated):
         client("m8_nothing")[0].tenant()
-    assert len(transport.requests) == 5  # a refusal is not tried again
+    assert len(transport.requests) == 5  # a refusal is not retried
 
 
 def test_what_can_be_repeated_is(office: Office) -> None:

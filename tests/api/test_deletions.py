@@ -55,7 +55,7 @@ def test_its_keys_are_worth_nothing_within_seconds(office: Office) -> None:
 
 
 def test_before_they_are_it_can_register_no_job(office: Office) -> None:
-    """A process trusts a tenant's state for 15 s; the registration's own condition looks."""
+    """A process caches a tenant's state for 15 s; the condition of the registration's write reads the current one."""
     office.alice("GET", "/v1/tenant")
     office.operator("DELETE", "/v1/tenants/alice")
     assert office.alice("GET", "/v1/tenant").json["state"] == "deleting"

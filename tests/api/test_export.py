@@ -1,4 +1,4 @@
-"""GET /v1/jobs/_export: what it writes can be put again, and is the same then."""
+"""GET /v1/jobs/_export: what it writes can be sent to _bulk, and gives the same jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies at the bounds and behind them: refused by name, before anything is read or stored for them."""
+"""Bodies at the bounds and beyond: the refusal names the bound, before anything is read or stored."""
 
 from __future__ import annotations
 

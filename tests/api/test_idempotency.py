@@ -1,4 +1,4 @@
-"""Idempotency-Key: a creation that is sent again."""
+"""Idempotency-Key: a repeated creation."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_record_with_the_whole_job_is_read_as_before(office: Office) -> None:
 def test_the_answer_is_the_first_ones_though_the_job_was_there_before(
     office: Office, schedule: dict[str, str]
 ) -> None:
-    """Its revision continues, and what it was created with may be refused by now."""
+    """Its revision has changed since, and its first definition may be invalid now."""
     office.alice("PUT", "/v1/calendars/feasts", {"dates": []})
     body = job() | {"job_id": "report", "schedule": {**schedule, "exclude": {"calendars": ["feasts"]}}}
     office.alice("POST", "/v1/jobs", {"job_id": "report", **BODY})
@@ -123,7 +123,7 @@ def test_a_request_under_way_is_asked_for_again(office: Office, monkeypatch: pyt
     commit, tries = client.transact_write_items, 0
 
     def held(TransactItems: list[dict[str, Any]], **_: Any) -> Any:
-        """DynamoDB's answer while another transaction holds the key's record."""
+        """DynamoDB's answer while another transaction locks the record of the idempotency key."""
         nonlocal tries
         tries += 1
         if tries > 1:
@@ -152,7 +152,7 @@ def test_the_client_repeats_a_creation_whose_answer_was_lost(
     office: Office, failure: int | Exception
 ) -> None:
     class LosesOne(HandlerTransport):
-        """The first request is done, and its answer lost."""
+        """The first request succeeds, and its answer is lost."""
 
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             answer = super().handle_request(request)

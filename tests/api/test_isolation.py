@@ -1,6 +1,6 @@
-"""Who is refused what: every route of the OpenAPI document, walked by everybody (`tests/api/walk.py`).
+"""Access: every route of the OpenAPI document, called with every kind of credential (`tests/api/walk.py`).
 
-A tenant comes from the credential alone: what is another's is refused in the same words as what nobody has.
+The tenant comes from the credential alone. What belongs to another tenant is refused like what does not exist.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_odd_ids_name_nothing(settled: Office, call: Call) -> None:
     for name in call.names:
         for odd in ODD_IDS:
             if (call.method, odd) == ("PUT", "TENANT"):
-                continue  # a fine name, of what it would create
+                continue  # a valid name: the PUT would create it
             for value in (odd, *([f"alice:{odd}:20261121T031300Z:1"] if name == "execution_id" else [])):
                 names = {**call.names, name: quote(value, safe="")}
                 answer = _who_may(settled, call)(call.method, call.path.format(**names), call.body)

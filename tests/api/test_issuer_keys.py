@@ -1,4 +1,4 @@
-"""The issuer's keys, over https from a server of the test: found, rotated, withdrawn, and asked for with care."""
+"""The issuer's keys over https from a test server: found, rotated, withdrawn, and not requested too often."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DISCOVERY = "/.well-known/openid-configuration"
 
 @dataclass
 class Issuer:
-    """An https server that tells keys; what it tells can be changed."""
+    """An https server that serves a key set, which a test can change."""
 
     server: Server
     told: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Issuer:
         self.told[path] = (status, headers, body)
 
     def asked(self) -> list[str]:
-        """The paths since the last time."""
+        """The requested paths since the last call."""
         paths = [asked.path for asked in self.server.asked]
         self.server.asked.clear()
         return paths

@@ -1,4 +1,4 @@
-"""Jobs over HTTP, each route as a client meets it."""
+"""Jobs over HTTP: each route as a client uses it."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_change_against_an_old_revision_is_refused_with_the_current_one(office
         "",
         "*",
         '"1", "2"',
-    ):  # taken for none, it would overwrite what it wanted to keep
+    ):  # if it were ignored, the request would overwrite the job that it wants to keep
         refused = office.alice("PUT", "/v1/jobs/report", job(cron="0 5 * * *"), If_Match=unreadable)
         assert refused.problem == "invalid-input", unreadable
 

@@ -62,7 +62,7 @@ def test_a_backfill_is_counted_first_and_then_run(office: Office) -> None:
 
 
 def test_the_executions_of_backfills_count_as_requests(office: Office) -> None:
-    """Else a tenant could ask for 60 million runs a minute: 10,000 with each of its 6,000 requests."""
+    """Otherwise a tenant could request 60 million runs a minute: 10,000 with each of its 6,000 requests."""
     office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
     week = {"start_at": "2026-11-14T04:00:00Z", "end_at": "2026-11-21T00:00:00Z"}
     answers = [office.alice("POST", "/v1/jobs/report/backfills", week | {"dry_run": True}) for _ in range(3)]

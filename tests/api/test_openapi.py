@@ -78,13 +78,13 @@ def test_a_patch_can_say_all_that_a_job_can() -> None:
     assert set(JobPatch.model_fields) == set(JobDefinition.model_fields)
 
 
-# What is not part of a job's definition, and so read apart from it.
+# Fields that are not part of a job's definition, and are read before it.
 BESIDE = {"job_id": "report", "state": "paused", "note": "maintenance"}
 
 
 @pytest.mark.parametrize("call", [call for call in calls_of_document() if call.body is not None], ids=str)
 def test_a_body_has_the_fields_of_its_shape_and_no_others(settled: Office, call: Call) -> None:
-    """No route reads its body through the model that the document shows: the two lists of names must be the same."""
+    """Routes do not read bodies through the document's models, so the two lists of names must be the same."""
     (shape,) = [route.takes for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
     assert shape
     wanted = TAKEN[shape].model_fields.keys()
@@ -95,7 +95,7 @@ def test_a_body_has_the_fields_of_its_shape_and_no_others(settled: Office, call:
 
 
 def _about_unknown(office: Office, call: Call, more: dict[str, Any]) -> dict[str, Any]:
-    """The one fault of the walk's body with a field that no shape has; `more` has none."""
+    """The one error of the walk's body with a field that no shape has. The fields in `more` cause no error."""
     many = isinstance(call.body, tuple)
     body = {**(call.body[0] if many else call.body), **more, "no_such_field": 1}
     caller = office.operator if call.role == "operator" else office.alice_admin

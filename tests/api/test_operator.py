@@ -1,4 +1,4 @@
-"""The platform over HTTP: its tenants, and everybody's keys."""
+"""The platform's routes: tenants, and the keys of tenants and operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from common.tenants.rules import Quotas
 from tests.api.calls import Caller, Office
 from tests.worlds import ARN, job
 
-TRUSTED_FOR_S = 60  # longer than any process trusts what it has read
+TRUSTED_FOR_S = 60  # longer than any process caches what it has read
 
 
 def key_id_of(caller: Caller) -> str:

@@ -1,4 +1,4 @@
-"""The Python client of the platform's side, and of a tenant's own keys, over the real handler."""
+"""The Python client for the platform's routes and for a tenant's own keys, over the real handler."""
 
 from __future__ import annotations
 

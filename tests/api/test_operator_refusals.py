@@ -1,4 +1,4 @@
-"""What the platform's routes and those of keys refuse: its words, and that nothing was stored."""
+"""What the routes of the platform and of keys refuse: the message, and that nothing was stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the platform lets a tenant do, as the API holds the tenant to it."""
+"""The API enforces the rules that the platform sets for a tenant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tenants(office: Office) -> Tenants:
 
 
 def soon(office: Office) -> float:
-    """When every process knows what the platform has changed."""
+    """The time at which every process knows the platform's change."""
     office.world.clock.sleep(FORGOTTEN_AFTER_S)
     return office.world.clock.now()
 
@@ -143,7 +143,7 @@ def test_a_change_is_written_down_with_its_key(office: Office) -> None:
 def test_a_bulk_request_counts_as_twenty_or_a_tenth_of_its_lines(
     office: Office, tenants: Tenants, quota: int, lines: int, left: int
 ) -> None:
-    """Half of the quota at most: a tenant with a small quota can send it, too."""
+    """At most half of the quota: a tenant with a small quota can send it, too."""
     tenants.edit("alice", {"quotas": {"requests_per_minute": quota}}, office.world.clock.now())
     body = b"{}\n" * lines
     assert office.alice("POST", "/v1/jobs/_bulk", body, content_type="application/x-ndjson").status == 200
@@ -152,7 +152,7 @@ def test_a_bulk_request_counts_as_twenty_or_a_tenth_of_its_lines(
 
 
 def test_what_changes_of_a_job_enqueue_counts_as_requests(office: Office, tenants: Tenants) -> None:
-    """Else a tenant could enqueue a thousand messages with each of its requests. Each change takes effect at once."""
+    """Otherwise a tenant could enqueue a thousand messages with each request. Each change takes effect at once."""
     tenants.edit("alice", {"quotas": {"requests_per_minute": 100}}, office.world.clock.now())
     changes = [job(every=1, jitter_s=jitter_s) for jitter_s in range(5)]
     statuses = [office.alice("PUT", "/v1/jobs/report", change).status for change in changes]

@@ -1,4 +1,4 @@
-"""Every refusal: its status, its words, and that nothing was stored."""
+"""Every refusal: its status, its message, and that nothing was stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at a schedule before it is a job's."""
+"""Preview of a schedule before it is stored in a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""schemathesis against the OpenAPI document that the API serves: every operation, with what fits it and what does not.
+"""schemathesis against the API's own OpenAPI document: every operation, with valid and invalid requests.
 
 Deterministic, and generic over the document: an operation is tested as soon as it is in it.
 """
@@ -42,13 +42,13 @@ LINES = "application/x-ndjson"
 CONFIG = {
     "generation": {"deterministic": True, "mode": "all", "max-examples": 10, "database": "none"},
     "phases": {"stateful": {"enabled": False}},
-    # How what does not fit may be refused; 412, since the revision is looked at first.
+    # The statuses that may refuse an invalid request; 412, since the revision is checked first.
     "checks": {
         "negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 409, 412, 413, 415, 422]}
     },
 }
 SCHEMA = schemathesis.openapi.from_dict(document(ROUTES), config=SchemathesisConfig.from_dict(CONFIG))
-# Whoever it is, with or without a key, gets an answer that the document knows: asked for with every fourth case.
+# Each caller, with or without a key, gets an answer that the document describes. Every fourth case tries another one.
 EVERYBODY = [other for who in ROLE_OF for other in (who, None, None, None)]
 CALLS: dict[tuple[str, str], Call] = {(call.method, call.path): call for call in calls_of_document()}
 
@@ -75,7 +75,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
 
 @dataclass
 class Asked:
-    """An office with all that the walk names, and the statuses that it has answered."""
+    """An office with everything that the walk names, and the statuses of its answers."""
 
     office: Office
     others: Iterator[str | None] = field(default_factory=lambda: cycle(EVERYBODY))
@@ -90,7 +90,7 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def kept() -> Iterator[tuple[Office, dict[str, list[dict[str, Any]]]]]:
-    """An office, and all that is stored in it."""
+    """An office, and all of its stored items."""
     with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
         office = open_office(w, monkeypatch)
         settle(office, office.alice)
@@ -101,7 +101,7 @@ def kept() -> Iterator[tuple[Office, dict[str, list[dict[str, Any]]]]]:
 def asked(
     kept: tuple[Office, dict[str, list[dict[str, Any]]]], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Asked]:
-    """As it was, whatever the operation before has done to it."""
+    """The office as it was before the previous operation."""
     office, stored = kept
     w = office.world
     for name, before in stored.items():
@@ -112,7 +112,7 @@ def asked(
     serve(w, monkeypatch)
     asked = Asked(office)
     yield asked
-    # Else only refusals were tested. An example in the operation's shape helps.
+    # Otherwise only refusals were tested. An example in the operation's shape helps.
     assert min(asked.statuses) < 300, f"no request succeeded: {sorted(asked.statuses)}"
 
 
@@ -126,12 +126,12 @@ def items(w: World, name: str) -> list[dict[str, Any]]:
 def test_every_operation_does_what_the_document_says(case: Any, asked: Asked) -> None:
     call = CALLS.get((case.method, case.operation.path))
     entitled = next((who for who, role in ROLE_OF.items() if call and role == call.role), "no key")
-    # Of many lines each is refused for itself.
+    # In a body of lines, each line is refused separately.
     asked.ask(case, entitled, CONFORMANCE + [negative_data_rejection] * (case.media_type != LINES))
     if other := next(asked.others):
         asked.ask(case, other, CONFORMANCE)
     if call and call.names:
-        # What is invented names nothing, and is refused for that alone. Here it is about something that is there.
+        # Generated ids name nothing, so such requests are refused with 404. This one names something that exists.
         case.path_parameters = dict(call.names)
         if isinstance(case.body, dict):
             case.body.pop("job_id", None)

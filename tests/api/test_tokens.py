@@ -1,4 +1,4 @@
-"""Signed tokens in place of keys: who gets in as whom, and every way that is known to get in as another."""
+"""Signed tokens in place of keys: whom they authenticate, and all known ways to impersonate others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TAKES = tokens()
 
 @pytest.fixture(scope="module")
 def still() -> Iterator[Office]:
-    """Where it is NOW. For tests that change nothing."""
+    """An office whose clock shows NOW, for tests that change nothing."""
     with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
         yield open_office(w, monkeypatch)
 
@@ -84,7 +84,7 @@ _HEADER = b'{"alg":"RS256","kid":"rsa"}'
 def _hmac_with(secret: bytes, header: dict[str, Any]) -> str:
     text = f"{encoded(json.dumps(header).encode())}.{encoded(json.dumps(claims()).encode())}"
     how = jwt.get_algorithm_by_name("HS256")
-    # `prepare_key` would refuse the public key as a secret: an attacker does not ask it.
+    # `prepare_key` would refuse the public key as a secret; an attacker does not use it.
     return f"{text}.{encoded(how.sign(text.encode(), secret))}"
 
 
@@ -202,7 +202,7 @@ def test_what_is_not_exactly_right_is_refused(still: Office, raw: str) -> None:
 
 
 def test_what_the_attacks_start_from_is_right(still: Office) -> None:
-    """Else they would all be refused for something else."""
+    """Otherwise all tokens would be refused for another reason."""
     for key in ("rsa", "ec", "ed"):
         assert Caller(token(key))("GET", "/v1/jobs").status == 200
     assert (

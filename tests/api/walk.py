@@ -1,4 +1,4 @@
-"""Every operation of the generated OpenAPI document as a call that would work for alice, or for the operator."""
+"""Every operation of the generated OpenAPI document as a call that succeeds for alice, or for the operator."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BODIES: dict[str, Any] = {
     "NewKey": {"role": "admin", "name": "walk"},
     "NewOperatorKey": {"name": "walk"},
 }
-# Keys that nobody uses, so that the walk can revoke one; known, so that its calls are known before there is a world.
+# Unused keys that the walk can revoke. They are constants, so that the calls are known before there is a world.
 SPARE_KEY = new_key()
 SPARE_OPERATOR_KEY = new_key()
 # What alice has, in the fixture `settled`.
@@ -44,14 +44,14 @@ NAMES = {
 }
 # A tenant that is being deleted.
 LEAVING = "leaving"
-# Where another is needed: a run that has failed, one that waits, a key of the platform's, a tenant under deletion.
+# Exceptions: a failed run, a waiting run, an operator key, a tenant that is being deleted.
 OTHERS = {
     "/v1/runs/{execution_id}/retry": {"execution_id": "alice:fails:20261121T031230Z:1"},
     "/v1/runs/{execution_id}/cancel": {"execution_id": "alice:report:20261121T031900Z:1"},
     "/v1/operator-keys/{key_id}": {"key_id": hash_of(SPARE_OPERATOR_KEY)[:16]},
     "/v1/tenants/{tenant_id}/deletion": {"tenant_id": LEAVING},
 }
-# The same for what nobody has.
+# The same names for things that do not exist.
 NOTHING = {
     "job_id": "nothing",
     "execution_id": "alice:nothing:20261121T031300Z:1",
@@ -60,7 +60,7 @@ NOTHING = {
     "tenant_id": "nobody",
     "key_id": "0" * 16,
 }
-# What can be no id, or of nobody: separators of keys and paths, look-alikes, too much.
+# Invalid or unknown ids: separators of keys and paths, look-alikes, too long ones.
 ODD_IDS = [
     "a#b",
     "a/b",
@@ -82,14 +82,14 @@ ODD_IDS = [
     "alice#report",
     "TENANT",
 ]
-# What a suspended tenant's admin may do besides: see to its keys, and see what was done.
+# A suspended tenant's admin may also manage its keys and read its audit.
 WHILE_SUSPENDED = ("GET /v1/keys", "DELETE /v1/keys/{key_id}", "GET /v1/audit")
 
 
 @dataclass(frozen=True)
 class Call:
-    """One operation, filled in. `names` are the parameters of its path, things of alice's; `pages`: it is a list
-    in pages of JSON."""
+    """One operation with its parameters. `names` are the path's parameters, which alice has;
+    `pages`: it lists pages of JSON."""
 
     method: str
     path: str
@@ -129,7 +129,7 @@ def _body(operation: dict[str, Any]) -> Any:
     return BODIES[content["schema"]["$ref"].rpartition("/")[2]]
 
 
-# Everybody there is in an Office, by the role of their key or token; one that is worth nothing has none.
+# All callers of an Office with the role of their key or token; invalid credentials have none.
 ROLE_OF: dict[str, Role | None] = {
     "alice's read key": "read",
     "alice's write key": "write",
@@ -160,18 +160,18 @@ ROLE_OF: dict[str, Role | None] = {
 
 
 def refusals_of(call: Call) -> Iterator[tuple[str, int, str]]:
-    """Who is refused this call, and how: the status, and the problem's name."""
+    """The callers that are refused, each with the status and the problem's name."""
     for who, role in ROLE_OF.items():
         if role is None:
             yield who, 401, "unauthenticated"
         elif not _may(role, call.role):
             yield who, 403, "forbidden"
-        elif who.startswith("bob") and call.names and call.method != "PUT":  # a PUT makes one of bob's
+        elif who.startswith("bob") and call.names and call.method != "PUT":  # a PUT creates one for bob
             yield who, 404, "not-found"
 
 
 def _may(role: Role, needed: Role) -> bool:
-    """Said here once more, for it is what the walk is about."""
+    """Written here a second time, since it is what the walk tests."""
     if OPERATOR in (role, needed):
         return role == needed
     return ROLES.index(role) >= ROLES.index(needed)

@@ -1,4 +1,4 @@
-"""Each benchmark runs at a tiny scale and reports what it should; no time is tested here."""
+"""Each benchmark runs at a tiny scale and gives its figures; no durations are tested."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_benchmark_reports_tables_goals_and_figures(name: str, capsys: pytest.
 
 
 def test_the_api_and_the_bare_handler_answer_alike() -> None:
-    """What api_latency.py compares does the same work; without a time, and without the embedded AWS."""
+    """Both sides of api_latency.py do the same work. No durations are tested, and no embedded AWS is needed."""
     with in_process(2) as calls:
         assert all(cpu_s > 0 for cpu_s in (call() for call in calls.values()))
     assert set(calls) == set(_PAIRS) | set(_PAIRS.values())

@@ -1,4 +1,4 @@
-"""The capacity table names parameters that serverless.yml has, with what AWS takes, and the document shows them."""
+"""The capacity table names parameters of serverless.yml with values that AWS accepts, and the document shows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 from common.planning import executions_queue
 
 ROOT = Path(__file__).resolve().parents[2]
-# What AWS takes, as the document says it.
+# AWS's limits, as the document states them.
 LIMITS = {
     "minimumPollers": (2, 200),
     "maximumPollers": (2, 2_000),

@@ -1,4 +1,4 @@
-"""The model of docs/capacity.md does what AWS publishes, seen where the arithmetic can be done by hand."""
+"""The model of docs/capacity.md follows AWS's published rules, in cases that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_new_table_turns_a_large_burst_away_and_a_warm_one_does_not() -> None:
 
 
 def test_what_is_turned_away_four_times_comes_back_after_the_visibility_timeout() -> None:
-    # One write a second: of the first ten, all but a few are turned away again and again.
+    # One write a second: most of the first ten are throttled again and again.
     setting = replace(WARM, warm_writes=1, visibility_s=100, most_receives=2, grows=False)
     outcome = burst(10, setting)
     assert outcome.came_back > 0

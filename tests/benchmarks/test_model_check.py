@@ -1,4 +1,4 @@
-"""What the executor's log says of its batches."""
+"""Reading the executor's batches from its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chaos, end to end: Minute8 on an embedded AWS of its own, while what it runs on is killed at random.
+"""Chaos, end to end: Minute8 on its own embedded AWS, whose processes are killed at random.
 
     python -m tests.chaos --seconds 240 --jobs 300 --seed 8
 

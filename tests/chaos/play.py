@@ -1,4 +1,4 @@
-"""The play itself: register, kill at random while jobs fire, then wait until everything has come to its end."""
+"""One run of the chaos test: register jobs, kill processes while they fire, then wait until all runs have ended."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tests.chaos.workload import TENANTS, jobs
 # Between two kills of a process, and between two power cuts.
 _NEXT_KILL_S = (1.0, 6.0)
 _NEXT_CUT_S = (35.0, 55.0)
-# The test stage shows a message again after 25 s, five times at most.
+# The test stage delivers a message again after 25 s, at most five times.
 _SETTLE_S = 240
 _AWS = "the embedded AWS itself"
 
 
 class Play:
-    """One embedded AWS, and what is done to it."""
+    """One embedded AWS, and the kills."""
 
     def __init__(self, embedded: Embedded, rng: random.Random, say: Callable[[str], None]) -> None:
         self._embedded = embedded
@@ -52,7 +52,7 @@ class Play:
         self._say(f"{len(self._jobs)} jobs, each due every {every_s} s")
 
     def reign(self, seconds: float) -> None:
-        """Kill, for so long."""
+        """Kill processes for this time."""
         now = time.time()
         end, next_kill, next_cut, next_word = now + seconds, now + 3, now + 20, now
         while (now := time.time()) < end:
@@ -76,7 +76,7 @@ class Play:
         self.killed[_AWS] += 1
 
     def _tick_if_due(self) -> None:
-        """A tick that fell into a power cut is lost; the next one comes sooner here than ten minutes later."""
+        """A tick during a power cut is lost. The test calls the next one sooner than ten minutes later."""
         try:
             mark = self._stage.mark()
             if mark is None or mark.planned_until < time.time() + 60:
@@ -85,7 +85,7 @@ class Play:
             self._say(f"a tick was cut off: {type(error).__name__}")
 
     def settle(self) -> Verdict:
-        """Wait until all that was due has ended, sending dead letters again as an operator would."""
+        """Wait until all due executions have ended; dead letters are sent again, as an operator would do."""
         due = self._due()
         self._say(f"peace; {len(due)} executions were due")
         give_up_at, next_word = time.time() + _SETTLE_S, 0.0

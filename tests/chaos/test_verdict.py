@@ -1,4 +1,4 @@
-"""Chaos's judge allows what the guarantee allows, and nothing else."""
+"""The chaos verdict allows exactly what the guarantee allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of it all: the demo's judge, save for what a death may cause by the guarantee's own words."""
+"""The verdict: the demo's checks, except for what the guarantee allows after a crash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LATE_S = 10
 
 @dataclass(frozen=True)
 class Verdict:
-    """The figures, and what must not be."""
+    """The figures, and the violations."""
 
     due: int
     statuses: Counter[str]

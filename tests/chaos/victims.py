@@ -1,4 +1,4 @@
-"""What chaos kills, and how: worker processes of functions, and the embedded AWS itself with all that runs in it."""
+"""What chaos kills: worker processes of functions, and the whole embedded AWS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def workers(embedded: Embedded) -> dict[int, str]:
     """The Lambda workers of this instance alone: process id to function name."""
     found: dict[int, str] = {}
     for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended meanwhile, or is another user's
+        with suppress(OSError):  # it has ended, or belongs to another user
             environment = (entry / "environ").read_bytes().split(b"\0")
             names = [line.removeprefix(_NAME) for line in environment if line.startswith(_NAME)]
             if names and any(embedded.endpoint_url.encode() in line for line in environment):

@@ -1,4 +1,4 @@
-"""The jobs that run while chaos reigns: every kind of run that Minute8 has."""
+"""The jobs of the chaos test: every kind of run that Minute8 has."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from scripts.demo.workload import Registration
 
 TENANTS = 12
-# Well inside the test stage's executor, whose own time limit is 20 s.
+# Well below the 20 s time limit of the test stage's executor.
 _TIMEOUT_S = 8
 
 
 def jobs(target_arn: str, count: int, every_s: int, rng: random.Random) -> list[Registration]:
-    """So many jobs, each due every `every_s` seconds, spread over them; a fifth each of five kinds."""
+    """This many jobs of five kinds, each due every `every_s` seconds, evenly spread."""
     made = []
     for n in range(count):
         kind = ("plain", "retried", "event", "skip", "queue_one")[n % 5]

@@ -28,7 +28,7 @@ def no_sleep(_: float) -> None:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command said and how it ended."""
+    """A command's output and exit code."""
 
     code: int
     out: str
@@ -41,7 +41,7 @@ class CommandResult:
 
 @dataclass
 class Desk:
-    """Somebody at a terminal, with a key of alice's in the environment."""
+    """A terminal with alice's key in the environment."""
 
     office: Office
     transport: HandlerTransport

@@ -46,7 +46,7 @@ def test_with_an_operator_key_the_ticks_do_it(settled: Desk, monkeypatch: pytest
     desk, clock = with_operator_key(settled), settled.office.world.clock
 
     class Ticking:
-        """While the command waits, time passes, and at some time a tick comes."""
+        """While the command waits, time passes and a tick comes."""
 
         def now(self) -> float:
             return clock.now()

@@ -1,4 +1,4 @@
-"""Each exit code that docs/cli.md tells of, by what it tells of it."""
+"""Each exit code in docs/cli.md occurs in the situation that it describes."""
 
 from __future__ import annotations
 

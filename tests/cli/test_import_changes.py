@@ -1,4 +1,4 @@
-"""What an import changes it says: every field of a source is mapped, or named in a note or a refusal."""
+"""An import reports all changes: every field of a source is mapped, or named in a note or a refusal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.worlds import ARN, at
 TARGET = {"kind": "lambda", "arn": ARN}
 DEFAULTS = Defaults(TARGET, "UTC")
 IMPORTING = (Path(__file__).parents[2] / "docs/importing.md").read_text()
-# Seconds in CI, and as many as wanted elsewhere: MINUTE8_FUZZ=100000
+# A few seconds in CI; a longer run: MINUTE8_FUZZ=100000
 EXAMPLES = int(os.environ.get("MINUTE8_FUZZ", "150"))
 
 
@@ -145,7 +145,7 @@ def test_a_crontab_fires_on_the_days_on_which_cron_does(day: str, weekday: str) 
 
 
 def vixie(day: str, weekday: str, on: date) -> bool:
-    """Vixie cron's own rule (find_jobs in cron.c): both, if a field begins with `*`; else either."""
+    """Vixie cron's rule (find_jobs in cron.c): both days must match if a field begins with `*`, else one of them."""
     in_month = on.day in numbers(day, 1, 31)
     in_week = on.isoweekday() % 7 in {number % 7 for number in numbers(weekday, 0, 7)}
     return (in_month and in_week) if "*" in (day[0], weekday[0]) else (in_month or in_week)
@@ -359,7 +359,7 @@ def test_a_doubled_name_is_refused_since_one_of_them_would_be_dropped() -> None:
     assert "'every' appears twice" in one.refusal
 
 
-# whatever it is, a reader gives jobs that can be sent, or refusals
+# of any input, a reader makes jobs that can be sent, or refusals
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

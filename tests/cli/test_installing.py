@@ -1,4 +1,4 @@
-"""The command as it is installed: what it needs is declared, and the shell completes it."""
+"""The installed command: its requirements are declared, and the shell completes it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 from cli.version import VERSION
 from tests.docs.test_architecture import ROOT
 
-# Of modules in common/ that only functions import.
+# Requirements of modules in common/ that only functions import.
 _FUNCTIONS_ONLY = {"aws-lambda-powertools"}
-# Comes with, and as it is wanted by, another one.
+# Another requirement installs it in the version that it needs.
 _COMES_WITH = {"pydantic-core": "pydantic"}
 
 
@@ -42,13 +42,13 @@ def _imported_by(*packages: str) -> set[str]:
     return {_COMES_WITH.get(name, name) for name in found}
 
 
-# As if the shell had been found out: in a person's terminal it is, and tests may have no shell above them at all.
+# As if the shell were detected: tests may have no parent shell.
 NAMED = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> dict[str, str]:
-    """A home without settings, and a `minute8` to be found."""
+    """A home without settings, and a `minute8` on the PATH."""
     command = tmp_path / "bin" / "minute8"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
@@ -97,7 +97,7 @@ def test_other_shells_get_their_completion_too(shell: dict[str, str], name: str)
 
 
 def test_the_installed_command_runs_this_checkout(tmp_path: Path) -> None:
-    """`make install` links .venv/bin/minute8 to this script; foreign folders of such names are not taken for ours."""
+    """`make install` links .venv/bin/minute8 to this script. Foreign folders of the same names are not imported."""
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "minute8"
     command.symlink_to(ROOT / "scripts" / "minute8")

@@ -1,4 +1,4 @@
-"""By hand from the command line; and what the platform allows a tenant."""
+"""Manual commands in the terminal, and what the platform allows a tenant."""
 
 from __future__ import annotations
 

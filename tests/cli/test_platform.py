@@ -15,7 +15,7 @@ from tests.worlds import ARN
 
 @pytest.fixture(params=["over the API", "on the tables"])
 def either(desk: Desk, request: pytest.FixtureRequest) -> Desk:
-    """The platform's desk: with an operator key, or with AWS credentials."""
+    """The operator's terminal: with an operator key, or with AWS credentials."""
     del desk.environment["MINUTE8_KEY"]
     if request.param == "over the API":
         desk.environment["MINUTE8_OPERATOR_KEY"] = cast(str, desk.office.operator.key)
@@ -25,7 +25,7 @@ def either(desk: Desk, request: pytest.FixtureRequest) -> Desk:
 
 @pytest.fixture
 def admin(desk: Desk) -> Desk:
-    """alice's admin, who has no table."""
+    """A terminal of alice's admin, without access to the tables."""
     desk.environment["MINUTE8_KEY"] = cast(str, desk.office.alice_admin.key)
     desk.environment["TENANTS_TABLE"] = "test-nothing"
     return desk

@@ -1,4 +1,4 @@
-"""Where the commands that use AWS credentials look."""
+"""The region and endpoint of the commands that use AWS credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the API's address and the key come from: options, then the environment, then a profile."""
+"""The order of settings for the API's address and key: options, then the environment, then a profile."""
 
 from __future__ import annotations
 

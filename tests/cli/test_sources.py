@@ -1,4 +1,4 @@
-"""Reading what others write: crontabs, CronJobs, EventBridge Scheduler, NDJSON."""
+"""Reading the formats of import: crontabs, CronJobs, EventBridge Scheduler, NDJSON."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_refusals_by_the_api_are_shown(desk: Desk) -> None:
 
 
 def test_late_refusals_are_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between looking and writing the platform has changed its mind."""
+    """The platform changes the tenant's rules between the check and the write."""
     tenants = Tenants(desk.office.world.table("tenants"))
 
     plan = transfer.planned
@@ -152,7 +152,7 @@ def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.
 
 @pytest.fixture
 def scheduler(on_moto: None, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """EventBridge Scheduler with 120 schedules, more than it lists at once, and one in a group of its own."""
+    """EventBridge Scheduler with 120 schedules, more than one page, and one in another group."""
     client = boto3.client("scheduler", region_name="us-east-1")
     monkeypatch.setattr(eventbridge_account, "client", lambda: client)
     client.create_schedule_group(Name="billing")

@@ -1,4 +1,4 @@
-"""The wheel in clean environments: its names, what it needs, and how much the command loads."""
+"""The wheel in clean environments: its names, its requirements, and how much the command loads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FOLDERS = ("cli", "common", "minute8_client")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy, so that nothing of an earlier build gets in."""
+    """Built from a copy, so that it contains nothing from an earlier build."""
     directory = tmp_path_factory.mktemp("wheel")
     (directory / "source").mkdir()
     for name in _FILES:
@@ -129,7 +129,7 @@ def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: P
 def test_the_command_loads_what_it_needs_and_no_more(
     command: Path, words: list[str], unneeded: set[str]
 ) -> None:
-    """Its start is what it loads: counted, since a time would depend on the machine."""
+    """The start takes as long as loading its modules. They are counted, since a time would depend on the machine."""
     code = (
         "import sys\n"
         f"sys.argv = ['minute8', '--url', 'http://127.0.0.1:1', '--key', 'k', *{words!r}]\n"

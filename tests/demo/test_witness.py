@@ -1,4 +1,4 @@
-"""The demo's judge finds what it is there to find."""
+"""The demo's checks find each kind of problem."""
 
 from __future__ import annotations
 

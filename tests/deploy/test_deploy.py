@@ -1,4 +1,4 @@
-"""`make deploy`: what is refused before anything is created, where it goes, and what it does after a success."""
+"""`make deploy`: what it refuses before it creates anything, where it deploys, and what it does after a success."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_parameters_are_read_as_osls_takes_them() -> None:
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What is run in the place of osls and pip."""
+    """Runs in place of osls and pip."""
     ran: list[list[str]] = []
 
     def run(command: list[str], **_: Any) -> Any:
@@ -135,7 +135,7 @@ def test_the_region_is_the_one_that_the_command_uses(
 
 
 def deployed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables, and the stack's outputs: moto's CloudFormation wants half of PyPI."""
+    """The tables, and the stack's outputs. moto's CloudFormation would need many more packages."""
     make_tables(boto3.client("dynamodb", region_name="eu-central-1"), "minute8-prod")
     outputs = {f"{name.title()}TableName": f"minute8-prod-{name}" for name in TABLES}
     monkeypatch.setattr(

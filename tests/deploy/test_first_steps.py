@@ -1,12 +1,12 @@
 """From `make up` to a first run: the shell that `make up` sets up, `make sample`, a job."""
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from scripts.embedded import Embedded, first_steps
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 
@@ -20,10 +20,11 @@ def test_the_first_job_takes_no_more_than_what_is_printed(deployed: Embedded, en
     arn = first_steps.allow_sample_target(deployed, "test")
     _shell(environment, f"minute8 jobs create hello --cron '0 3 * * *' --target {arn}")
     _shell(environment, "minute8 jobs run hello")
-    give_up_at = time.monotonic() + 30
-    while "succeeded" not in (runs := _shell(environment, "minute8 runs list hello")):
-        assert time.monotonic() < give_up_at, runs
-        time.sleep(0.5)
+
+    def runs() -> str:
+        return _shell(environment, "minute8 runs list hello")
+
+    wait_until(lambda: "succeeded" in runs(), runs)
 
 
 def test_the_commands_of_the_platform_work_as_well(environment: Path) -> None:
@@ -46,7 +47,7 @@ def test_only_its_owner_reads_the_key(environment: Path) -> None:
 
 
 def _shell(environment: Path, command: str) -> str:
-    """Run a command as in a shell that has read the file and knows nothing else."""
+    """Run a command in a shell that has read only this file."""
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-c", f'. "{environment}"; {command}'],
         env={"PATH": "/usr/bin:/bin", "HOME": str(environment.parent), "LANG": "C.UTF-8"},

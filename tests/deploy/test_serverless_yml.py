@@ -1,4 +1,4 @@
-"""serverless.yml becomes the template that is meant: each function's environment, role and limits."""
+"""serverless.yml gives the intended template: each function's environment, role and limits."""
 
 import re
 from pathlib import Path
@@ -202,10 +202,10 @@ def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
     made = (archives / "cloudformation-template-update-stack.json").read_text()
     assert made.count('"RetainExceptOnCreate"') == 5
     assert made.count('"PointInTimeRecoveryEnabled": true') == 5
-    # It would keep the tables of a first deployment that fails: scripts/deploy.py sets it after a success.
+    # Otherwise the tables of a failed first deployment would stay. scripts/deploy.py protects them after a success.
     assert "DeletionProtectionEnabled" not in made
     assert "ms-custom-id" not in made
-    # Lambda's limits are 50 MB packed and 250 MB unpacked; a cold start feels it long before.
+    # Lambda's limits are 50 MB packed and 250 MB unpacked; a cold start slows down long before.
     assert (archives / "minute8.zip").stat().st_size < 500_000
     assert (archives / "deps.zip").stat().st_size < 10_000_000
     assert (archives / "jwt.zip").stat().st_size < 10_000_000
@@ -216,7 +216,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _named(resource: dict[str, Any]) -> str:
-    """Return what a statement's resource is, in a word."""
+    """A statement's resource in one word."""
     if attribute := resource.get("Fn::GetAtt"):
         return str(attribute[0])
     text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])

@@ -1,4 +1,4 @@
-"""A deployment with an issuer of tokens: its API has what it needs to check them."""
+"""A deployment with an issuer of tokens: its API can check them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from scripts.embedded import Embedded, deploy
 from scripts.embedded.deployment import client
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.embedded
 
@@ -18,7 +19,7 @@ ISSUER = {"jwtIssuer": "https://127.0.0.1:9", "jwtAudience": "minute8", "jwksUrl
 
 @pytest.fixture(scope="module")
 def api(deployed: Embedded) -> Embedded:
-    """The same file as another stage, with an issuer at whose address nobody is."""
+    """The same file as another stage; no server listens at the issuer's address."""
     return deploy(deployed, stage="local", params=ISSUER)
 
 
@@ -34,14 +35,18 @@ def test_the_api_alone_has_the_layer_for_tokens(api: Embedded) -> None:
 
 
 def test_a_token_is_checked_with_what_the_layer_brings(api: Embedded) -> None:
-    """As far as to the issuer, who is not there: the signature's library is loaded before it is asked."""
+    """The check gets as far as the request to the issuer, which fails. The signature's library is loaded before it."""
     parts = (json.dumps(part).encode() for part in ({"alg": "RS256", "kid": "a"}, {"sub": "ann"}))
     text = ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (*parts, b"signature"))
-    answer = httpx.get(f"{api.api_url}/v1/jobs", headers={"Authorization": f"Bearer {text}"}, timeout=30)
+    answer = httpx.get(
+        f"{api.api_url}/v1/jobs", headers={"Authorization": f"Bearer {text}"}, timeout=PATIENCE_S
+    )
     assert answer.status_code == 503, answer.text
     assert answer.json()["type"] == "urn:minute8:problem:issuer-unreachable"
 
 
 def test_keys_go_on_working(api: Embedded) -> None:
-    answer = httpx.get(f"{api.api_url}/v1/jobs", headers={"Authorization": "Bearer m8_alice"}, timeout=30)
+    answer = httpx.get(
+        f"{api.api_url}/v1/jobs", headers={"Authorization": "Bearer m8_alice"}, timeout=PATIENCE_S
+    )
     assert (answer.status_code, answer.json()["type"]) == (401, "urn:minute8:problem:unauthenticated")

@@ -1,4 +1,4 @@
-"""A second opinion on the template: cfn-lint finds no error in it, whatever the parameters."""
+"""cfn-lint finds no error in the template, for any parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVERYTHING = {
 
 
 def test_cfn_lint_finds_no_error(tmp_path: Path) -> None:
-    """One compilation and one process: what the parameters decide otherwise is in the template's conditions."""
+    """One compilation and one process: other parameters only change the template's conditions."""
     archives = package("prod", tmp_path, EVERYTHING)
     template = json.loads((archives / "cloudformation-template-update-stack.json").read_text())
     conditions = template.pop("Conditions")
@@ -48,7 +48,7 @@ def test_cfn_lint_finds_no_error(tmp_path: Path) -> None:
         given[-1].write_text(json.dumps(as_evaluated(template, holds)))
     lint = Path(sys.executable).with_name("cfn-lint")
     found = subprocess.run(
-        # Warnings are of the framework's own: needless DependsOn.
+        # The framework itself causes warnings: needless DependsOn.
         [str(lint), "--regions", "us-east-1", "--ignore-checks", "W", "--", *map(str, given)],
         capture_output=True,
         text=True,
@@ -58,7 +58,7 @@ def test_cfn_lint_finds_no_error(tmp_path: Path) -> None:
 
 
 def as_evaluated(template: dict[str, Any], holds: dict[str, bool]) -> dict[str, Any]:
-    """The template without its conditions, which compare nothing but constants by now."""
+    """The template without its conditions, which compare only constants."""
     resources = {
         name: resource
         for name, resource in template["Resources"].items()

@@ -1,4 +1,4 @@
-"""What keeps the folders what they are, besides the import contracts of .importlinter (`make lint`)."""
+"""Rules of the folders, besides the import contracts of .importlinter (`make lint`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HANDLERS = (
     "executor.completion.handler",
     "api.handler",
 )
-# What the first event pays for in any case, or nobody does. The contracts cannot see when something is imported.
+# Imported with the first event, or not at all. The contracts cannot see when something is imported.
 LATER = ("boto3", "botocore.session", "aws_lambda_powertools", "difflib")
 _FOLDERS = ("common", "scheduler", "executor", "api", "cli", "minute8_client", "scripts")
 
@@ -49,7 +49,7 @@ def test_pure_files_do_not_ask_for_the_time() -> None:
 
 
 def test_package_files_of_rooms_stay_empty() -> None:
-    """A package that imports its modules would load them all at each cold start."""
+    """A package that imports its modules would load all of them at each cold start."""
     for folder in ("common", "scheduler", "executor", "api"):
         for path in (ROOT / folder).rglob("__init__.py"):
             if path.parent.name not in ("targets", "shapes"):

@@ -1,4 +1,4 @@
-"""The examples for Python run: those of docs/client.md, and the program that it names."""
+"""The Python examples of docs/client.md run, and so does the program that it names."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_registering_again_changes_what_has_changed(minute8: Client) -> None:
         minute8, customers("acme", "globex", "umbrella", globex="Asia/Tokyo", umbrella="Mars"), ARN
     )
     assert len(refused) == 1 and refused[0].startswith("umbrella: ") and "Mars" in refused[0]
-    # What moves with a job's times: nothing that is queued is touched where they stay.
+    # These change with a job's times. If the times stay, queued executions stay too.
     revisions = {job["job_id"]: job["schedule_revision"] for job in minute8.jobs()}
     assert revisions == {"report-acme": 1, "report-globex": 2, "something-else": 1}
 

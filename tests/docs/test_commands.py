@@ -20,7 +20,7 @@ COMMAND = typer.main.get_command(app)
 
 
 def shown(document: Path) -> list[list[str]]:
-    """The words of each `minute8 …` in the code of a document, also inside $( ) and behind a pipe."""
+    """The words of each `minute8 …` in the code of a document, also inside $( ) and after a pipe."""
     text = document.read_text()
     lines = [
         line.removeprefix("$ ")
@@ -42,7 +42,7 @@ def commands(command: Any = COMMAND, path: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def below(command: Any) -> dict[str, Any]:
-    """The commands of a group by name; none of a command that is no group."""
+    """The commands of a group by name; empty if the command is not a group."""
     names = command.list_commands(None) if hasattr(command, "list_commands") else ()
     return {name: command.get_command(None, name) for name in names}
 

@@ -1,4 +1,4 @@
-"""The documentation is true: links lead somewhere, commands exist, variables are read by the code."""
+"""The documentation is correct: links have targets, commands exist, the code reads the variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/idle-cost.md: each line worked out from the prices, and from what an idle tick asks of AWS."""
+"""docs/idle-cost.md: each line is computed from the prices and the requests of an idle tick."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.worlds import at, make_world
 PRICES: dict[str, Any] = json.loads((ROOT / "benchmarks" / "prices.json").read_text())
 DAYS = 30.4
 TICKS = round(DAYS * 144)
-# Lambda keeps five long polls of 20 s going for each queue.
+# Lambda keeps five long polls of 20 s open for each queue.
 POLLS = round(DAYS * 86_400 / 20) * 5
 # Assumed, both more than the embedded AWS shows.
 TICK_S, TICK_LOG_BYTES = 0.5, 2_500
@@ -49,7 +49,7 @@ def tick_metrics() -> int:
 
 
 def lines() -> dict[str, tuple[float, float]]:
-    """What is paid for -> how much of it a month, and its price."""
+    """Each cost -> its quantity a month, and its price."""
     requests = idle_tick()
     writes = sum(count for name, count in requests.items() if name in ("put_item", "update_item"))
     reads = requests.total() - writes

@@ -98,7 +98,7 @@ def test_the_example_is_accepted(section: str, field: str) -> None:
 
 
 def smallest(section: str) -> dict[str, Any]:
-    """An object of the section with its required fields, and what its optional ones need beside them."""
+    """An object of the section with its required fields, and the fields that its optional ones need."""
     if section == "Job":
         return {name: json.loads(rows("Job")[name]["example"].strip("`")) for name in ("schedule", "target")}
     if not section.startswith("Target"):

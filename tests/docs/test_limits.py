@@ -61,7 +61,7 @@ def test_a_bound_is_the_one_in_the_code(quantity: str, bound: int) -> None:
 
 
 def test_every_bound_of_the_input_has_a_row() -> None:
-    """A new constant of this kind in one of these files needs a row, and its line above."""
+    """A new constant of this kind in these files needs a row in the document and a line above."""
     named = [
         value
         for module in (

@@ -1,4 +1,4 @@
-"""The figures of docs/tenants.md are the code's."""
+"""The figures of docs/tenants.md are those of the code."""
 
 from __future__ import annotations
 

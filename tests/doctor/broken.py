@@ -1,4 +1,4 @@
-"""What can be broken in a deployment, and who has to notice."""
+"""Faults of a deployment, each with the check that must find it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def elsewhere_dead(patient: Patient) -> None:
 
 
 def piled_up(patient: Patient) -> None:
-    """Messages that nobody takes: moto would hand them to the function at once."""
+    """Messages that no function receives: moto would deliver them at once."""
     url, stock = patient.queue_url("executions"), patient["sqs"].get_queue_attributes
 
     def answer(QueueUrl: str, **wanted: Any) -> Any:
@@ -77,7 +77,7 @@ def reserved(patient: Patient) -> None:
 
 
 def state(function: str, **fields: str) -> Break:
-    """A state that moto's functions never have."""
+    """A function state that moto does not have."""
 
     def broken(patient: Patient) -> None:
         stock = patient["lambda"].get_function_configuration
@@ -109,7 +109,7 @@ def later(text: str) -> Break:
 
 
 def half_planned(patient: Patient) -> None:
-    """The tick of 3:28 announced 3:30 to 3:40 and died; nobody has noticed by 3:34, but that it is late."""
+    """The tick of 3:28 announced 3:30 to 3:40 and died. At 3:34 only the late mark shows it."""
     patient.index.begin_planning(
         patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
     )
@@ -125,7 +125,7 @@ def half_divided(patient: Patient) -> None:
 
 
 def cut_off(patient: Patient) -> None:
-    """A registration that was committed; what its entry holds does not matter here."""
+    """A committed registration; its entry's content does not matter here."""
     patient["dynamodb"].put_item(
         TableName=patient.name("due"),
         Item={"pk": {"S": "PENDING#3"}, "sk": {"S": "alice#report#1"}, "entry": {"S": "[]"}},

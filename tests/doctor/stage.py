@@ -1,4 +1,4 @@
-"""A healthy deployment on moto, to be broken by the tests; and stand-ins for what moto has not."""
+"""A healthy deployment on moto that tests break, and stand-ins for what moto lacks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOW = "2026-11-21T03:20:00Z"
 
 @dataclass
 class Simulator:
-    """IAM's simulator, which moto has not: everything is allowed but calling Minute8 itself, until told otherwise."""
+    """IAM's simulator, which moto lacks. By default it allows everything except calls of Minute8's own functions."""
 
     denied: set[tuple[str, str]] = field(default_factory=set)
     allowed: set[tuple[str, str]] = field(default_factory=set)
@@ -57,7 +57,7 @@ class Simulator:
 
 @dataclass
 class Stacks:
-    """CloudFormation, whose moto needs more packages."""
+    """CloudFormation; moto's would need more packages."""
 
     status: str = "UPDATE_COMPLETE"
     tells_url: bool = True
@@ -77,7 +77,7 @@ class Stacks:
 
 @cache
 def _client(service: str) -> Any:
-    """Building one takes longer than a test, and moto does not mind which test it was built in."""
+    """Building a client takes longer than a test. moto also serves clients of earlier tests."""
     return boto3.client(service, region_name=REGION)  # type: ignore[call-overload]
 
 
@@ -130,11 +130,11 @@ class Patient:
         self.clients[service] = Altered(self.clients[service], operations)
 
     def loops(self, setting: str) -> None:
-        """What the executor's RecursiveLoop is; moto has no such thing."""
+        """The executor's RecursiveLoop, which moto lacks."""
         self.alter("lambda", get_function_recursion_config=lambda FunctionName: {"RecursiveLoop": setting})
 
     def at_once(self, of_account: int) -> None:
-        """The account's concurrency, nothing of it reserved; moto has no such thing."""
+        """The account's concurrency, with none reserved; moto lacks it."""
         limits = {"ConcurrentExecutions": of_account, "UnreservedConcurrentExecutions": of_account}
         self.alter("lambda", get_account_settings=lambda: {"AccountLimit": limits})
 

@@ -1,4 +1,4 @@
-"""Each check, made to fail once by breaking the one thing that it looks at; no other check may notice."""
+"""Each check fails when its own subject is broken, and no other check fails then."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.worlds import at
 
 
 def seen(patient: Patient) -> dict[str, list[Finding]]:
-    """The findings that are no `ok`, by check."""
+    """The findings other than `ok`, by check."""
     found: dict[str, list[Finding]] = {}
     for finding in examine(patient.deployment, 60):
         if finding.level != Level.OK:
@@ -30,7 +30,7 @@ def worst(findings: list[Finding]) -> Level:
 
 def test_a_healthy_stage_is_well(patient: Patient) -> None:
     findings = examine(patient.deployment, 60)
-    # The two that moto cannot tell: it has no figures, and its Date is today's while the test's clock is not.
+    # moto cannot serve these two: it has no metrics, and its Date header is today's, unlike the test's clock.
     assert {f.check for f in findings if f.level != Level.OK} == {"last hour", "clock"}
     assert [f.check for f in findings] == [check.name for check in CHECKS]
 

@@ -1,4 +1,4 @@
-"""`minute8 doctor` as a command: what it says first, and how it ends."""
+"""`minute8 doctor` as a command: its first line and its exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.doctor.stage import Patient
 def run(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(command, "connect", lambda stage, clock, url: patient.deployment)
     monkeypatch.setattr(session, "SystemClock", lambda: patient.clock)
-    now = "Sat, 21 Nov 2026 03:20:00 GMT"  # moto tells today's
+    now = "Sat, 21 Nov 2026 03:20:00 GMT"  # moto sends today's date
     answer = {"ResponseMetadata": {"HTTPHeaders": {"date": now}}}
     patient.alter("sts", get_caller_identity=lambda: answer)
     return lambda *words: CliRunner().invoke(app, ["doctor", "--stage", "test", *words])

@@ -1,4 +1,4 @@
-"""All checks at once: one that breaks, or that does not answer, hides no other."""
+"""All checks at once: a check that raises or hangs hides no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock, and what CloudWatch counted: by stand-ins that tell what moto cannot."""
+"""The clock and CloudWatch's metrics, with stand-ins for what moto cannot serve."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.doctor.stage import Patient
             101.5,
             101.7,
             0.5,
-        ),  # AWS wrote 100 before 101.0, so a clock at 101.5 is half a second ahead at least
+        ),  # AWS wrote 100 before 101.0, so a clock at 101.5 is at least half a second ahead
         (160.0, 160.2, 59.0),
         (99.0, 99.5, -0.5),
         (40.0, 40.2, -59.8),
@@ -38,7 +38,7 @@ def test_a_clock_is_off_by_what_the_date_leaves_no_doubt_of(
 
 @dataclass
 class Sts:
-    """Tells the time, also while it refuses who asks."""
+    """Sends the time, also in a refusal."""
 
     date: str
     refuses: bool = False

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from minute8_client import Operator
 from scripts.embedded import Embedded, deploy, kill, remove, start
 from scripts.embedded.deployment import client
+from tests.end_to_end.leaving import begun
 
 STAGE = "test"
 
@@ -22,6 +24,16 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
         remove(instance, stage=STAGE)
     finally:
         kill(state_dir)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def leaving(request: pytest.FixtureRequest) -> Iterator[Operator | None]:
+    """The operator who deletes the tenant of `test_a_tenant_is_removed`, if that test is selected."""
+    if all("test_a_tenant_is_removed" not in item.name for item in request.session.items):
+        yield None
+        return
+    with begun(request.getfixturevalue("embedded")) as operator:
+        yield operator
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="module")
 def environment(embedded: Embedded) -> dict[str, str]:
-    """What somebody at a terminal has set: AWS credentials, and where the API is."""
+    """The environment of a terminal: AWS credentials and the API's address."""
     return newcomer.environment_of(embedded, "test")
 
 
@@ -94,16 +94,41 @@ def test_a_run_is_watched_from_its_start_to_its_end(
 ) -> None:
     client.create_job(definition(environment, payload={"duration_s": 4}), "watched")
     run = client.run_job("watched")["execution_id"]
-    seen = minute8("runs", "watch", "watched", "--looks", "10", "--every", "1", "--json", MINUTE8_KEY=key)
-    changes = [json.loads(line) for line in seen.stdout.splitlines()]
+    command = [
+        sys.executable,
+        "-m",
+        "cli",
+        "runs",
+        "watch",
+        "watched",
+        "--every",
+        "1",
+        "--looks",
+        "120",
+        "--json",
+    ]
+    changes = []
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ | environment | {"MINUTE8_KEY": key},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watching:
+        assert watching.stdout
+        for line in watching.stdout:
+            changes.append(json.loads(line))
+            if changes[-1]["status"] == "succeeded":
+                break
+        watching.terminate()
     assert {change["execution_id"] for change in changes} == {run}
-    assert [change["status"] for change in changes][-1] == "succeeded"
+    assert changes[-1]["status"] == "succeeded"
 
 
 def test_the_runs_of_all_jobs_and_their_summary(
     environment: dict[str, str], client: Client, key: str, minute8: Command
 ) -> None:
-    """The function asks many jobs at once, under its own role."""
+    """The function queries many jobs at once, under its own role."""
     wanted = set()
     for n in range(40):
         client.create_job(definition(environment), f"many-{n:02}")
@@ -164,7 +189,7 @@ def test_what_the_gateway_carries_arrives_as_it_was_sent(environment: dict[str, 
 
 def test_the_platform_needs_no_table_once_it_has_a_key(environment: dict[str, str], minute8: Command) -> None:
     operator = minute8("operator-keys", "create", "--name", "laptop").stdout.strip()
-    # Whoever asked a table now would fail.
+    # A request to a table would fail now.
     platform = {"MINUTE8_OPERATOR_KEY": operator, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
     minute8("tenants", "create", "frank", "--allow-target", environment["TARGET"], **platform)
     admin = minute8("keys", "create", "frank", "--role", "admin", **platform).stdout.strip()

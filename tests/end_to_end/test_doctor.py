@@ -1,4 +1,4 @@
-"""`minute8 doctor` on the embedded AWS, by a user who may do what docs/deploying.md says and nothing else."""
+"""`minute8 doctor` on the embedded AWS, by a user who has exactly the permissions of docs/deploying.md."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ PLANNER = "minute8-test-planner"
 
 @pytest.fixture
 def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dict[str, str]]]]:
-    """Runs the command as a process; its exit code, and what is no `ok`, by check.
+    """Runs the command as a process; returns its exit code and the findings other than `ok`, by check.
 
-    Not what CloudWatch counted: other tests make functions fail.
+    Without CloudWatch's metrics: other tests make functions fail.
     """
     iam = aws("iam")
     policies = re.findall(

@@ -1,4 +1,4 @@
-"""A window divided among planners on the embedded AWS, by the functions and roles of serverless.yml."""
+"""A window divided among planners on the embedded AWS, with the functions and roles of serverless.yml."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scripts.demo.stage import Stage
 from scripts.demo.workload import Registration
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 SCHEDULER = "minute8-test-scheduler"
@@ -20,7 +21,7 @@ SCHEDULER = "minute8-test-scheduler"
 
 @contextmanager
 def share_entries(embedded: Embedded, entries: int) -> Iterator[None]:
-    """The parameter plannerShareEntries, for a while."""
+    """Set the parameter plannerShareEntries during the block."""
     functions = client(embedded, "lambda")
     before = functions.get_function_configuration(FunctionName=SCHEDULER)["Environment"]["Variables"]
     changed = before | {"PLANNER_SHARE_ENTRIES": str(entries)}
@@ -52,15 +53,11 @@ def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
             reopened(embedded, stage)
             summary = json.loads(stage.tick())
             assert (summary["planned"], summary["shares"] > 1) == (0, True)
-            give_up_at = time.time() + 30
-            while (mark := stage.mark()) and mark.is_open:
-                assert time.time() < give_up_at, mark
-                time.sleep(0.2)
-        assert mark
+            mark = wait_until(lambda: (m := stage.mark()) and not m.is_open and m, stage.mark)
         assert mark.planned_until == mark.divided_until
         again = json.loads(stage.tick())["planned"]
         assert (after := stage.mark())
-        # Nothing of what was shared; but the next window can be open by now.
+        # Nothing of the divided window; but the next window may be open by now.
         assert again == len(jobs) * (after.planned_until - mark.planned_until) // 60
     finally:
         for job in jobs:
@@ -68,7 +65,7 @@ def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
 
 
 def reopened(embedded: Embedded, stage: Stage) -> None:
-    """Put the mark back by ten minutes, so that there is a window to plan; what is sent twice runs once."""
+    """Put the mark back by ten minutes, so that there is a window to plan. Executions that are sent twice run once."""
     mark = stage.index.ensure_mark(time.time())
     client(embedded, "dynamodb").put_item(
         TableName="minute8-test-due",

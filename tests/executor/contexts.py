@@ -1,4 +1,4 @@
-"""What the tests of all kinds share: an event as the executor makes it, and answers as AWS's clients raise them."""
+"""Shared by the tests of all target kinds: the executor's event, and errors as AWS's clients raise them."""
 
 from __future__ import annotations
 

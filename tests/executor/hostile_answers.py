@@ -1,6 +1,6 @@
 """What a hostile endpoint may send: raw bytes from a seeded generator, and a server that sends them.
 
-Most are nearly HTTP: the framing of an answer is taken apart and put together wrongly.
+Most are almost HTTP: the parts of an answer, put together wrongly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-# What is sent, piece by piece, and the wait before each.
+# The pieces to send, each after a wait.
 Script = list[tuple[float, bytes]]
 
 _NUMBERS = [
@@ -134,7 +134,7 @@ def _mutated(rng: random.Random, part: bytes) -> bytes:
 
 @dataclass
 class RawServer:
-    """Sends `script` to whoever connects, and then ends the connection as `ends` says."""
+    """Sends `script` to each client, and then ends the connection as `ends` says."""
 
     port: int = 0
     script: Script = field(default_factory=list)
@@ -143,7 +143,7 @@ class RawServer:
 
 @contextmanager
 def sending(tls: ssl.SSLContext | None = None) -> Iterator[RawServer]:
-    """A server for the length of the block; with `tls` it shakes hands first."""
+    """A server during the block; with `tls` it uses TLS."""
     server = RawServer()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server.port = listening.getsockname()[1]
@@ -178,13 +178,13 @@ def _answer(
         for pause, part in script:
             time.sleep(pause)
             connection.sendall(part)
-        script.clear()  # a connection that hangs is to hold no memory
+        script.clear()  # a hanging connection must not hold memory
         ends(connection)
     connection.close()
 
 
 def _read_request(connection: socket.socket) -> None:
-    """All of it: what is left unread would end the connection before the answer has come."""
+    """Read the whole request: unread bytes would end the connection before the answer arrives."""
     request = connection.recv(65_536)
     while request.startswith((b"POST ", b"GET ")) and b"\r\n\r\n" not in request:
         request += connection.recv(65_536)

@@ -1,4 +1,4 @@
-"""One invocation of the executor's handler over tables in memory, in a process of its own, to be measured.
+"""One invocation of the executor's handler over tables in memory, in a separate process that is measured.
 
     python -m tests.executor.hostile_batch FILE
 

@@ -1,4 +1,4 @@
-"""An HTTPS server on this machine for the tests, under a name and with a certificate of its own authority."""
+"""A local HTTPS server for the tests, with a certificate of its own authority."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "hooks.example.com"
 
 @dataclass
 class Asked:
-    """One request, as it came in."""
+    """One received request."""
 
     method: str
     path: str
@@ -53,7 +53,7 @@ class Server:
 
 @contextmanager
 def serving(*, tls: bool = True, protocol: str = "HTTP/1.0") -> Iterator[Server]:
-    """A server for the length of the block. By HTTP/1.1 it keeps connections."""
+    """A server during the block. With HTTP/1.1 it keeps connections."""
     server = Server()
 
     class Handler(BaseHTTPRequestHandler):
@@ -104,7 +104,7 @@ def serving(*, tls: bool = True, protocol: str = "HTTP/1.0") -> Iterator[Server]
 
 
 def trusting() -> ssl.SSLContext:
-    """What a client needs to believe the server: this authority in place of the world's."""
+    """A TLS context that trusts only this server's authority."""
     return ssl.create_default_context(cadata=_certificate()[0].decode())
 
 

@@ -1,4 +1,4 @@
-"""Whatever a call does is an outcome, and whatever a target says can be stored."""
+"""Each call gives an outcome, and each answer of a target can be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many TLS connections the calls of targets make: each costs a handshake and a reading of roots."""
+"""The number of TLS connections to targets: each costs a handshake and reading the roots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch of ten jobs of a hostile tenant, every quantity at its bound at once, in the memory of the executor's Lambda.
+"""Ten jobs of a hostile tenant with every quantity at its bound, in the memory of the executor's Lambda.
 
 The process is measured: what it takes at most must be less than `executorMemoryMb`.
 """
@@ -28,9 +28,9 @@ from tests.worlds import TABLES, World, job
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 4
-# What a batch takes beyond what is imported; AWS's own clients take some 40 MB more.
+# The memory of a batch beyond the imported modules; AWS's own clients take some 40 MB more.
 BATCH_MB = 60
-# Beyond the time limit of its slowest call, on a machine that has other work.
+# Added to the time limit of its slowest call, since the machine may be busy.
 MARGIN_S = 15
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:hostile"
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -60,7 +60,7 @@ def _lambda_answer() -> list[bytes]:
 
 
 def _register(w: World, servers: dict[str, RawServer]) -> list[str]:
-    """The jobs, with all that a definition may hold; the names."""
+    """Store the jobs, with every field at its bound; return their names."""
     calendars = CalendarStore(w.table("jobs"), w.store.audited)
     dates = [
         f"{year}-{month:02}-{day:02}"

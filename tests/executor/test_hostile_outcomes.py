@@ -1,6 +1,6 @@
 """A batch of ten destination records of a hostile tenant, each as large as SQS takes, in the function's memory.
 
-The records hold the right tokens: the tenant's own function has seen them.
+The records hold valid tokens, which the tenant's own function has seen.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PAYLOADS: dict[str, str] = {
     "wish": '{"minute8": {"retry_after_s": 1e400, "error": "FILL"}}',
     "error": '{"errorType": ["FILL"], "errorMessage": {"a": "\\ud800"}}',
 }
-# What cannot be parsed goes to the dead letters; the run stays as it was.
+# Records that cannot be parsed go to the dead letters; the run stays as it was.
 UNREADABLE = {"nested", "digits"}
 
 
 def record(event: Mapping[str, Any], payload: str) -> str:
-    """A destination's record, in its own JSON text: no parser here has to take it."""
+    """A destination's record as JSON text, which may be too deep for the parser of this test."""
     shape = {
         "version": "1.0",
         "timestamp": "2026-11-21T03:15:01.000Z",

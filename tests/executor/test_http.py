@@ -1,4 +1,4 @@
-"""HTTPS endpoints against a server on this machine: what it gets, how its answers count, what it cannot do."""
+"""HTTPS endpoints against a local server: the request, the meaning of answers, and hostile servers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECRETS = (new_secret(), new_secret())
 
 
 def endpoints(**fields: Any) -> HttpEndpoints:
-    """As in production, but for a resolver that knows the server's name, and loopback allowed."""
+    """As in production, except that the resolver knows the server's name and loopback is allowed."""
     settings: dict[str, Any] = {
         "secrets_of": lambda tenant, now: SECRETS[:1],
         "clock": ManualClock(NOW),
@@ -57,7 +57,7 @@ def call(
 
 
 def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:
-    """A receiver's side, from the convention's text: HMAC written out (RFC 2104), so that no line is shared."""
+    """The receiver's check, written from the convention's text with its own HMAC (RFC 2104): it shares no code."""
     key = base64.b64decode(secret.split("_", 1)[1])
     key = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
     signed = b".".join([headers["webhook-id"].encode(), headers["webhook-timestamp"].encode(), body])
@@ -298,7 +298,7 @@ def test_a_chunk_of_a_negative_size_is_not_read_without_end(server: Server) -> N
     tracemalloc.start()
     try:
         outcome = call(server, timeout_s=20)
-        # The server's own bytes were there before.
+        # The server's own bytes were allocated before.
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Whatever bytes an endpoint sends: an outcome that can be stored, within the time limit, in little memory.
+"""Any bytes from an endpoint give an outcome that can be stored, within the time limit, in little memory.
 
 MINUTE8_FUZZ_SECONDS=3600 plays for an hour; MINUTE8_FUZZ_SEED begins at another case.
 """
@@ -25,7 +25,7 @@ from tests.executor.test_http import SECRETS, ManualClock, at
 SECONDS = float(os.environ.get("MINUTE8_FUZZ_SECONDS", "12"))
 SEED = int(os.environ.get("MINUTE8_FUZZ_SEED", "1"))
 TIMEOUT_S = 0.4
-# This machine may have other work.
+# The machine may be busy.
 MARGIN_S = 3.0
 MEMORY_MB = 96
 
@@ -68,7 +68,7 @@ def test_no_answer_escapes() -> None:
     with ExitStack() as stack:
         plain, tls = stack.enter_context(sending()), stack.enter_context(sending(_server_side()))
         for seed in range(SEED, SEED + 20):
-            _play(seed, endpoints, plain, tls)  # what is allocated once is allocated
+            _play(seed, endpoints, plain, tls)  # one-time allocations happen here
         before_mb, until = _resident_mb(), time.monotonic() + SECONDS
         seed = SEED
         while time.monotonic() < until:
@@ -78,7 +78,7 @@ def test_no_answer_escapes() -> None:
             assert 0 <= (outcome.retry_after_s or 0) <= LONGEST_WISH_S, f"seed {seed}"
             kinds[outcome.error_type] = kinds.get(outcome.error_type, 0) + 1
             seed += 1
-    # The server's own threads and scripts are in it.
+    # This includes the server's own threads and scripts.
     assert _resident_mb() - before_mb < MEMORY_MB
     print(seed - SEED, kinds)
     assert {"", "BadAnswer"} <= kinds.keys(), kinds

@@ -1,4 +1,4 @@
-"""Lambda against a server that speaks Invoke: answers, wishes, refusals, time limits; and assumed roles."""
+"""Lambda against a server of the Invoke API: answers, refusals, time limits, assumed roles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Reply = tuple[int, dict[str, str], bytes]
 
 @dataclass
 class FakeLambda:
-    """Answers as `reply` says, and keeps what it was asked."""
+    """Answers as `reply` says, and records the requests."""
 
     reply: Reply | Callable[[], Reply] = (200, {}, b"null")
     asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)

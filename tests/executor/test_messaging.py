@@ -22,7 +22,7 @@ LONG = {"tenant": "t" * 64, "job_id": "j." * 64}
 @pytest.fixture(autouse=True)
 def aws() -> Iterator[None]:
     with mock_aws():
-        clients._clients.clear()  # made before moto was there
+        clients._clients.clear()  # made before moto started
         yield
     clients._clients.clear()
 

@@ -1,4 +1,4 @@
-"""What no job may reach, however it is written, and that what was checked is what is connected to."""
+"""Addresses that no job may reach, in any notation; and the connection goes to the address that was checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the overlap policy makes of an execution that does not get the lock; a table of the pure decision."""
+"""What the overlap policy does with an execution that does not get the lock: a table of the pure decision."""
 
 from __future__ import annotations
 

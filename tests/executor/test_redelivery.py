@@ -1,4 +1,4 @@
-"""A message that was turned away comes again within seconds, and a run whose executor died soon after its lease."""
+"""A refused message is delivered again within seconds. A run whose executor died is delivered soon after its lease."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_run_whose_executor_dies_is_taken_over_ten_seconds_after_its_lease(
     def call(event: Mapping[str, Any]) -> Outcome:
         if len(w.target.calls) == 1:
             assert told.wait(10)
-            raise KeyboardInterrupt  # what ends the process records nothing
+            raise KeyboardInterrupt  # an exception that ends the process records nothing
         return Outcome(ok=True)
 
     w.target.answer = call

@@ -1,4 +1,4 @@
-"""Fault tests play each flow some hundred times: two partitions in place of eight are as good, and cost a quarter."""
+"""Fault tests play each flow hundreds of times: two partitions instead of eight find the same faults at less cost."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Several processes at once, one AWS call at a time, in every order or in a sample of the orders.
 
-Each process is a thread that waits before each of its calls until it is its turn; so a test is the same every time.
+Each process is a thread that waits for its turn before each call, so a test is the same every time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Apart = Callable[[str], bool]
 
 
 def anywhere(call: str) -> bool:
-    """Every call is a place where another process may go on."""
+    """Another process may continue before every call."""
     return True
 
 
@@ -44,7 +44,7 @@ class _Process(threading.Thread):
         self._go.acquire()
 
     def go_on(self) -> None:
-        """Let it do its next call, up to the one behind that or to its end."""
+        """Let it do its next call, and run until the call after that or to its end."""
         self._go.release()
         self._arrived.acquire()
 
@@ -52,7 +52,7 @@ class _Process(threading.Thread):
 def play(
     wire: Wire, steps: Mapping[str, Step], choose: Choose, apart: Apart = anywhere
 ) -> dict[str, BaseException | None]:
-    """Do all `steps` at once; before each call that `apart` names, `choose` says who is next. What each died of."""
+    """Do all `steps` at once; before each call that `apart` selects, `choose` selects the next. Returns the errors."""
     arrived = threading.Semaphore(0)
     processes = {name: _Process(name, step, arrived) for name, step in steps.items()}
 
@@ -74,7 +74,7 @@ def play(
 
 
 def every_order() -> Iterator[Choose]:
-    """Choices that lead through all orders, depth first. Use each until its end before the next is taken."""
+    """Choices that lead through all orders, depth first. Play each one to its end before taking the next."""
     path: list[int] = []
     while True:
         taken: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""A world on a wire that can be put back to where it was, so that one flow is played with every fault."""
+"""A world that can be restored to a saved state, so that one flow is played with every fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _seen: set[bytes] = set()
 
 
 class Stage:
-    """One world, its wire, and the state to go back to."""
+    """One world, its wire, and the saved state."""
 
     def __init__(self, now: str) -> None:
         self.wire = Wire()
@@ -32,7 +32,7 @@ class Stage:
         self.save()
 
     def save(self) -> None:
-        """What `restore` goes back to."""
+        """Save the state that `restore` goes back to."""
         w = self.w
         self._saved = self._dynamodb.saved()
         self._now, self._rng = w.clock.now(), w.store.rng.getstate()
@@ -55,7 +55,7 @@ class Stage:
         return [w.sqs._waiting, w.sqs.delays, w.sqs.bodies, w.target.calls, w.reports, w.events]
 
     def is_new(self, flow: str, *also: object) -> bool:
-        """Whether this flow has not come to this very state before: what follows is the same, and checked once."""
+        """Whether this flow has reached this state for the first time. Each state is checked once."""
         w = self.w
         items = [
             json.dumps([name, item], sort_keys=True)
@@ -72,7 +72,7 @@ class Stage:
         return True
 
     def attempt(self, step: Callable[[World], object]) -> BaseException | None:
-        """Do one step as its handler's process would; what it died or failed of."""
+        """Do one step as its handler's process would; returns the exception that ended it."""
         try:
             step(self.w)
         except (Exception, Killed) as error:  # noqa: BLE001
@@ -88,7 +88,7 @@ class Stage:
         check: Callable[[World, BaseException | None], None],
         flow: str = "",
     ) -> int:
-        """Play `step` once for each of its calls, with the fault at that call, and `check` each. How many they were.
+        """Play `step` once for each of its calls, with the fault at that call, and `check` each. Returns how many.
 
         Of a named `flow`, each state that the faults lead to is checked once.
         """
@@ -100,7 +100,7 @@ class Stage:
             if not self.wire.hit:
                 return nth - 1
             met = f"call {nth}, {self.wire.hit}: {fault}; {died!r}"
-            assert fault is not Fault.CONFLICTED or died is None, met  # it is tried again
+            assert fault is not Fault.CONFLICTED or died is None, met  # it is retried
             try:
                 if not flow or self.is_new(flow, died is None):
                     check(w, died)
@@ -115,7 +115,7 @@ def staged(now: str) -> Iterator[Stage]:
 
 
 def killed_after(stage: Stage, call: str, step: Callable[[World], object]) -> None:
-    """Do one step and kill its process behind its first call of that name."""
+    """Do one step and kill its process after its first call of that name."""
     stage.wire.arm(1, Fault.KILLED_AFTER, only=call)
     assert isinstance(stage.attempt(step), Killed)
 

@@ -21,7 +21,7 @@ SAMPLE = 10
 
 
 def at_calls(*names: str) -> Apart:
-    """Where the order matters: what one process writes and the other reads. The other calls commute."""
+    """Where the order matters: items that one process writes and the other reads. The other calls commute."""
     return lambda call: call.startswith(names)
 
 
@@ -78,7 +78,7 @@ def test_two_ticks_at_once(stage: Stage) -> None:
 
 @pytest.mark.parametrize("kind", ["sync", "failing", "Event", "skip"])
 def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
-    """Two messages of it, and one message delivered twice."""
+    """Two messages of the execution, or one message delivered twice."""
     w = stage.w
     w.registry.create(
         "alice",
@@ -109,7 +109,7 @@ def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
                 if died[name]:
                     w.sqs.give_back(two[name])
             w.run_until("2026-11-21T03:40:00Z")
-            # One write tells of an `Event` run: delivered again after its lease, it cannot be known to be done.
+            # An `Event` run has one write: after its lease, a second delivery cannot know that the call was made.
             again = kind == "Event" and other is message
             everything_explained(w, {("alice", "a"): minutes(15)}, twice=again)
             assert again or len(w.target.calls) == {"skip": 0, "failing": 2}.get(kind, 1)
@@ -155,7 +155,7 @@ def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
 
 
 def test_two_ticks_and_a_registration_of_which_two_are_killed(stage: Stage) -> None:
-    """The registration is killed behind its commit, one tick anywhere; the other tick and the next make up for both."""
+    """The registration is killed after its commit, one tick anywhere; the other tick and the next complete both."""
     stage.w.run_until(TICK)
     stage.save()
     for seed, choose in enumerate(some_orders(3 * SAMPLE)):
@@ -170,8 +170,8 @@ def test_two_ticks_and_a_registration_of_which_two_are_killed(stage: Stage) -> N
 
 
 def test_a_tick_that_read_the_mark_too_early_loses_no_registration(stage: Stage) -> None:
-    """It stalls; another tick plans, and before that is done a registration commits and is killed. The first goes on,
-    hands over what the registration left, and is killed itself: the other finishes the window without knowing of it.
+    """It stalls. Another tick plans, and meanwhile a registration commits and is killed. The first tick continues,
+    enqueues the registration's executions and is killed. The other tick finishes the window without these.
     """
     w, calls = stage.w, list[str]()
     w.run_until(TICK)

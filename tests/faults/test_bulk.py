@@ -1,4 +1,4 @@
-"""A bulk request meets every fault at each of its calls, and others at once: sent again, it is done, once."""
+"""A bulk request with a fault at each of its calls, and beside other requests: repeated, it is done exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.worlds import World, at, job
 
 BEGIN, NOW = "2026-11-21T03:12:00Z", "2026-11-21T03:20:10Z"
 LAST_TICK, END = "2026-11-21T03:28:30Z", "2026-11-21T03:45:00Z"
-# One is new, one moves from a group to another, one is as it is to be, one is in the way of no tick.
+# One is new, one changes its group, one is unchanged, one is not due in the planned window.
 DEFINITIONS = {
     "new": job(cron="1-59/8 * * * *", invocation="Event"),
     "moved": job(cron="5-59/8 * * * *", invocation="Event"),
@@ -35,7 +35,7 @@ LINES = [
 
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    """3:20:10, planned up to 3:30; two jobs in a transaction; alice is counted."""
+    """3:20:10, planned up to 3:30; two jobs in a transaction; alice's quota is counted."""
     monkeypatch.setattr(bulk, "MOST_AT_ONCE", 2)
     with staged(BEGIN) as made:
         w = made.w

@@ -1,4 +1,4 @@
-"""Calendars that are deleted while jobs come to name them: no job ever names a calendar that is gone."""
+"""Calendars that are deleted while jobs begin to name them: no job ever names a deleted calendar."""
 
 from __future__ import annotations
 

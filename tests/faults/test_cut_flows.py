@@ -1,4 +1,4 @@
-"""Flows over several messages, cut by a crash behind every n-th call: overlap, backfill, by hand, failures in a row.
+"""Flows over several messages, with a crash after each call: overlap, backfill, manual commands, failures in a row.
 
 The queue delivers again what the dead process had; a person or client that was answered by nothing asks again. In the
 end every run is explained, nothing is called twice but across that crash, and no lock, backfill or pause is stuck.
@@ -30,7 +30,7 @@ BACKFILLED = (at("2026-11-20T00:00:00Z"), at("2026-11-20T05:00:00Z"))
 
 
 def until_empty(w: World, until: str = LATER) -> None:
-    """Deliver what comes until then, one message after the other, in the order of time."""
+    """Deliver the messages until then, one after another, in the order of time."""
     while (moment := w.sqs.next_at()) is not None and moment <= at(until):
         w.clock.move_to(max(w.clock.now(), moment))
         deliver_one(w)
@@ -139,7 +139,7 @@ def nothing(w: World) -> None: ...
 
 @dataclass(frozen=True)
 class Cut:
-    """A flow to be cut: what was before, what is done, how each of its runs may end, and what else is to hold."""
+    """A flow to be cut: its preparation, its steps, the final states that its runs may have, and other conditions."""
 
     before: Callable[[Stage], None]
     step: Callable[[World], None]

@@ -1,4 +1,4 @@
-"""The removal of a tenant, cut off behind and before each of its calls: whoever goes on comes to the same end."""
+"""The removal of a tenant, interrupted before and after each call: continuing it always gives the same result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.platform.leftovers import TOMBSTONE, deletions_of, directory, finish,
 from tests.worlds import World, job
 
 NOW = "2026-11-21T03:12:00Z"
-# So small that every step is cut in two, and so large that there are not hundreds of calls.
+# Small enough to divide every step, and large enough to avoid hundreds of calls.
 FEW = 7
 
 
@@ -64,7 +64,7 @@ def test_a_beginning_cut_off_can_be_made_again(fault: Fault) -> None:
 
 
 def test_a_registration_cut_off_before_leaves_nothing() -> None:
-    """Its job may be there, and its executions handed over or not: all of that goes."""
+    """Its job may be stored, and its executions enqueued or not: all of that is removed."""
     with furnished() as stage:
 
         def register(w: World) -> None:

@@ -16,7 +16,7 @@ KEY = ("alice", "odd")
 
 
 def registered(w: World, **fields: object) -> list[Message]:
-    """Its messages, taken out of the queue for the test to deliver."""
+    """The job's messages, taken out of the queue for the test to deliver."""
     w.registry.create(*KEY, job(cron="1-59/2 3 * * *", end_at="2026-11-21T03:20:00Z", **fields))  # type: ignore[arg-type]
     messages = [Message(f"message-{n}", body) for n, body in enumerate(w.sqs.bodies)]
     w.sqs._waiting.clear()
@@ -61,7 +61,7 @@ def test_a_clock_that_stepped_back_runs_nothing_early_and_nothing_twice(w: World
     w.clock.move_to(at("2026-11-21T03:13:00Z"))
     deliver_first, rest = messages[:1], messages[1:]
     execute_batch(w.executor, deliver_first)
-    w.clock.move_to(at("2026-11-21T02:00:00Z"))  # over an hour back; the messages come out all the same
+    w.clock.move_to(at("2026-11-21T02:00:00Z"))  # over an hour back; the messages become visible anyway
     deliver(w, deliver_first + rest)
     everything_explained(w, {KEY: FIRES})
     assert len(w.target.calls) == len(FIRES)

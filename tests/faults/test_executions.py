@@ -1,4 +1,4 @@
-"""Every AWS call of an execution, and its call of the target, meets every fault. It ends once, explained."""
+"""Every fault at every AWS call of an execution and at its call of the target. It ends once, in a final state."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def skip(stage: Stage) -> None:
 
 
 def taken_over(stage: Stage) -> None:
-    """Its first executor was killed behind its claim; the message is visible again."""
+    """Its first executor was killed after its claim; the message is visible again."""
     sync(stage)
     killed_after(stage, "update_item", deliver_and_die)
     next_at = stage.w.sqs.next_at()
@@ -84,7 +84,7 @@ def given_up(stage: Stage) -> None:
 
 @dataclass(frozen=True)
 class Flow:
-    """One way through the executor: what was before, its calls, and how the run ends."""
+    """One path through the executor: its preparation, its calls, and the run's final state."""
 
     before: Callable[[Stage], None]
     calls: list[str]
@@ -105,7 +105,7 @@ FLOWS = {
 
 
 def may_be_called_twice(stage: Stage, fault: Fault) -> bool:
-    """The one gap that no order of the steps can close: killed when the call is made and not yet recorded."""
+    """The one gap that no order of steps can close: the process dies between the call and its record."""
     nth = len(stage.wire.calls)
     if fault is Fault.KILLED_AFTER:
         return stage.wire.hit == "target"
@@ -132,7 +132,7 @@ def test_an_execution_meets_a_fault_at_each_of_its_calls(name: str, fault: Fault
 
 @pytest.mark.parametrize("name", ["sync", "failing", "second attempt", "event", "failing event"])
 def test_an_answer_lost_and_asked_for_again_delays_nothing(name: str) -> None:
-    """botocore repeats a request whose answer is lost; the second meets what the first has written."""
+    """botocore repeats a request whose answer is lost; the second one finds what the first has written."""
     flow = FLOWS[name]
 
     def carries_on(w: World, died: BaseException | None) -> None:

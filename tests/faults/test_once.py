@@ -1,4 +1,4 @@
-"""A creation that carries an idempotency key meets every fault, and itself: sent again, there is one job."""
+"""A creation with an idempotency key, with every fault and twice at once: repeated, it creates one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Poison messages: each goes back alone, towards the dead letters, and holds nobody up."""
+"""Poison messages: each goes back to the queue alone, ends in the dead letters, and delays no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every AWS call of a registration meets every fault. Repeated or not: all of it happens, or nothing."""
+"""Every fault at every AWS call of a registration. Repeated or not, all of it happens, or nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def minutes(*numbers: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Registration:
-    """One kind of registration: what was before, what it does, whether it has happened, and what fires."""
+    """One kind of registration: its preparation, its step, whether it has happened, and the expected fire times."""
 
     before: Callable[[World], object]
     step: Callable[[World], object]
@@ -97,7 +97,7 @@ def before(stage: Stage, registration: Registration) -> None:
     stage.save()
 
 
-# To a client that repeats, whatever was not done at all looks the same.
+# A client that repeats cannot distinguish the faults that did nothing.
 FAULTS = [(fault, False) for fault in Fault] + [
     (f, True) for f in (Fault.FAILED, Fault.LOST, Fault.KILLED_AFTER)
 ]

@@ -1,4 +1,4 @@
-"""Every AWS call of a tick meets every fault. The ticks that follow make up for it."""
+"""Every fault at every AWS call of a tick. The following ticks complete its work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true in the end, whatever happened: asked of the tables and the target's log, not of the code."""
+"""What must hold at the end, after any fault: read from the tables and the target's log."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _explained(w: World, tenant: str, job_id: str, fire_times: list[int]) -> Non
 
 
 def _called_as_recorded(w: World, tenant: str, job_id: str, records: list[dict[str, Any]]) -> None:
-    """What is recorded as run was called, what as skipped was not."""
+    """Executions recorded as run were called, those recorded as skipped were not."""
     called = {c["fire_at"] for _, c in w.target.calls if (c["tenant"], c["job_id"]) == (tenant, job_id)}
     for record in records:
         fire_at = rfc3339(record["fire_at"])
@@ -70,7 +70,7 @@ def _called_as_recorded(w: World, tenant: str, job_id: str, records: list[dict[s
 
 
 def index_is_right(w: World, pending: int = 0) -> None:
-    """Each active job has its one due entry where the job says, shards are counted right, nothing else is there."""
+    """Each active job has one due entry in its shard, the shards' counts are right, and there are no other entries."""
     due = _items(w, "due")
     entries = {(i["pk"], i["sk"]): i["entry"] for i in due if i["pk"].startswith("GROUP#")}
     jobs = [i for i in _items(w, "jobs") if i.get("state") == ACTIVE]

@@ -1,4 +1,4 @@
-"""The wire between Minute8 and AWS: it counts calls, and at the n-th does what a bad day does."""
+"""The wire between Minute8 and AWS: it counts calls, and injects a fault at the n-th."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ITEM_WRITES = ("put_item", "update_item", "delete_item", "transact_write_items"
 
 
 class Fault(StrEnum):
-    """What may befall one call."""
+    """The faults that one call may meet."""
 
     FAILED = "failed before it was done"
     LOST = "done, and its answer lost"
@@ -56,7 +56,7 @@ class Wire:
         self._fault, self._counts = None, False
 
     def kill_in(self, deaths: Mapping[str, tuple[str, int]]) -> None:
-        """Kill each of these threads, by name, behind its n-th call of a name, or of any if that is empty."""
+        """Kill each of these threads, by name, after its n-th call of that name; an empty name counts all calls."""
         self._deaths = dict(deaths)
 
     def _dies_now(self, name: str) -> bool:
@@ -86,7 +86,7 @@ class Wire:
         about: str = "",
         conflicted: Callable[[], Exception] | None = None,
     ) -> Any:
-        """One call of an AWS client; `about` says what it touches. Without `conflicted` it is no write of an item."""
+        """One call of an AWS client; `about` says what it touches. A call without `conflicted` writes no item."""
         self.turn(f"{name} {about}".rstrip())
         fault = Fault.KILLED_AFTER if self._dies_now(name) else self.next_fault(name)
         if fault is None:
@@ -108,11 +108,11 @@ class Wire:
             raise Killed(name)
         if fault is Fault.LOST:
             raise ConnectionClosedError(endpoint_url=_ENDPOINT)
-        # A transaction carries a token that botocore made, by which DynamoDB knows the repetition for what it is.
+        # botocore adds a token to a transaction, by which DynamoDB recognises the repetition.
         return answer if name == "transact_write_items" else do()
 
     def target(self, do: Callable[[], Outcome]) -> Outcome:
-        """One call of a target, whose kind makes an outcome of every error and never calls twice."""
+        """One call of a target. Its kind turns every error into an outcome, and never calls twice."""
         self.turn("target")
         fault = self.next_fault("target")
         if fault is Fault.KILLED_BEFORE:
@@ -130,7 +130,7 @@ def refusal(code: str, operation: str) -> ClientError:
 
 
 class WiredDynamoDB:
-    """A botocore client whose data calls go through the wire; tables are made beside it."""
+    """A DynamoDB client whose data calls go through the wire; calls that create tables do not."""
 
     def __init__(self, client: Any, wire: Wire) -> None:
         self._client = client
@@ -157,7 +157,7 @@ class WiredDynamoDB:
         return wired
 
     def _refused(self, operation: str, code: str, reason: str) -> Exception:
-        """The same refusal as a single call gets it, and as the first item of a transaction does."""
+        """The refusal in the form of a single call, or of a transaction's first item."""
         if operation != "transact_write_items":
             return refusal(code, operation)
         response: Any = {

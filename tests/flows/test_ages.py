@@ -1,4 +1,4 @@
-"""From when a run's age counts, clocks that differ, and what a long outage leaves."""
+"""When a run's age begins, clocks that differ, and the effects of a long outage."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_a_backfill_is_kept_while_its_runs_go_on(w: World) -> None:
 
 
 class Lagging(Table):
-    """Its replicas know nothing yet; only consistent reads see what there is."""
+    """Its replicas are behind; only consistent reads see the items."""
 
     def get(self, key: keys.Key, *, consistent: bool = True) -> Item | None:
         return super().get(key) if consistent else None

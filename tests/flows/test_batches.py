@@ -1,4 +1,4 @@
-"""A batch of messages: one request for the jobs of a second, and what is in a message's way harms no other."""
+"""A batch of messages: one request reads all their jobs, and a message's failure harms no other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DUE = at("2026-11-21T03:15:00Z")
 
 
 class Reads:
-    """A DynamoDB client that keeps how jobs are read, and has no capacity when told so."""
+    """A DynamoDB client that records how jobs are read, and that can be throttled."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -60,7 +60,7 @@ def replace_client(w: World, seen: Reads) -> Any:
 
 
 def messages(w: World, *due_at: int) -> list[Message]:
-    """A message for a job of its own at each of these seconds."""
+    """One message for each of these seconds, each for another job."""
     made = []
     for n, second in enumerate(due_at):
         w.registry.create("alice", f"job-{n}", job(cron="0 9 * * *"))

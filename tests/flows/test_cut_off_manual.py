@@ -1,4 +1,4 @@
-"""What is done by hand and then cut off, asked for twice, or overtaken: nothing is started twice, nothing is stuck."""
+"""Manual commands that are interrupted, repeated or overtaken: nothing starts twice, nothing is stuck."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_retry_that_did_not_reach_the_queue_can_be_asked_for_again(
 
 
 def test_an_old_failure_retried_by_hand_has_an_age_of_its_own(w: World) -> None:
-    """A day later; throttled on its first try, and not given up for that."""
+    """A day later; its first try is throttled, and it is retried."""
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z"))
     w.target.answer = lambda event: FAILS
     w.run_until("2026-11-23T03:14:00Z")
@@ -142,7 +142,7 @@ def test_a_backfills_runs_are_not_those_of_a_job_created_again(w: World) -> None
 
 
 def test_a_retry_that_comes_hours_after_its_age_is_not_made(w: World) -> None:
-    """The queue stood still: the age holds for when an attempt starts, not for when it was planned."""
+    """The queue stood still: the age is checked when an attempt starts, not when it was planned."""
     retry = {"base_s": 60, "max_age_s": 600}
     w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z", retry=retry))
     w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")

@@ -1,4 +1,4 @@
-"""Executing: retries, duplicates, takeovers; every run ends explained."""
+"""Executing: retries, duplicates, takeovers; every run ends in a final state or with a reason."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_dynamodb_turns_away_is_made_seconds_later(w: World, monkeypatch: p
     w.run_until("2026-11-21T03:15:15Z")
     assert w.statuses("alice", "once") == ["succeeded"]
     ((called_at, _),) = w.target.calls
-    assert at("2026-11-21T03:15:08Z") <= called_at  # after 2, 4 and 8 s, a quarter less at most
+    assert at("2026-11-21T03:15:08Z") <= called_at  # after 2, 4 and 8 s, or up to a quarter less
 
 
 def test_a_failed_attempt_is_tried_again_later_and_recorded(w: World) -> None:
@@ -231,7 +231,7 @@ def test_placeholders_in_the_payload_are_replaced_for_each_attempt(w: World) -> 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_message_redriven_from_the_dead_letters_ends_a_run_that_died(w: World, deleted: bool) -> None:
-    """It has a new id; nothing but the lease tells that the run is not going."""
+    """It has a new id; only the lease shows that the run has ended."""
 
     def die(event: Mapping[str, Any]) -> Outcome:
         raise Killed

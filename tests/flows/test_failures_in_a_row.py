@@ -1,4 +1,4 @@
-"""Failures in a row: told, counted, ended by a success, and the job paused where it asks for that."""
+"""Failures in a row: published, counted, ended by a success; they pause the job if it asks for that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits beyond what SQS can delay: the tick of their window enqueues them, so that no message goes in circles."""
+"""Waits longer than SQS's delay: the tick of their window enqueues them, so no message is sent again and again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World)
 
 
 def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_tick(w: World) -> None:
-    """A tick has announced the window already, so it may have looked before the retry was stored."""
+    """A tick has announced the window, so it may have read the table before the retry was stored."""
     fail_once(w)
     w.index.ensure_mark(w.clock.now())
     retry_in_20_min = {"max_attempts": 2, "base_s": 1_900, "cap_s": 1_900}
@@ -63,7 +63,7 @@ def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_t
 
 
 def test_a_run_that_waits_for_a_retrying_one_does_not_go_in_circles(strict: World) -> None:
-    """The lock is held until the retry in hours, far beyond what a message can be delayed."""
+    """The lock is held until the retry in some hours, much longer than a message can be delayed."""
     fail_once(strict)
     strict.registry.create(
         "alice", "report", job(every=600, anchor="2026-11-21T03:20:00Z", overlap="queue_one", retry=HOURS)
@@ -87,13 +87,13 @@ def test_a_postponed_execution_that_cannot_be_read_stops_nobody(w: World) -> Non
     readable = Execution("alice", "odd", at("2026-11-21T03:25:00Z"), at("2026-11-21T03:25:00Z"), 1)
     w.table("due").put({**key, "body": readable.encode(), "reported_at": 1})
     w.run_until("2026-11-21T05:49:00Z", ticks=True)
-    assert postponed(w) == []  # what a later version can read goes its way
+    assert postponed(w) == []  # what a later version can read is enqueued
 
 
 def test_a_flood_of_postponed_executions_holds_up_no_window(
     w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them wait for the same second, as retries of one tenant may; each page takes ten seconds."""
+    """All wait for the same second, as retries of one tenant may. Each page takes ten seconds."""
     monkeypatch.setattr("common.planning.postponed._A_PAGE", 1)
     w.registry.create("bob", "quiet", job(cron="* * * * *"))
     w.run_until("2026-11-21T03:18:00Z")

@@ -1,4 +1,4 @@
-"""By hand: run now, retry, cancel, backfill."""
+"""Manual commands: run now, retry, cancel, backfill."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:
 
 
 def test_a_backfill_leaves_out_the_dates_of_calendars(w: World) -> None:
-    """Their dates as they were when it began, by the schedule's own clock, in the count and in the runs."""
+    """A backfill uses the calendars as they were when it began, in the schedule's zone, for its count and its runs."""
     calendars = CalendarStore(w.table("jobs"), w.store.audited)
     calendars.put("alice", "feasts", {"dates": ["2026-11-19", "2020-01-01"]}, w.clock.now())
     exclude = {"calendars": ["feasts"], "dates": ["2026-11-17"]}

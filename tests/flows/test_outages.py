@@ -1,6 +1,6 @@
 """The mark: ticks early, late, missing for an hour or a day; clocks that step back; a deployment's first minutes.
 
-What is meant to happen is worked out by hand here; tests/simulation plays the same at random for a year.
+The expected times are worked out by hand here; tests/simulation plays random outages for a year.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def clock(first: str, last: str, every: int = 1) -> list[str]:
 
 
 def tick_at(m: World, text: str) -> None:
-    """The minutes up to then without a tick, and then one."""
+    """No tick until then, then one."""
     m.run_until(f"2026-11-21T{text}Z")
     m.scheduler.tick()
 
@@ -75,7 +75,7 @@ def test_executions_late_by_minutes_all_run(m: World, late: str) -> None:
 
 def test_the_rule_delayed_past_its_window_plans_two(m: World) -> None:
     m.registry.create("alice", "minutely", job(cron="* * * * *", catch_up="none"))
-    tick_at(m, "03:29:30")  # the tick of 3:18; its window [3:20, 3:30) is all but over
+    tick_at(m, "03:29:30")  # the tick of 3:18; its window [3:20, 3:30) is almost over
     assert mark(m) == "03:40"
     m.run_until("2026-11-21T03:39:30Z")
     assert ran(m) == clock("03:13", "03:39")
@@ -91,7 +91,7 @@ def test_missing_for_an_hour(m: World, catch_up: str, caught_up: list[str]) -> N
     m.registry.create("alice", "minutely", job(**timing, catch_up=catch_up))
     tick_at(m, "04:18:00")
     m.run_until("2026-11-21T04:29:30Z")
-    # 3:28 and 3:29 were planned before; 4:08 is ten minutes ago, and late; what lies between was missed
+    # 3:28 and 3:29 were planned before; 4:08 is ten minutes ago: late; the times between were missed
     assert ran(m) == clock("03:28", "03:29") + caught_up + clock("04:08", "04:29")
     records = [run for run in m.run_items("alice", "minutely") if run["status"] == "skipped"]
     skipped = 38 - len(caught_up)
@@ -108,7 +108,7 @@ def test_after_a_day_without_ticks_one_record_holds_the_missed_times(m: World) -
     # [3:20 of the 21st, 3:18 of the 22nd): 144 fire times were missed; 3:20 and 3:30 were not
     assert len(ran(m, "none")) == 2
     assert len(ran(m, "latest")) == 3
-    assert len(ran(m, "all")) == 102  # a hundred at most are caught up
+    assert len(ran(m, "all")) == 102  # at most a hundred are caught up
     counts = {
         policy: [run["skipped_count"] for run in m.run_items("alice", policy) if run["status"] == "skipped"]
         for policy in ("none", "latest", "all")
@@ -155,7 +155,7 @@ def test_a_clock_that_is_minutes_ahead_for_one_tick_calls_nothing_early(m: World
     m.registry.create("alice", "minutely", job(cron="* * * * *"))
     m.run_until("2026-11-21T03:18:00Z")
     m.clock.move_to(at("2026-11-21T03:25:30Z"))
-    m.scheduler.tick()  # plans up to 3:40, with delays that are too short by as much
+    m.scheduler.tick()  # plans up to 3:40, with delays that are too short by the same time
     assert mark(m) == "03:40"
     m.clock.move_to(at("2026-11-21T03:18:01Z"))
     m.run_until("2026-11-21T03:49:30Z", ticks=True)
@@ -189,7 +189,7 @@ def test_jobs_registered_during_an_outage(m: World) -> None:
         m.registry.create("alice", policy, job(cron="* * * * *", catch_up=policy))
     m.registry.create("alice", "once", job(at="2026-11-21T04:05:00Z", catch_up="none"))
     m.registry.create("alice", "late", job(at="2026-11-21T04:17:00Z", catch_up="none"))
-    assert m.sqs.bodies == []  # nothing of it lies in a window that was planned; the next tick plans it all
+    assert m.sqs.bodies == []  # no part of it is in a planned window; the next tick plans all of it
     tick_at(m, "04:18:00")
     m.run_until("2026-11-21T04:29:30Z")
     late = clock("04:08", "04:29")

@@ -1,4 +1,4 @@
-"""Outcomes of `Event` invocations, told by a function's destination: the records are those of AWS's documentation.
+"""Outcomes of `Event` invocations, sent by a function's destination. The records are from AWS's documentation.
 
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
@@ -24,7 +24,7 @@ KEY = ("alice", "job")
 
 
 class Destination:
-    """Keeps the events that a function got, and makes of them what Lambda would send."""
+    """Records the events that a function got, and builds the outcome records that Lambda would send."""
 
     def __init__(self, w: World) -> None:
         self.w = w

@@ -15,7 +15,7 @@ FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
 
 
 def overlapping(w: World, overlap: str, deliveries: int = 1) -> None:
-    """A job every minute whose first run is still going while the next `deliveries` fire times come."""
+    """A job every minute whose first run still runs at the next `deliveries` fire times."""
     w.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=200))
 
     def first_takes_long(event: Mapping[str, Any]) -> Outcome:

@@ -1,4 +1,4 @@
-"""Overlap when things end badly: crashes, takeovers, cancels, pauses. Nothing sticks, nothing is run twice."""
+"""Overlap with crashes, takeovers, cancels and pauses: no lock is stuck, nothing runs twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def minutely(w: World, overlap: str, **fields: Any) -> None:
 
 
 def fire(w: World) -> str:
-    """The executor of 3:13 dies in its call; what follows goes well."""
+    """The executor of 3:13 dies in its call; the next ones succeed."""
     w.target.answer = dies
     w.run_until("2026-11-21T03:13:00Z")
     w.target.answer = lambda event: OK
@@ -67,7 +67,7 @@ def test_a_cancelled_retry_lets_the_next_run_start(w: World) -> None:
 
 
 def waiting_behind(w: World, meanwhile: Any) -> None:
-    """3:13 takes until 3:15:30; at 3:14 the next queues up, at 3:14:30 something happens, at 3:15 another is due."""
+    """3:13 runs until 3:15:30. The run of 3:14 queues; `meanwhile` happens at 3:14:30; at 3:15 another is due."""
     minutely(w, "queue_one", timeout_s=200)
 
     def slow(event: Mapping[str, Any]) -> Outcome:
@@ -108,7 +108,7 @@ def test_deleted_while_one_waits_both_end_explained(w: World) -> None:
 
 
 def test_a_queued_run_comes_also_where_the_one_before_it_died(w: World) -> None:
-    """Its own message is looked at again when the dead one's lease has ended."""
+    """Its message is delivered again when the dead executor's lease has ended."""
     minutely(w, "queue_one", timeout_s=90)
     fire(w)
     w.run_until("2026-11-21T03:14:00Z")

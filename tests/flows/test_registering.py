@@ -1,4 +1,4 @@
-"""Registering, changing, pausing, deleting: what is due follows at once."""
+"""Registering, changing, pausing, deleting: each takes effect at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each step asks of AWS, counted at the clients: at millions of runs every request is money.
+"""The AWS requests of each step, counted at the clients: at millions of runs every request costs money.
 
 Not counted here: the queue's own receive and delete (one each for ten messages), what a process keeps between runs
 (the tenants' rules: `tests/tenants/test_rules_cache.py`), and one read for the jobs of a batch (`test_batches.py`).
@@ -23,7 +23,7 @@ READ_JOB, CALL = {"get_item": 1}, {"target": 1}
 
 
 class Counts:
-    """The requests of one world since the last look."""
+    """The requests of one world since the last count."""
 
     def __init__(self, w: World) -> None:
         self._w = w
@@ -42,7 +42,7 @@ class Counts:
 
     @contextmanager
     def of(self, expected: dict[str, int]) -> Iterator[None]:
-        """What is done inside makes these requests and no others."""
+        """The block inside makes exactly these requests."""
         self._seen.clear()
         before = self._beside()
         yield
@@ -119,7 +119,7 @@ def test_a_wait_of_hours_costs_nothing_until_the_tick_of_its_window(w: World, co
 
 def test_a_registration(w: World, counts: Counts) -> None:
     far = {"get_item": 3, "transact_write_items": 1, "query": 1}  # the tenant's rules, the job, the mark
-    w.registry.create("alice", "first", job(cron="0 12 * * *"))  # which makes the mark
+    w.registry.create("alice", "first", job(cron="0 12 * * *"))  # which creates the mark
     with counts.of(far):
         w.registry.create("alice", "far", job(cron="0 13 * * *"))
     near = far | {"get_item": 4, "delete_item": 1, "sent messages": 1}

@@ -1,4 +1,4 @@
-"""Tables put back to an earlier instant, as docs/restore.md says: what fires twice, and what not at all."""
+"""Tables restored to an earlier instant, as in docs/restore.md: what fires twice, and what does not fire."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_while_the_runs_are_kept_nothing_is_called_twice(runs_kept: Restored) ->
 def test_what_was_in_the_queue_runs_and_the_catch_up_policy_decides_about_the_rest(
     kept: str, request: pytest.FixtureRequest
 ) -> None:
-    """In the queue was all before 5:10. From ten minutes before the first tick on, everything is late and runs."""
+    """The queue had all executions before 5:10. Those of the ten minutes before the first tick are late and run."""
     after = request.getfixturevalue(kept).after
     in_the_queue, late = minutes("05:01", "05:09"), minutes("05:28", "06:00")
     assert sorted(after["none"]) == in_the_queue + late

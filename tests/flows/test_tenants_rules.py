@@ -1,4 +1,4 @@
-"""What the platform has decided about a tenant holds for each attempt of each of its runs."""
+"""The platform's rules for a tenant apply to each attempt of each run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
 
 @pytest.fixture
 def ruled(w: World) -> World:
-    """A world whose executor asks the tenants table; alice may call the target."""
+    """A world whose executor reads the tenants table; alice may call the target."""
     w.executor = replace(w.executor, tenants=KnownTenants(w.table("tenants")))
     tenants(w).create("alice", "Alice", w.clock.now(), {"allowed_targets": [ARN]})
     return w

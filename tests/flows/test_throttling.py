@@ -1,4 +1,4 @@
-"""Throttled and told when to come back: what does not use up attempts, and what waits how long."""
+"""Throttled targets that say when to retry: which throttles use up an attempt, and how long each waits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRE_AT = "2026-11-21T03:15:00Z"
 
 
 def answers(*outcomes: Outcome) -> Callable[[Mapping[str, Any]], Outcome]:
-    """One after the other, the last one again and again."""
+    """These answers in order; the last one is repeated."""
     left = list(outcomes)
     return lambda event: left.pop(0) if len(left) > 1 else left[0]
 

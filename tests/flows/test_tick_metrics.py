@@ -1,4 +1,4 @@
-"""What a tick says of itself to CloudWatch: also one that fails."""
+"""The metrics of a tick, also of one that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ticks: late, doubled, lost, cut off. The same executions, once each."""
+"""Late, doubled, lost and interrupted ticks plan the same executions, once each."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_one_off_years_ahead_runs_on_its_second(w: World) -> None:
 
 
 def test_more_empty_shards_than_one_writer_can_drop_one_by_one_are_gone_after_a_tick(w: World) -> None:
-    """A tenant that gives a thousand jobs other intervals, again and again, leaves each group behind."""
+    """A tenant that keeps changing the intervals of a thousand jobs leaves many empty groups."""
     w.registry.create("bob", "quiet", job(cron="* * * * *"))
     for n in range(250):
         w.table("due").put({**keys.directory(f"every|{700 + n}|0", 0), "jobs": 0})

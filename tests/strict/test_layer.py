@@ -6,6 +6,7 @@ import io
 import json
 import time
 import zipfile
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from botocore.exceptions import ClientError
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
 from scripts.embedded.strict import duplicates
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 
@@ -101,15 +103,12 @@ def _seen(embedded: Embedded, chain: str) -> list[str]:
 
 def _seen_at_rest(embedded: Embedded, chain: str, least: int) -> list[str]:
     """Once there are so many, and then no more for two seconds."""
-    ends_at = time.monotonic() + 60
+    wait_until(lambda: len(set(_seen(embedded, chain))) >= least, lambda: _seen(embedded, chain))
     before: list[str] = []
-    while time.monotonic() < ends_at:
-        now = _seen(embedded, chain)
-        if now == before and len(set(now)) >= least:
-            return now
+    while (now := _seen(embedded, chain)) != before:
         before = now
         time.sleep(2)
-    return before
+    return now
 
 
 @pytest.mark.parametrize(("loop", "hops"), [("Terminate", 16), ("Allow", 26)])
@@ -123,8 +122,12 @@ def test_a_chain_through_its_own_queue_ends_after_16_rounds_unless_it_is_allowed
 
 def test_every_tenth_message_comes_twice(aws: Embedded) -> None:
     _sent(aws, *({"chain": "plain", "hop": number} for number in range(2 * duplicates.EVERY)))
-    seen = _seen_at_rest(aws, "plain", 2 * duplicates.EVERY)
-    assert len(seen) > len(set(seen)) == 2 * duplicates.EVERY
+
+    def twice() -> set[str]:
+        return {hop for hop, times in Counter(_seen(aws, "plain")).items() if times > 1}
+
+    wait_until(twice, "no message came twice")
+    assert len(set(_seen_at_rest(aws, "plain", 2 * duplicates.EVERY))) == 2 * duplicates.EVERY
 
 
 @pytest.mark.parametrize("delay_s", [-1, 901])

@@ -1,0 +1,35 @@
+"""Waits for other processes. A wait ends as soon as its condition holds: only a failure takes the whole time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scripts.embedded import Embedded
+
+# An idle machine needs a few seconds; a machine with ten other programs may need minutes.
+PATIENCE_S = 300
+
+
+def wait_until(look: Callable[[], Any], what: Callable[[], object] | str, every_s: float = 0.3) -> Any:
+    """The first true answer of `look`. Without one it fails and says `what` did not happen."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not (found := look()):
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"after {PATIENCE_S} s: {what if isinstance(what, str) else what()}")
+        time.sleep(every_s)
+    return found
+
+
+def wait_for_snapshots(embedded: Embedded) -> None:
+    """The second snapshot from now on: its state is of a moment after this call."""
+    current, seen = Path(embedded.state_dir, "aws", "current"), set[Path]()
+
+    def third() -> bool:
+        if current.is_symlink():
+            seen.add(current.readlink())
+        return len(seen) > 2
+
+    wait_until(third, "no two snapshots", every_s=0.1)
