@@ -60,7 +60,11 @@ class Services:
         """The services of a deployment."""
         clock = SystemClock()
         queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
-        limits = Limits.of_executor(settings.executor_timeout_s, plain_http=settings.plain_http_targets)
+        limits = Limits.of_executor(
+            settings.executor_timeout_s,
+            plain_http=settings.plain_http_targets,
+            loopback=settings.loopback_targets,
+        )
         tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
         return cls.wired(deployed.tables(settings), queue, clock, limits, tokens)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+_KINDS = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
 _TIMINGS = ("cron", "every", "at")
 
 
@@ -20,7 +21,7 @@ class JobOptions:
     every = Annotated[str | None, typer.Option(help="An interval: 90m, PT90M.")]
     at = Annotated[str | None, typer.Option(help="One time: RFC 3339, or local with --timezone.")]
     timezone = Annotated[str | None, typer.Option("--timezone", "--tz", help="An IANA zone.")]
-    target = Annotated[str | None, typer.Option(help="The ARN of the Lambda function to call.")]
+    target = Annotated[str | None, typer.Option(help="The ARN or URL to call.")]
     invocation = Annotated[str | None, typer.Option(help="RequestResponse (wait for it) or Event.")]
     payload = Annotated[str | None, typer.Option(help="JSON, or @file.json.")]
     name = Annotated[str | None, typer.Option(help="A name for people.")]
@@ -43,11 +44,21 @@ def definition_of(
 ) -> dict[str, Any]:
     """The given parts of a job definition. The API validates them."""
     schedule = _given(cron=cron, every=every, at=at, timezone=timezone)
-    call = _given(kind="lambda", arn=target, invocation=invocation) if target or invocation else {}
+    call = (target_in(target) if target else {"kind": "lambda"} if invocation else {}) | _given(
+        invocation=invocation
+    )
     fields = _given(name=name, tags=tag or None, timeout_s=timeout_s)
     if payload is not None:
         fields["payload"] = read_payload(payload)
     return fields | ({"schedule": schedule} if schedule else {}) | ({"target": call} if call else {})
+
+
+def target_in(text: str) -> dict[str, Any]:
+    """The target of an ARN or a URL; the ARN's service gives its kind."""
+    if text.startswith(("http://", "https://")):
+        return {"kind": "http", "url": text}
+    service = (*text.split(":"), "", "", "")[2]
+    return {"kind": _KINDS.get(service, "lambda"), "arn": text}
 
 
 def as_patch(changes: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+# The stages of the embedded AWS. `scripts/deploy.py` refuses them on AWS.
+EMBEDDED_STAGES = ("local", "test")
+
 
 class MissingSetting(Exception):
     """The function is deployed without an environment variable that it needs."""
@@ -25,6 +28,8 @@ class Config:
     executor_timeout_s: int
     event_bus: str
     plain_http_targets: bool = False
+    # Only on the embedded AWS: HTTP targets may be on this machine.
+    loopback_targets: bool = False
     planning_queue_url: str = ""
     planner_share_entries: int = 20_000
     # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
@@ -48,7 +53,9 @@ class Config:
             executions_queue_url=env.get("EXECUTIONS_QUEUE_URL", ""),
             executor_timeout_s=int(env.get("EXECUTOR_TIMEOUT_S", "300")),
             event_bus=env.get("EVENT_BUS", ""),
-            plain_http_targets=env.get("PLAIN_HTTP_TARGETS", "") == "true",
+            plain_http_targets=env.get("PLAIN_HTTP_TARGETS", "") in ("true", "loopback"),
+            loopback_targets=env.get("PLAIN_HTTP_TARGETS", "") == "loopback"
+            and env.get("STAGE") in EMBEDDED_STAGES,
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
             jwt_issuer=env.get("JWT_ISSUER", ""),

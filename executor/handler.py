@@ -15,9 +15,11 @@ from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
+from common.tenants.web_address import is_public_or_loopback
 from common.tenants.webhook_secrets import WebhookSecrets
 from executor import wiring
 from executor.batch import execute_batch
+from executor.network_guard import NetworkGuard
 from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery
@@ -62,7 +64,8 @@ def _executor() -> Executor:
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.required("executions_queue_url"), clock)
     known = KnownTenants(tables.tenants)
     secrets = WebhookSecrets(tables.tenants)
-    endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets)
+    guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
+    endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)
     return wiring.executor(
         tables,
         queue,

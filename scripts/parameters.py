@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 
+from common.config import EMBEDDED_STAGES
 from scripts.build_layer import ROOT
 
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
@@ -67,8 +68,6 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
 }
 _STAGE: Final = re.compile(r"[a-z][a-z0-9-]{0,19}\Z")
 _SENDER: Final = re.compile(r"(\d{12}|arn:aws[\w-]*:iam::\d{12}:(root|role/[\w+=.@/-]+))\Z")
-# `local` and `test` name layers of this machine and a fixed API id.
-_NOT_ON_AWS: Final = ("local", "test")
 
 
 def read(stage: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -96,10 +95,10 @@ def given_in(arguments: Sequence[str]) -> dict[str, str]:
 
 def problems(stage: str, params: Mapping[str, str]) -> list[str]:
     """What AWS would refuse or what could not work, one sentence each. Pure."""
+    if stage in EMBEDDED_STAGES:  # they name layers of this machine and a fixed API id
+        return [f"stage {stage!r} is for the embedded AWS alone; accepted: dev, or a name of your own"]
     found = [*_problems(params)]
-    if stage in _NOT_ON_AWS:
-        found.append(f"stage {stage!r} is for the embedded AWS alone; accepted: dev, or a name of your own")
-    elif not _STAGE.match(stage):
+    if not _STAGE.match(stage):
         found.append(f"stage {stage!r} is not valid; accepted: a-z, 0-9 and -, at most 20, a letter first")
     return found
 

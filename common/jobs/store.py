@@ -27,6 +27,7 @@ from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.audit import AWS, Audit, AuditedCommit
+from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S
 
@@ -189,6 +190,8 @@ class JobStore:
         idempotency_key: IdempotencyKey | None,
     ) -> dict[str, Job]:
         mark = self.index.ensure_mark(now)
+        if any(_is_first_http(old, new) for old, new in moved):
+            WebhookSecrets(self.ledger.table).ensure(tenant, now, by=self.by)
         placed = self._placed(moved, conflicts)
         tx = Transaction(self.jobs.client)
         entries: Counter[tuple[str, int]] = Counter()
@@ -272,6 +275,11 @@ class JobStore:
             _log.exception(
                 "hand-over of %d left to the next tick: %s/%s", len(pending), entry.tenant, entry.job_id
             )
+
+
+def _is_first_http(old: Job | None, new: Job) -> bool:
+    """Whether the job begins to call an endpoint, so that the tenant needs a secret to sign with."""
+    return new.target.get("kind") == "http" and (old is None or old.target.get("kind") != "http")
 
 
 def _starts_anew(old: Job | None, new: Job) -> bool:

@@ -26,6 +26,7 @@ from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.jobs.placeholders import check_payload
 from common.registration import target_definitions
+from common.tenants.web_address import is_public, is_public_or_loopback, read_url
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 
@@ -45,12 +46,16 @@ class Limits:
     shortest_interval_s: int = 1
     payload_bytes: int = 128 * 1024
     plain_http: bool = False
+    loopback: bool = False
     # Whether `at` may be past. Such a job never fires, so usually it is a mistake.
     past_at: bool = False
 
     @classmethod
-    def of_executor(cls, executor_timeout_s: int, *, plain_http: bool = False) -> Limits:
-        return cls(longest_timeout_s=max(1, executor_timeout_s - EXECUTOR_MARGIN_S), plain_http=plain_http)
+    def of_executor(
+        cls, executor_timeout_s: int, *, plain_http: bool = False, loopback: bool = False
+    ) -> Limits:
+        longest_s = max(1, executor_timeout_s - EXECUTOR_MARGIN_S)
+        return cls(longest_timeout_s=longest_s, plain_http=plain_http, loopback=loopback)
 
 
 class _Strict(BaseModel):
@@ -184,13 +189,43 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             value=definition.overlap,
             accepted="allow; or a target that is waited for: lambda with RequestResponse, or http",
         )
-    if (
-        isinstance(target, target_definitions.HttpTarget)
-        and target.url.startswith("http:")
-        and not limits.plain_http
-    ):
-        raise InvalidInput("target.url", "must be https", value=target.url, accepted="https://…")
+    check_fits(target_definitions.stored(target), definition.payload)
+    if isinstance(target, target_definitions.HttpTarget):
+        _check_url(target.url, limits)
     return definition
+
+
+def _check_url(url: str, limits: Limits) -> None:
+    """Raises InvalidInput."""
+    if url.startswith("http:") and not limits.plain_http:
+        raise InvalidInput("target.url", "must be https", value=url, accepted="https://…")
+    ip = read_url(url).ip
+    if ip is not None and not (is_public_or_loopback if limits.loopback else is_public)(ip):
+        raise InvalidInput(
+            "target.url",
+            "names an address that is not public",
+            value=url,
+            accepted="such as https://hooks.example.com/minute8",
+        )
+
+
+def check_fits(target: Mapping[str, Any], payload: object) -> None:
+    """Whether a target that gets the payload alone can take this one. Raises InvalidInput."""
+    if target.get("envelope", True):
+        return
+    if target["kind"] == "event_bus" and not isinstance(payload, Mapping):
+        raise InvalidInput(
+            "payload",
+            "is the whole event on the bus, because envelope is false",
+            value=payload,
+            accepted="a JSON object",
+        )
+    if target["kind"] in ("sqs", "sns") and payload in (None, ""):
+        raise InvalidInput(
+            "payload",
+            "is the whole message, because envelope is false, and a message cannot be empty",
+            accepted="a text, or other JSON",
+        )
 
 
 def payload_text(payload: object, limits: Limits) -> str:

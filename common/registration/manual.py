@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from common.planning.execution import (
     parse_execution_id,
 )
 from common.planning.executions_queue import ExecutionsQueue
+from common.registration.definition import check_fits
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
@@ -54,9 +56,11 @@ class ManualCommands:
     def run_now(self, tenant: str, job_id: str, nonce: str, payload: str | None = None) -> Execution:
         """Start the job at once, even if it is paused. The same `nonce` starts it once.
 
-        `payload`, as JSON, takes the place of the job's for this run. Raises NotFound, Conflict.
+        `payload`, as JSON, takes the place of the job's for this run. Raises NotFound, Conflict, InvalidInput.
         """
         job = self.store.get(tenant, job_id)
+        if payload is not None:
+            check_fits(job.target, json.loads(payload))
         now = self.clock.now()
         execution = Execution(
             tenant,

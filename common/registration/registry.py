@@ -13,6 +13,7 @@ from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, Retry
 from common.jobs.store import JobStore, check_revision, exists, next_second
 from common.planning.execution import job_key
+from common.registration import target_definitions
 from common.registration.definition import JobDefinition, Limits, parse_definition, schedule_given
 from common.registration.schedule_text import parse_schedule, read_exclusions
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -152,7 +153,7 @@ def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
 
 
 def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
-    target = definition.target.model_dump(exclude_none=True)
+    target = target_definitions.stored(definition.target)
     if is_minute8_resource(target):
         raise InvalidInput(
             "target.arn",
@@ -184,7 +185,7 @@ def defined(
         job_id=job_id,
         schedule_given=given,
         schedule=schedule,
-        target=definition.target.model_dump(exclude_none=True),
+        target=target_definitions.stored(definition.target),
         payload=definition.payload,
         timeout_s=definition.timeout_s,
         retry=Retry(**definition.retry.model_dump()),

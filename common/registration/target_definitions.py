@@ -7,12 +7,12 @@ decides which targets a tenant may call.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from common.tenants.web_address import BadUrl, is_public, read_url
+from common.tenants.web_address import BadUrl, read_url
 
 # pydantic uses Rust's regular expressions: `$` never matches before a line break; `\d` matches digits of all scripts.
 # Each part is bounded: what a job stores is to fit into an item.
@@ -54,7 +54,14 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class _AwsTarget(_Strict):
+class _Target(_Strict):
+    envelope: bool = Field(
+        default=True,
+        description="False: the target gets the payload alone, and not `payload` and `minute8` around it.",
+    )
+
+
+class _AwsTarget(_Target):
     """Minute8 assumes the role, if given, before the call. The external id is `minute8:<tenant>[:<external_id>]`."""
 
     role_arn: Annotated[str, StringConstraints(pattern=_ROLE_ARN)] | None = Field(
@@ -141,11 +148,9 @@ class StepFunctionsTarget(_AwsTarget):
 
 def _callable_url(url: str) -> str:
     try:
-        address = read_url(url)
+        read_url(url)
     except BadUrl as error:
         raise PydanticCustomError("bad_url", "{why}", {"why": str(error)}) from None
-    if address.ip is not None and not is_public(address.ip):
-        raise PydanticCustomError("bad_url", "names an address that is not public")
     return url
 
 
@@ -171,7 +176,7 @@ def _sendable_headers(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
-class HttpTarget(_Strict):
+class HttpTarget(_Target):
     """An HTTPS endpoint on the public internet. Minute8 waits for its answer and signs every call."""
 
     kind: Literal["http"]
@@ -195,6 +200,14 @@ MODELS: Final[dict[str, type[BaseModel]]] = {
     "step_functions": StepFunctionsTarget,
     "http": HttpTarget,
 }
+
+
+def stored(target: BaseModel) -> dict[str, Any]:
+    """The target as a job holds it. Defaults that older jobs do not have are left out, so both are equal."""
+    item = target.model_dump(exclude_none=True)
+    if item["envelope"]:
+        del item["envelope"]
+    return item
 
 
 def is_awaited(target: BaseModel) -> bool:

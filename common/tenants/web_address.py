@@ -48,6 +48,8 @@ _GLOBAL_V6: Final = ip_network("2000::/3")
 _REFUSED_V6: Final = tuple(
     ip_network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
 )
+_LOOPBACK_V4: Final = ip_network("127.0.0.0/8")
+_LOOPBACK_V6: Final = IPv6Address("::1")
 
 
 class BadUrl(ValueError):
@@ -109,6 +111,11 @@ def _read_host(text: str) -> tuple[str, IpAddress | None]:
     except ValueError:
         raise BadUrl("names an IPv4 address that is not written as four decimal numbers") from None
     return text, ip
+
+
+def is_public_or_loopback(ip: IpAddress) -> bool:
+    """For the embedded AWS, where the executor runs on the developer's machine."""
+    return ip == _LOOPBACK_V6 or (isinstance(ip, IPv4Address) and ip in _LOOPBACK_V4) or is_public(ip)
 
 
 def is_public(ip: IpAddress) -> bool:

@@ -35,7 +35,7 @@ class WebhookSecrets:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._known: Cache[str, Item | None] = Cache(TRUSTED_FOR_S, _MOST_KNOWN)
+        self._known: Cache[str, Item] = Cache(TRUSTED_FOR_S, _MOST_KNOWN)
 
     def ensure(self, tenant: str, now: float, *, by: str = AWS) -> str:
         """The tenant's secret; created if it has none. Raises Busy."""
@@ -78,7 +78,8 @@ class WebhookSecrets:
 
     def _read(self, tenant: str, now: float) -> Item | None:
         item = self._table.get(keys.webhook_secret(tenant))
-        self._known.put(tenant, item, now)
+        if item:  # a missing one is read again, because it may be made at any time
+            self._known.put(tenant, item, now)
         return item
 
 

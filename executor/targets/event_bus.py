@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.runs.records import Outcome
 from executor.targets import answers
 from executor.targets.clients import client
-from executor.targets.events import Event, encoded
+from executor.targets.events import Event, event_body
 
 
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
@@ -19,7 +19,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
         "EventBusName": target["arn"],
         "Source": target["source"],
         "DetailType": target["detail_type"],
-        "Detail": encoded(event),
+        "Detail": event_body(target, event),
     }
     try:
         answer = client("events", target, event, timeout_s).put_events(Entries=[entry])

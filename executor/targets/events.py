@@ -18,9 +18,24 @@ _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 _ESCAPED = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
-def encoded(event: Event) -> str:
+def encoded(event: Any) -> str:
     """The event as JSON in UTF-8; only the characters that need it are escaped."""
     return json.dumps(event, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED)
+
+
+def event_body(target: Mapping[str, Any], event: Event) -> str:
+    """What the target gets, as JSON: the event, or only its payload if the job sets `envelope` to false."""
+    return encoded(event if target.get("envelope", True) else event["payload"])
+
+
+def message_body(target: Mapping[str, Any], event: Event) -> str:
+    """`event_body` for targets that take any text: a payload that is a text is passed as it is."""
+    return event["payload"] if is_plain(target, event) else event_body(target, event)
+
+
+def is_plain(target: Mapping[str, Any], event: Event) -> bool:
+    """Whether the target gets the payload's own text, without JSON around it."""
+    return not target.get("envelope", True) and isinstance(event["payload"], str)
 
 
 def context(event: Event, name: str) -> str:

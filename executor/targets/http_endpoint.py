@@ -21,7 +21,7 @@ from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, Unreachable
 from executor.targets import answers
 from executor.targets.bounded_connection import BoundedConnection, TooMuch
-from executor.targets.events import Event, context, encoded, execution_hash
+from executor.targets.events import Event, context, execution_hash, is_plain, message_body
 from executor.targets.http_exchange import Answer, BadAnswer, exchange
 
 # The most bytes received for one answer: handshake, framing, head, and the beginning of the body.
@@ -62,10 +62,9 @@ class HttpEndpoints:
         except Exception as error:  # noqa: BLE001  Minute8's own table failed, so the attempt must not count
             return Outcome(ok=False, throttled=True, error_type="NotSigned", error=repr(error))
         if not signing:
-            return _never(
-                "NoWebhookSecret", "the tenant has no webhook secret yet, so the call cannot be signed"
-            )
-        body = b"" if target["method"] in _BODILESS else encoded(event).encode()
+            missing = "the tenant has no webhook secret yet, so the call cannot be signed"
+            return Outcome(ok=False, error_type="NoWebhookSecret", error=missing)
+        body = _body(target, event)
         headers = _headers(target, event, address, body) | _signed(signing, event, int(now), body)
         try:
             return classify(self._exchange(address, target["method"], headers, body, timeout_s), now)
@@ -93,10 +92,18 @@ class HttpEndpoints:
                 raise BadAnswer(f"no answer within {_RECEIVED_BYTES} bytes") from None
 
 
+def _body(target: Mapping[str, Any], event: Event) -> bytes:
+    if target["method"] in _BODILESS or (not target.get("envelope", True) and event["payload"] is None):
+        return b""
+    return message_body(target, event).encode()
+
+
 def _headers(target: Mapping[str, Any], event: Event, address: WebAddress, body: bytes) -> dict[str, str]:
     headers = {"user-agent": "minute8", "accept": "*/*"}
     if target["method"] not in _BODILESS:
-        headers["content-type"] = "application/json"
+        headers["content-type"] = (
+            "text/plain; charset=utf-8" if is_plain(target, event) else "application/json"
+        )
     headers |= {name.lower(): value for name, value in target.get("headers", {}).items()}
     headers |= {f"minute8-{name.replace('_', '-')}": context(event, name) for name in _CONTEXT_HEADERS}
     if target["method"] not in _BODILESS:

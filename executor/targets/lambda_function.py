@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
 from executor.targets import answers
 from executor.targets.clients import client
-from executor.targets.events import Event, encoded
+from executor.targets.events import Event, event_body
 
 # Lambda answers with at most 6 MB; an object with a wish is far smaller.
 _READ_BYTES = 256 * 1024
@@ -33,7 +33,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
         answer = client("lambda", target, event, timeout_s).invoke(
             FunctionName=target["arn"],
             InvocationType=target["invocation"],
-            Payload=encoded(event).encode(),
+            Payload=event_body(target, event).encode(),
             LogType="Tail" if awaited else "None",
         )
         body = _beginning(answer["Payload"]) if awaited else _drained(answer["Payload"])

@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.runs.records import Outcome
 from executor.targets import answers
 from executor.targets.clients import client
-from executor.targets.events import Event, encoded, message_attributes
+from executor.targets.events import Event, message_attributes, message_body
 from executor.targets.sqs_queue import fifo_arguments
 
 
@@ -20,7 +20,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     try:
         answer = client("sns", target, event, timeout_s).publish(
             TopicArn=target["arn"],
-            Message=encoded(event),
+            Message=message_body(target, event),
             MessageAttributes=message_attributes(event),
             **subject,
             **fifo_arguments(target, event),

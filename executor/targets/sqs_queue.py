@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.runs.records import Outcome
 from executor.targets import answers
 from executor.targets.clients import client
-from executor.targets.events import Event, encoded, execution_hash, group_of, message_attributes
+from executor.targets.events import Event, execution_hash, group_of, message_attributes, message_body
 
 
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
@@ -21,7 +21,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     try:
         answer = client("sqs", target, event, timeout_s).send_message(
             QueueUrl=queue_url(target["arn"]),
-            MessageBody=encoded(event),
+            MessageBody=message_body(target, event),
             MessageAttributes=message_attributes(event),
             **fifo_arguments(target, event),
         )

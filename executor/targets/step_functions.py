@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.runs.records import Outcome
 from executor.targets import answers
 from executor.targets.clients import client
-from executor.targets.events import Event, encoded, execution_name
+from executor.targets.events import Event, event_body, execution_name
 
 
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
@@ -20,7 +20,7 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     """
     try:
         answer = client("stepfunctions", target, event, timeout_s).start_execution(
-            stateMachineArn=target["arn"], name=execution_name(event), input=encoded(event)
+            stateMachineArn=target["arn"], name=execution_name(event), input=event_body(target, event)
         )
     except ClientError as error:
         if error.response.get("Error", {}).get("Code") == "ExecutionAlreadyExists":

@@ -13,6 +13,8 @@ from scripts.embedded.deployment import client
 from scripts.embedded.process import ROOT, Embedded
 
 TENANT = "sample"
+# An HTTP server on this machine that the tenant may call from the beginning.
+LOCAL_SERVER = "localhost:8000"
 _NAME = "env"
 
 
@@ -65,5 +67,5 @@ def _working_key(path: Path, tenants: Tenants) -> str | None:
 def _new_key(tenants: Tenants) -> str:
     now = SystemClock().now()
     with contextlib.suppress(AlreadyExists):
-        tenants.create(TENANT, "The tenant that `make up` creates", now)
+        tenants.create(TENANT, "The tenant that `make up` creates", now, {"allowed_targets": [LOCAL_SERVER]})
     return tenants.api_keys.create_key(TENANT, "admin", now, name="make up")[0]

@@ -47,6 +47,7 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"outcomeSenders": "210987654321,*"}, "outcomeSenders: '*' is not valid"),
         ({"outcomeSenders": "acme"}, "account ids and ARNs of roles"),
         ({"deletionPolicy": "Keep"}, "RetainExceptOnCreate, Retain, Delete"),
+        ({"plainHttpTargets": "loopback"}, "plainHttpTargets=loopback is not valid; accepted: true"),
     ],
 )
 def test_a_bad_parameter_is_refused_with_what_is_accepted(given: dict[str, str], told: str) -> None:

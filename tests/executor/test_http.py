@@ -84,6 +84,26 @@ def test_an_endpoint_gets_the_event_signed(server: Server) -> None:
     assert len(asked.names) == len(set(asked.names)), "no header twice"
 
 
+@pytest.mark.parametrize(
+    ("payload", "body", "content_type"),
+    [
+        ({"text": "done"}, b'{"text":"done"}', "application/json"),
+        ("a=1&b=2", b"a=1&b=2", "text/plain; charset=utf-8"),
+        (None, b"", "application/json"),
+    ],
+)
+def test_without_envelope_the_payload_is_the_body(
+    server: Server, payload: Any, body: bytes, content_type: str
+) -> None:
+    assert call(server, payload=payload, envelope=False).ok
+    assert call(server, payload=payload, envelope=False, headers={"Content-Type": "text/x"}).ok
+    first, second = server.asked
+    assert (first.body, first.headers["content-type"]) == (body, content_type)
+    assert (second.body, second.headers["content-type"]) == (body, "text/x")
+    assert first.headers["minute8-execution-id"] == "alice:report:20261121T030000Z:4"
+    assert verify(SECRETS[0], first.headers, body)
+
+
 def test_while_secrets_change_both_sign(server: Server) -> None:
     both = endpoints(secrets_of=lambda tenant, now: SECRETS)
     assert both.call({"url": server.url, "method": "POST"}, event(), 5).ok
@@ -112,7 +132,7 @@ def test_a_method_without_a_body_is_signed_too(server: Server, method: str) -> N
 def test_a_tenant_without_a_secret_calls_nobody(server: Server) -> None:
     none = endpoints(secrets_of=lambda tenant, now: ())
     outcome = none.call({"url": server.url, "method": "POST"}, event(), 5)
-    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NoWebhookSecret")
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "NoWebhookSecret")
     assert not server.asked
 
 

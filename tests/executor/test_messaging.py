@@ -12,7 +12,7 @@ import pytest
 from moto import mock_aws
 
 from executor.targets import clients, event_bus, kinds, sns_topic, sqs_queue, step_functions
-from executor.targets.events import execution_hash, execution_name, group_of
+from executor.targets.events import event_body, execution_hash, execution_name, group_of
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import ACCOUNT, US, event
 
@@ -256,3 +256,19 @@ def test_which_kinds_are_awaited() -> None:
 
 def _kinds() -> Any:
     return kinds(HttpEndpoints(lambda tenant, now: (), None))  # type: ignore[arg-type]
+
+
+def test_without_envelope_queues_get_the_payload_as_it_is() -> None:
+    url, arn = queue("jobs")
+    bare = {"kind": "sqs", "arn": arn, "envelope": False}
+    for payload in ("just text", {"a": 1}):
+        assert sqs_queue.call(bare, event(payload=payload), 5).ok
+    messages = received(url)
+    assert sorted(message["Body"] for message in messages) == ["just text", '{"a":1}']
+    assert all("minute8_execution_id" in message["MessageAttributes"] for message in messages)
+
+
+def test_without_envelope_buses_and_state_machines_get_the_payload_as_json() -> None:
+    bodies = [event_body({"envelope": False}, event(payload=payload)) for payload in ({"a": "ü"}, "x", None)]
+    assert bodies == ['{"a":"ü"}', '"x"', "null"]
+    assert json.loads(event_body({}, event(payload=1))) == event(payload=1)

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.tenants.web_address import BadUrl, is_public, read_url
+from common.config import Config
+from common.tenants.web_address import BadUrl, is_public, is_public_or_loopback, read_url
 from executor.network_guard import ForbiddenAddress, NetworkGuard, Unreachable
 
 PRIVATE = [
@@ -218,3 +219,26 @@ def test_a_name_server_that_never_answers_holds_nobody_up() -> None:
         NetworkGuard(slow).connect(read_url("https://a.com/"), 0.1)
     assert time.perf_counter() - started_at < 2
     answered.set()
+
+
+@pytest.mark.parametrize(
+    ("value", "stage", "plain", "loopback"),
+    [
+        ("", "local", False, False),
+        ("true", "local", True, False),
+        ("loopback", "local", True, True),
+        ("loopback", "test", True, True),
+        ("loopback", "prod", True, False),
+    ],
+)
+def test_loopback_is_open_on_the_embedded_aws_alone(
+    value: str, stage: str, plain: bool, loopback: bool
+) -> None:
+    config = Config.from_env({"PLAIN_HTTP_TARGETS": value, "STAGE": stage})
+    assert (config.plain_http_targets, config.loopback_targets) == (plain, loopback)
+
+
+def test_the_guard_of_the_embedded_aws_opens_loopback_and_nothing_else() -> None:
+    allowed = {"127.0.0.1", "::1", "127.8.8.8", "8.8.8.8"}
+    refused = {"10.0.0.1", "169.254.169.254", "::ffff:127.0.0.1", "fd00:ec2::254", "0.0.0.0", "::"}
+    assert {text for text in allowed | refused if is_public_or_loopback(ip_address(text))} == allowed

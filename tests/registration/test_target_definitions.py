@@ -12,7 +12,7 @@ import pytest
 from common.errors import InvalidInput
 from common.jobs.placeholders import LONGEST
 from common.registration.definition import Limits, parse_definition
-from common.registration.target_definitions import MODELS
+from common.registration.target_definitions import MODELS, stored
 
 US = "us-east-1:123456789012"
 LAMBDA = f"arn:aws:lambda:{US}:function:report"
@@ -25,7 +25,7 @@ URL = "https://hooks.example.com/run?a=1"
 
 def parsed(target: object, limits: Limits | None = None, **fields: Any) -> Any:
     raw = {"schedule": {"cron": "* * * * *"}, "target": target, **fields}
-    return parse_definition(raw, limits or Limits()).target.model_dump(exclude_none=True)
+    return stored(parse_definition(raw, limits or Limits()).target)
 
 
 def refusal(target: object, **fields: Any) -> InvalidInput:
@@ -59,9 +59,10 @@ def refusal(target: object, **fields: Any) -> InvalidInput:
     ],
 )
 def test_accepted(target: dict[str, Any]) -> None:
-    stored = parsed(target)
-    assert stored.items() >= target.items()
-    assert parsed(stored) == stored, "what is stored can be sent again"
+    item = parsed(target)
+    assert item.items() >= target.items()
+    assert "envelope" not in item, "older jobs do not have it, and are equal"
+    assert parsed(item) == item, "what is stored can be sent again"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,11 @@ def test_accepted(target: dict[str, Any]) -> None:
         ({"kind": "lambda", "arn": LAMBDA + ":a:b"}, "target.arn", "arn:aws:lambda:"),
         ({"kind": "lambda", "arn": LAMBDA.replace("1234", "١٢٣٤")}, "target.arn", "arn:aws:lambda:"),
         ({"kind": "lambda", "arn": LAMBDA, "invocation": "DryRun"}, "target.invocation", ""),
-        ({"kind": "lambda", "arn": LAMBDA, "queue": 1}, "target.queue", "role_arn, external_id, kind, arn"),
+        (
+            {"kind": "lambda", "arn": LAMBDA, "queue": 1},
+            "target.queue",
+            "envelope, role_arn, external_id, kind, arn",
+        ),
         ({"kind": "lambda", "arn": LAMBDA, "role_arn": LAMBDA}, "target.role_arn", "arn:aws:iam:"),
         ({"kind": "lambda", "arn": LAMBDA, "external_id": "x"}, "target", ""),
         ({"kind": "lambda", "arn": LAMBDA, "role_arn": ROLE, "external_id": "a b"}, "target.external_id", ""),
@@ -101,7 +106,11 @@ def test_accepted(target: dict[str, Any]) -> None:
         ({"kind": "http", "url": "https://10.0.0.1/"}, "target.url", "https://"),
         ({"kind": "http", "url": URL, "method": "TRACE"}, "target.method", ""),
         ({"kind": "http", "url": URL, "headers": {"a": 5}}, "target.headers.a", ""),
-        ({"kind": "http", "url": URL, "role_arn": ROLE}, "target.role_arn", "kind, url, method, headers"),
+        (
+            {"kind": "http", "url": URL, "role_arn": ROLE},
+            "target.role_arn",
+            "envelope, kind, url, method, headers",
+        ),
     ],
 )
 def test_refused_with_the_field_and_what_would_be_accepted(target: object, field: str, accepted: str) -> None:
@@ -171,3 +180,43 @@ def test_the_targets_and_placeholders_of_the_documentation_are_the_ones_there_ar
     examples = re.findall(r"^(\{\"kind\".*\})$", text, re.MULTILINE)
     assert {parsed(json.loads(example))["kind"] for example in examples} == set(MODELS)
     assert set(re.findall(r"\{\{([a-z_]+)\}\}", text)) == set(LONGEST)
+
+
+LOCAL = ("http://localhost:8000/", "http://127.0.0.1:8000/", "http://[::1]:8000/")
+
+
+@pytest.mark.parametrize("url", LOCAL)
+def test_this_machine_is_a_target_of_the_embedded_aws_alone(url: str) -> None:
+    assert parsed({"kind": "http", "url": url}, Limits(plain_http=True, loopback=True))["url"] == url
+    assert refusal({"kind": "http", "url": url}).field == "target.url"
+    if "localhost" not in url:
+        assert refusal({"kind": "http", "url": url.replace("http:", "https:")}).field == "target.url"
+    private = {"kind": "http", "url": "http://10.0.0.1:8000/"}
+    with pytest.raises(InvalidInput, match="not public"):
+        parsed(private, Limits(plain_http=True, loopback=True))
+
+
+@pytest.mark.parametrize(
+    ("target", "payload", "fits"),
+    [
+        ({"kind": "event_bus", "arn": BUS}, {"a": 1}, True),
+        ({"kind": "event_bus", "arn": BUS}, [1], False),
+        ({"kind": "event_bus", "arn": BUS}, None, False),
+        ({"kind": "sqs", "arn": QUEUE}, "text", True),
+        ({"kind": "sqs", "arn": QUEUE}, "", False),
+        ({"kind": "sns", "arn": TOPIC}, None, False),
+        ({"kind": "sns", "arn": TOPIC}, 0, True),
+        ({"kind": "http", "url": URL}, None, True),
+        ({"kind": "lambda", "arn": LAMBDA}, None, True),
+        ({"kind": "step_functions", "arn": MACHINE}, "text", True),
+    ],
+)
+def test_a_payload_without_envelope_is_one_that_the_target_takes(
+    target: dict[str, Any], payload: Any, fits: bool
+) -> None:
+    assert parsed(target, payload=payload)
+    bare = {**target, "envelope": False}
+    if fits:
+        assert parsed(bare, payload=payload) == parsed(target) | {"envelope": False}
+    else:
+        assert refusal(bare, payload=payload).field == "payload"
