@@ -7,7 +7,7 @@ from typing import Any
 from common import telemetry
 from common.errors import shown
 from common.jobs.job import Job
-from common.jobs.placeholders import PayloadTooLarge, render, values_for
+from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
 from common.planning.execution import Execution
 from common.runs.records import Claim, Outcome
 from common.timing.instants import rfc3339
@@ -31,7 +31,6 @@ def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
 def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
     """The target's event: the payload with its placeholders replaced, and the context of the execution, such as its id
     and nominal time. Raises PayloadTooLarge."""
-    timezone = job.schedule_given.get("timezone", "UTC")
     context = {
         "tenant": execution.tenant,
         "job_id": execution.job_id,
@@ -45,4 +44,8 @@ def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
     if job.target.get("invocation") == "Event":
         # Lambda passes it to the function's destination; there it proves which attempt the outcome belongs to.
         context["outcome_token"] = token
-    return {"payload": render(job.payload, values_for(execution, timezone)), "minute8": context}
+    payload = job.payload
+    if has_placeholders(payload):
+        timezone = job.schedule_given.get("timezone", "UTC")
+        payload = render(payload, values_for(execution, timezone))
+    return {"payload": payload, "minute8": context}

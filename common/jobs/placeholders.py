@@ -95,6 +95,14 @@ def _date(wall: int) -> str:
     return datetime.fromtimestamp(wall, UTC).date().isoformat()
 
 
+def has_placeholders(payload: object) -> bool:
+    """Whether something in the payload may have to be replaced."""
+    if isinstance(payload, str):
+        return "{{" in payload
+    parts = payload.values() if isinstance(payload, dict) else payload if isinstance(payload, list) else ()
+    return any(map(has_placeholders, parts))
+
+
 def render(payload: Any, values: Mapping[str, str]) -> Any:
     """A copy of the payload with its placeholders replaced.
 

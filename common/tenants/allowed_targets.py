@@ -11,6 +11,7 @@ Checked when a job is registered and again before every call, because patterns c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from common.tenants.web_address import BadUrl, WebAddress, read_url
@@ -63,6 +64,7 @@ def _covers(pattern: object, reached: object) -> bool:
     return False
 
 
+@lru_cache(maxsize=1024)  # each execution asks, most for the same few targets
 def _arn_matches(pattern: str, arn: str) -> bool:
     """Compare part by part, so that a wildcard cannot match across parts (from the region into the account, say)."""
     wanted, parts = pattern.split(":", _ARN_PARTS - 1), arn.split(":", _ARN_PARTS - 1)

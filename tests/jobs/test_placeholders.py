@@ -14,6 +14,7 @@ from common.jobs.placeholders import (
     RENDERED_BYTES,
     PayloadTooLarge,
     check_payload,
+    has_placeholders,
     render,
     values_for,
 )
@@ -120,3 +121,14 @@ def test_what_was_accepted_renders_without_a_trace_of_braces_it_did_not_escape(p
 @given(st.text(alphabet="ab}x ", max_size=20))
 def test_text_without_double_braces_stays_as_it_is(text: str) -> None:
     assert render({"a": text}, VALUES) == {"a": text}
+
+
+@pytest.mark.parametrize("payload", ["{{tenant}}", [1, {"a": ["{{{{"]}], {"a": {"b": "x {{"}}])
+def test_what_rendering_changes_or_reads_has_placeholders(payload: object) -> None:
+    assert has_placeholders(payload)
+
+
+@pytest.mark.parametrize("payload", [None, 1, "a { {", {"{{tenant}}": ["{"]}, []])
+def test_what_has_no_placeholders_renders_to_itself(payload: object) -> None:
+    assert not has_placeholders(payload)
+    assert render(payload, VALUES) == payload
