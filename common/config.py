@@ -32,6 +32,8 @@ class Config:
     loopback_targets: bool = False
     planning_queue_url: str = ""
     planner_share_entries: int = 20_000
+    # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.
+    pack_from: int = 50
     # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
     jwt_issuer: str = ""
     jwt_audience: str = ""
@@ -58,6 +60,7 @@ class Config:
             and env.get("STAGE") in EMBEDDED_STAGES,
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
+            pack_from=int(env.get("PACK_FROM", "50")),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
             jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),

@@ -1,82 +1,149 @@
-"""A batch of messages, all at once: the slowest decides how long it takes, and a failure affects only its message.
+"""A batch of messages, all at once: the slowest decides how long it takes, and a failure affects only its execution.
 
-Almost all messages of a batch are due at the same second. They are held together, and one request reads all their jobs.
+Almost all executions of a batch are due at the same second. They are held together, and one request reads all their
+jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from itertools import groupby
 from typing import Final
 
 from common import telemetry
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution
 from executor.due_jobs import HOLD_S, Jobs
-from executor.pipeline import Executor, Message
-from executor.recorder import Report
+from executor.parts import Part, parts_of, send_on, to_deliver_again
+from executor.pipeline import Attempt, Executor, Message
+from executor.recorder import Report, StillRunning
 from executor.redelivery import Redelivery
 from executor.together import Due, claim_together
 
-# More threads than messages in any batch, so that no message waits for another. Threads are started when needed.
-_MOST_THREADS: Final = 100
+# A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
+_MOST_CALLS: Final = 100
+# An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
+_MOST_EVENTS: Final = 16
+# An event that waited so long gets a thread as other calls do.
+_EVENTS_WAIT_S: Final = 2
+# What has no thread by then goes back to the queue, for another executor.
+_BEGINS_WITHIN_S: Final = 5
+
+
+@dataclass(slots=True)
+class _UnderWay:
+    """A part, what makes its attempt, and the thread that does. `attempt` may be claimed."""
+
+    part: Part
+    make: Callable[[], Report]
+    future: Future[Report]
+    attempt: Attempt | None
 
 
 def execute_batch(
     executor: Executor, messages: list[Message], redelivery: Redelivery | None = None
 ) -> tuple[list[Report], list[str]]:
-    """Process each message in its own thread. With `redelivery`, sets when the queue delivers failed ones again.
+    """Process each execution in a thread. With `redelivery`, sets when the queue delivers failed messages again.
 
     Returns the reports, and the ids of the messages to deliver again.
     """
-    reports: list[Report] = []
-    failed: dict[Message, Exception] = {}
     leases: dict[Message, float] = {}
-    under_way: list[tuple[Message, Future[Report]]] = []
+    under_way = _begin(executor, [part for message in messages for part in parts_of(message)], leases)
+    if redelivery:
+        _expect_death(redelivery, under_way, leases)
+    _find_threads(executor, under_way)
+    reports: dict[Part, Report] = {}
+    failed: dict[Part, Exception] = {}
+    for one in under_way:
+        try:
+            reports[one.part] = one.future.result()
+        except Exception as error:  # noqa: BLE001  the others continue after any error
+            telemetry.logger().warning(
+                "message failed",
+                message_id=one.part.message.message_id,
+                error=repr(error),
+                body=one.part.line.body[:500],
+            )
+            failed[one.part] = error
+    again = to_deliver_again(executor, _calls(), reports, failed) if failed else {}
+    if redelivery and again:
+        redelivery.after_failures(again)
+    return list(reports.values()), [message.message_id for message in again]
+
+
+def _begin(executor: Executor, parts: list[Part], leases: dict[Message, float]) -> list[_UnderWay]:
+    """Start each part in a thread, second by second."""
+    under_way = []
     came_at = executor.clock.now()
-    for together in _by_second(messages, came_at + HOLD_S):
-        due = [Due(message, execution) for message, execution in together if execution]
+    for together in _by_second(parts, came_at + HOLD_S):
+        due = [Due(part.line, part.execution) for part in together if part.execution]
         jobs = _jobs(executor, [one.execution for one in due], came_at + HOLD_S)
         begun = claim_together(executor, due, jobs)
         leases |= {message: attempt.claim.lease_until for message, attempt in begun.items()}
-        for message, _ in together:
-            future = _threads().submit(executor.execute, message, jobs, came_at, leases, begun)
-            under_way.append((message, future))
-    if redelivery:
-        _expect_death(redelivery, under_way, leases)
-    for message, future in under_way:
-        try:
-            reports.append(future.result())
-        except Exception as error:  # noqa: BLE001  the other messages continue after any error
-            telemetry.logger().warning(
-                "message failed",
-                message_id=message.message_id,
-                error=repr(error),
-                body=message.body[:500],
-            )
-            failed[message] = error
-    if redelivery and failed:
-        redelivery.after_failures(failed)
-    return reports, [message.message_id for message in failed]
+        for part in together:
+            attempt = begun.get(part.line)
+            threads = _calls() if attempt is None or attempt.is_awaited else _events()
+            make = partial(executor.execute, part.line, jobs, came_at, leases, begun)
+            under_way.append(_UnderWay(part, make, threads.submit(make), attempt))
+    return under_way
 
 
 def _expect_death(
-    redelivery: Redelivery, under_way: list[tuple[Message, Future[Report]]], leases: Mapping[Message, float]
+    redelivery: Redelivery, under_way: Sequence[_UnderWay], leases: Mapping[Message, float]
 ) -> None:
     """Have what takes long delivered again soon if this process dies. Most batches end before, and pay nothing."""
-    wait([future for _, future in under_way], timeout=redelivery.takes_long_s)
-    long = {
-        message: leases[message] for message, future in under_way if message in leases and not future.done()
-    }
+    _wait(under_way, redelivery.takes_long_s)
+    long: defaultdict[Message, float] = defaultdict(float)
+    for one in under_way:
+        if one.part.line in leases and not one.future.done():
+            long[one.part.message] = max(long[one.part.message], leases[one.part.line])
     if long:
         redelivery.after_leases(long)
 
 
+def _find_threads(executor: Executor, under_way: Sequence[_UnderWay]) -> None:
+    """What has found no thread is not to wait for the calls of others for long."""
+    if _wait(under_way, _EVENTS_WAIT_S):
+        return
+    for one in under_way:
+        if one.future.cancel():
+            one.future = _calls().submit(one.make)
+    if _wait(under_way, _BEGINS_WITHIN_S - _EVENTS_WAIT_S):
+        return
+    for one in under_way:
+        if one.future.cancel():
+            one.future = _given_back(executor, one)
+
+
+def _wait(under_way: Iterable[_UnderWay], timeout_s: float | None) -> bool:
+    return not wait([one.future for one in under_way], timeout=timeout_s).not_done
+
+
+def _given_back(executor: Executor, one: _UnderWay) -> Future[Report]:
+    """It goes on as a message of its own, or comes again after its claim's lease."""
+    future: Future[Report] = Future()
+    if one.attempt and one.attempt.is_claimed:
+        claim = one.attempt.claim
+        future.set_exception(StillRunning(claim.execution.execution_id, claim.lease_until))
+    elif one.part.execution and send_on(executor, [one.part]):
+        future.set_result(Report("sent_on", one.part.execution))
+    else:
+        future.set_exception(TimeoutError(f"no thread within {_BEGINS_WITHIN_S} s"))
+    return future
+
+
+# Kept for the next batches: starting the threads takes a tenth of a batch's processor time.
 @cache
-def _threads() -> ThreadPoolExecutor:
-    """Kept for the next batches: starting the threads takes a tenth of a batch's processor time."""
-    return ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="execute")
+def _calls() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="execute")
+
+
+@cache
+def _events() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MOST_EVENTS, thread_name_prefix="send")
 
 
 def _jobs(executor: Executor, executions: list[Execution], far_from: float) -> Jobs:
@@ -89,23 +156,25 @@ def _jobs(executor: Executor, executions: list[Execution], far_from: float) -> J
         return {}
 
 
-def _by_second(messages: Iterable[Message], far_from: float) -> list[list[tuple[Message, Execution | None]]]:
-    """Messages grouped by when they are due, the earliest first.
+def _by_second(parts: Iterable[Part], far_from: float) -> list[list[Part]]:
+    """Parts grouped by when they are due, the earliest first; within a second one of each tenant in turn.
 
     Unreadable messages and those that go back to the queue come before all others. After waiting for others, the latter
     would be near enough to be held, and the waits of a batch would add up.
     """
 
-    def second(one: tuple[Message, Execution | None]) -> int:
-        execution = one[1]
+    def second(part: Part) -> int:
+        execution = part.execution
         return execution.visible_at if execution and execution.visible_at <= far_from else -1
 
-    read = sorted(((message, _execution(message)) for message in messages), key=second)
-    return [list(together) for _, together in groupby(read, key=second)]
+    return [list(together) for _, together in groupby(sorted(_in_turns(parts), key=second), key=second)]
 
 
-def _execution(message: Message) -> Execution | None:
-    try:
-        return Execution.decode(message.body)
-    except UnreadableMessage:
-        return None  # reported where it is executed
+def _in_turns(parts: Iterable[Part]) -> list[Part]:
+    seen: Counter[str] = Counter()
+    turns = []
+    for part in parts:
+        tenant = part.execution.tenant if part.execution else ""
+        turns.append((seen[tenant], part))
+        seen[tenant] += 1
+    return [part for _, part in sorted(turns, key=lambda turn: turn[0])]

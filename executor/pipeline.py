@@ -33,11 +33,11 @@ _NO_JOBS: Final[Jobs] = {}
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of the executions queue."""
+    """One message of the executions queue, or the part of a pack that is one execution."""
 
     message_id: str
     body: str
-    # The message id and the delivery count of SQS.
+    # The receipt handle and the delivery count of SQS.
     receipt: str = ""
     receives: int = 1
 
@@ -123,6 +123,11 @@ class Executor:
         """Claim these first attempts in few requests. Those that are certainly claimed say so."""
         certain = self.runs.claim_together([(attempt.claim, attempt.status) for attempt in attempts])
         return [replace(attempt, is_claimed=won) for attempt, won in zip(attempts, certain, strict=True)]
+
+    def is_unclaimed(self, execution: Execution) -> bool:
+        """Whether no message has claimed this attempt."""
+        record = self.runs.get(execution)
+        return record is None or _is_to_come(execution, record)
 
     def _load(self, execution: Execution, message: Message, jobs: Jobs) -> Loaded:
         name = execution.tenant, execution.job_id

@@ -77,4 +77,6 @@ def scheduler() -> Scheduler:
         fan_out = FanOut(Shares(tables.due), planning_queue, settings.planner_share_entries)
     queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
     events = event_bus(settings.event_bus)
-    return wiring.scheduler(tables, queue, clock, events, fan_out=fan_out, patient=True)
+    return wiring.scheduler(
+        tables, queue, clock, events, fan_out=fan_out, patient=True, pack_from=settings.pack_from
+    )

@@ -21,6 +21,7 @@ from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.due_index import BadEntry, DueIndex, Mark, Pending, Shard, place
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.packs import PACK_FROM, packed
 from common.planning.plan import DueEntry, plan, plan_registered
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
@@ -78,7 +79,8 @@ class Progress:
 class Scheduler:
     """Stage one. Without `fan_out` it plans whatever is due by itself.
 
-    A `patient` one uses the time that it has before a window begins to send when executors hold the messages least.
+    A `patient` one uses the time that it has before a window begins to send when executors hold the messages least. A
+    second with more executions than `pack_from` has them travel in packs.
     """
 
     index: DueIndex
@@ -91,6 +93,7 @@ class Scheduler:
     quarantine: Quarantine
     fan_out: FanOut | None = None
     patient: bool = False
+    pack_from: int = PACK_FROM
 
     def tick(self) -> TickSummary:
         """Plan everything that can be planned now.
@@ -234,7 +237,8 @@ class Scheduler:
     def _hand_over(
         self, executions: Iterator[Execution], skipped: Skipped, summary: TickSummary, spare_until: float = 0
     ) -> None:
-        planned, refused = self.queue.send(executions, spare_until=spare_until)
+        packs = packed(executions, self.pack_from)
+        planned, refused = self.queue.send_packs(packs, spare_until=spare_until)
         for refusal in refused:
             skipped.refused(refusal.execution, refusal.reason)
         skipped.write()

@@ -7,6 +7,7 @@ from common.events import Events
 from common.jobs.calendars import Calendars
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.packs import PACK_FROM
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
@@ -21,6 +22,7 @@ def scheduler(
     events: Events,
     fan_out: FanOut | None = None,
     patient: bool = False,
+    pack_from: int = PACK_FROM,
 ) -> Scheduler:
     """The scheduler."""
     return Scheduler(
@@ -34,4 +36,5 @@ def scheduler(
         quarantine=Quarantine(tables.due),
         fan_out=fan_out,
         patient=patient,
+        pack_from=pack_from,
     )

@@ -14,6 +14,7 @@ from cli.output import console, print_json
 from cli.session import session
 from cli.tables import table
 from common.planning.execution import Execution, UnreadableMessage
+from common.planning.packs import Pack, lines
 from common.storage import aws, keys
 from common.storage.tables import Transaction
 from common.tenants.audit import Audit, AuditedCommit
@@ -66,11 +67,12 @@ def _write_down(stage: str, moved: int, now: float) -> None:
 
 def _moved(sqs: Any, queue: str, dead: str, message: Any, dry_run: bool) -> dict[str, Any]:
     try:
-        execution = Execution.decode(message["Body"])
+        pack = Pack(tuple(map(Execution.decode, lines(message["Body"]))))
     except UnreadableMessage as error:
         return {"result": "left", "what": str(error)}
+    what = ", ".join(execution.execution_id for execution in pack.executions)
     if dry_run:
-        return {"result": "found", "what": execution.execution_id}
-    sqs.send_message(QueueUrl=queue, MessageBody=message["Body"], MessageGroupId=execution.tenant)
+        return {"result": "found", "what": what}
+    sqs.send_message(QueueUrl=queue, MessageBody=message["Body"], MessageGroupId=pack.group)
     sqs.delete_message(QueueUrl=dead, ReceiptHandle=message["ReceiptHandle"])
-    return {"result": "moved", "what": execution.execution_id}
+    return {"result": "moved", "what": what}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.planning.execution import Execution
+from common.planning.packs import Pack, alone
 from common.timing.windows import MAX_DELAY_S
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class HandOverFailed(Minute8Error):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An execution that SQS will never accept, and its error."""
+    """An execution that SQS will never accept, alone or in its pack, and the error."""
 
     execution: Execution
     reason: str
@@ -51,27 +52,31 @@ class ExecutionsQueue:
         self._clock = clock
 
     def send(self, executions: Iterable[Execution], *, spare_until: float = 0.0) -> tuple[int, list[Refused]]:
-        """Enqueue every execution, in full batches from several threads, while reading the iterable.
+        """Enqueue every execution, each as a message of its own; see `send_packs`."""
+        return self.send_packs(map(alone, executions), spare_until=spare_until)
+
+    def send_packs(self, packs: Iterable[Pack], *, spare_until: float = 0.0) -> tuple[int, list[Refused]]:
+        """Enqueue every execution of these packs, in full batches from several threads, while reading the iterable.
 
         Until `spare_until` batches are sent late in each second, so that executors hold the messages for less time.
         After that, or without it, each batch is sent at once.
 
-        Returns how many were accepted, and those that SQS will never accept.
+        Returns how many executions were accepted, and those that SQS will never accept.
 
         Raises:
             HandOverFailed: some were not accepted; the others may have been, and sending them again does no harm.
         """
-        batches = _batches(iter(executions))
+        batches = _batches(iter(packs))
         first, second = next(batches, None), next(batches, None)
         if first is None:
             return 0, []
         if second is None:  # the common small case needs no threads
             refused = self._send_batch(first, spare_until)
-            return len(first) - len(refused), refused
+            return _count(first) - len(refused), refused
         return self._send_concurrently(chain([first, second], batches), spare_until)
 
     def _send_concurrently(
-        self, batches: Iterator[list[Execution]], spare_until: float
+        self, batches: Iterator[list[Pack]], spare_until: float
     ) -> tuple[int, list[Refused]]:
         taken = 0
         all_refused: list[Refused] = []
@@ -86,15 +91,15 @@ class ExecutionsQueue:
 
         with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
             for batch in batches:
-                under_way.append((len(batch), pool.submit(self._send_batch, batch, spare_until)))
+                under_way.append((_count(batch), pool.submit(self._send_batch, batch, spare_until)))
                 if len(under_way) == _UNDER_WAY:  # do not hold a million executions in memory
                     collect_oldest()
             while under_way:
                 collect_oldest()
         return taken, all_refused
 
-    def _send_batch(self, batch: list[Execution], spare_until: float) -> list[Refused]:
-        left = [(execution, execution.encode()) for execution in batch]
+    def _send_batch(self, batch: list[Pack], spare_until: float) -> list[Refused]:
+        left = [(pack, pack.encode()) for pack in batch]
         refused: list[Refused] = []
         wait_s = _FIRST_WAIT_S
         self._await_late(spare_until)
@@ -109,15 +114,17 @@ class ExecutionsQueue:
             )
             failed = answer.get("Failed", [])
             refused += [
-                Refused(left[int(f["Id"])][0], f"{f.get('Code')}: {f.get('Message', '')}")
+                Refused(execution, f"{f.get('Code')}: {f.get('Message', '')}")
                 for f in failed
                 if f.get("SenderFault")
+                for execution in left[int(f["Id"])][0].executions
             ]
             left = [left[int(f["Id"])] for f in failed if not f.get("SenderFault")]
             if not left:
                 return refused
         raise HandOverFailed(
-            f"SQS did not take {len(left)} executions in {_RESENDS + 1} tries, first {left[0][0].execution_id}"
+            f"SQS did not take {len(left)} messages in {_RESENDS + 1} tries,"
+            f" first {left[0][0].executions[0].execution_id}"
         )
 
     def _await_late(self, spare_until: float) -> None:
@@ -125,17 +132,15 @@ class ExecutionsQueue:
             self._clock.sleep(min(wait_s, spare_until - now))
 
     @staticmethod
-    def _entry(
-        number: str, execution: Execution, body: str, now: float
-    ) -> SendMessageBatchRequestEntryTypeDef:
+    def _entry(number: str, pack: Pack, body: str, now: float) -> SendMessageBatchRequestEntryTypeDef:
         # Rounded down, so that the message is out before its second and the executor holds the last fraction: rounded
         # up, every run would be late by half a second on average.
-        delay_s = int(min(max(execution.visible_at - now, 0), MAX_DELAY_S))
+        delay_s = int(min(max(pack.visible_at - now, 0), MAX_DELAY_S))
         return {
             "Id": number,
             "MessageBody": body,
             "DelaySeconds": delay_s,
-            "MessageGroupId": execution.tenant,
+            "MessageGroupId": pack.group,
         }
 
 
@@ -147,6 +152,10 @@ def until_late(now: float) -> float:
     return (_LATE_FROM - fraction) % 1 + 0.001  # within it, also where the sum is rounded down
 
 
-def _batches(executions: Iterator[Execution]) -> Iterator[list[Execution]]:
-    while batch := list(islice(executions, BATCH_SIZE)):
+def _batches(packs: Iterator[Pack]) -> Iterator[list[Pack]]:
+    while batch := list(islice(packs, BATCH_SIZE)):
         yield batch
+
+
+def _count(packs: Iterable[Pack]) -> int:
+    return sum(len(pack.executions) for pack in packs)

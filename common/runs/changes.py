@@ -1,4 +1,4 @@
-"""Changes of a run's record that the executor's pipeline does not make: queue, cancel, reopen manually."""
+"""Changes of a run's record beside those of an attempt: queue, settle, cancel, reopen manually."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from common.planning.execution import Execution
 from common.runs.records import RETENTION_S
-from common.runs.states import CANCELLED, FAILED, QUEUED, RETRYING, SKIPPED
+from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 
@@ -36,6 +36,22 @@ class RunChanges:
         }
         try:
             self._table.put({**_key(execution), **item}, Expression("attribute_not_exists(pk)", {}))
+        except ConditionFailed:
+            return False
+        return True
+
+    def settle(self, execution: Execution, message_id: str) -> bool:
+        """Record that this message's dispatched attempt was made: its redelivery does not repeat the call.
+
+        A message of one execution is deleted then. A pack comes again for the part of it that failed.
+        """
+        mine = Expression(
+            "#status = :dispatched AND #claimed_by = :message AND #attempt = :attempt",
+            {":dispatched": DISPATCHED, ":message": message_id, ":attempt": execution.attempt},
+        )
+        change = Expression("SET #settled_attempt = :attempt", {":attempt": execution.attempt})
+        try:
+            self._table.update(_key(execution), change, mine)
         except ConditionFailed:
             return False
         return True

@@ -219,7 +219,8 @@ def _claimable(claim: Claim, takes_over: bool) -> Expression:
     """The condition of a claim: the attempt has no claim, or the lease of its claim is over because its executor died.
 
     The record of an `Event` run is written before the call. So only a redelivery of the same message shows that its
-    executor died. A message that was redriven from the dead letters has a new id.
+    executor died, unless `RunChanges.settle` says that the call was made. A message that was redriven from the dead
+    letters has a new id.
     """
     execution = claim.execution
     words: str
@@ -233,7 +234,8 @@ def _claimable(claim: Claim, takes_over: bool) -> Expression:
         return Expression(words, values)
     redelivered = (
         "(#attempt = :attempt AND #lease_until < :started"
-        " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message)))"
+        " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message"
+        " AND NOT #settled_attempt = :attempt)))"
     )
     values |= {
         ":attempt": execution.attempt,

@@ -70,16 +70,21 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     monkeypatch.setattr(aws, "sqs", lambda: sqs)
     desk.office.alice("PUT", "/v1/jobs/report", job(at="2026-11-21T03:15:00Z"))
     (body,) = desk.office.world.sqs.bodies
-    for text in (body, "garbage"):
+    pack = f"{body}\n{body.replace('report', 'sync').replace('alice', 'bob')}"
+    for text in (body, pack, "garbage"):
         sqs.send_message(QueueUrl=urls["executions-dead"], MessageBody=text)
-    found = {one["result"]: one["what"] for one in desk("redrive", "--stage", "test", "--json").json}
-    assert found["moved"] == "alice:report:20261121T031500Z:1"
-    assert "not an execution" in found["left"]
-    (moved,) = sqs.receive_message(QueueUrl=urls["executions"])["Messages"]
-    assert moved["Body"] == body
+    found = [(one["result"], one["what"]) for one in desk("redrive", "--stage", "test", "--json").json]
+    one = "alice:report:20261121T031500Z:1"
+    assert ("moved", one) in found and ("moved", f"{one}, bob:sync:20261121T031500Z:1") in found
+    assert "not an execution" in dict(found)["left"]
+    moved = sqs.receive_message(
+        QueueUrl=urls["executions"], MaxNumberOfMessages=10, AttributeNames=["MessageGroupId"]
+    )["Messages"]
+    groups = {message["Body"]: message["Attributes"]["MessageGroupId"] for message in moved}
+    assert groups == {body: "alice", pack: "mixed:alice"}
     entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)
     (entry,) = [entry for entry in entries if entry.action == "dead_letters.redriven"]
-    assert (entry.by, entry.subject, entry.after) == ("aws", "test", {"moved": 1})
+    assert (entry.by, entry.subject, entry.after) == ("aws", "test", {"moved": 2})
 
 
 def test_run_now_waits_for_the_end_and_exits_with_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

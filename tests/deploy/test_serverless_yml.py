@@ -22,11 +22,11 @@ EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
 ENVIRONMENT = {
     "Scheduler": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
-        *("PLANNING_QUEUE_URL", "PLANNER_SHARE_ENTRIES"),
+        *("PLANNING_QUEUE_URL", "PLANNER_SHARE_ENTRIES", "PACK_FROM"),
     },
     "Planner": {
         *("JOBS_TABLE", "DUE_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
-        "PLANNING_QUEUE_URL",
+        *("PLANNING_QUEUE_URL", "PACK_FROM"),
     },
     "Executor": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
@@ -48,6 +48,11 @@ LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 def test_a_function_is_given_the_environment_that_it_uses(template: dict[str, Any], function: str) -> None:
     variables = template["Resources"][f"{function}LambdaFunction"]["Properties"]["Environment"]["Variables"]
     assert set(variables) == ENVIRONMENT[function] | EVERY_FUNCTION
+
+
+@pytest.mark.parametrize("function", ["Scheduler", "Planner"])
+def test_what_writes_packs_is_updated_after_what_reads_them(template: dict[str, Any], function: str) -> None:
+    assert "ExecutorLambdaFunction" in template["Resources"][f"{function}LambdaFunction"]["DependsOn"]
 
 
 def test_the_configuration_reads_what_the_functions_are_given() -> None:

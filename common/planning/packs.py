@@ -1,0 +1,96 @@
+"""Packs: the executions of a crowded second travel together, one a line of a message. Pure.
+
+Each line is the message that the execution would have alone, so an execution means the same in a pack and outside.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from common.planning.execution import Execution
+
+# A batch has ten messages, and the executor a thread for each of a hundred calls: no call waits for another's end.
+# Ten of the longest executions in each of ten messages take a quarter of what SQS takes in one request.
+MOST_IN_A_PACK: Final = 10
+# `packFrom` of serverless.yml. Lambda's polling begins with five batches of ten messages at once.
+PACK_FROM: Final = 50
+# More than any version wrote. What an executor has no thread for in time goes back to the queue.
+MOST_LINES: Final = 100
+# So many executions are looked at together, to find the crowded seconds among them; some 10 MB.
+_LOOKED_AT: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The executions of one message, all due at one second."""
+
+    executions: tuple[Execution, ...]
+
+    @property
+    def group(self) -> str:
+        """The message group, by which the fair queue of SQS holds back a tenant's flood: the tenant, if it is one."""
+        first = self.executions[0].tenant
+        is_one_tenants = all(execution.tenant == first for execution in self.executions)
+        return first if is_one_tenants else f"mixed:{first}"  # no tenant's name has a colon
+
+    @property
+    def visible_at(self) -> int:
+        return self.executions[0].visible_at
+
+    def encode(self) -> str:
+        """The message body; `lines` reads it."""
+        return "\n".join(execution.encode() for execution in self.executions)
+
+
+def alone(execution: Execution) -> Pack:
+    """A message of its own."""
+    return Pack((execution,))
+
+
+def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[Pack]:
+    """The messages of these executions. A second with more than `pack_from` of them is crowded; 0: none is.
+
+    A crowded second fills at least `pack_from` messages before packs grow, since several executors share its work. A
+    tenant with many executions has packs of its own: its message group then holds back nobody else. The others are
+    mixed, and the mixed packs are in different groups.
+    """
+    if not pack_from:
+        yield from map(alone, executions)
+        return
+    left = iter(executions)
+    while some := list(islice(left, _LOOKED_AT)):
+        seconds: defaultdict[int, list[Execution]] = defaultdict(list)
+        for execution in some:
+            seconds[execution.visible_at].append(execution)
+        for second in sorted(seconds):
+            yield from _of_second(seconds[second], pack_from)
+
+
+def _of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
+    size = min(MOST_IN_A_PACK, -(-len(executions) // pack_from))
+    if size == 1:
+        yield from map(alone, executions)
+        return
+    tenants: defaultdict[str, list[Execution]] = defaultdict(list)
+    for execution in executions:
+        tenants[execution.tenant].append(execution)
+    mixed: list[Execution] = []
+    for theirs in tenants.values():
+        full = len(theirs) - len(theirs) % size
+        yield from _cut(theirs[:full], size)
+        mixed += theirs[full:]
+    yield from _cut(mixed, size)
+
+
+def _cut(executions: list[Execution], size: int) -> Iterator[Pack]:
+    for first in range(0, len(executions), size):
+        yield Pack(tuple(executions[first : first + size]))
+
+
+def lines(body: str) -> list[str]:
+    """The messages in a body: one, or those of a pack. A body of too many lines is one that nothing can read."""
+    return [body] if body.count("\n") >= MOST_LINES else body.split("\n")

@@ -1,0 +1,124 @@
+"""Which executions travel together: those of crowded seconds, a large tenant's apart, as many as a batch takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS
+from common.planning.execution import Execution
+from common.planning.executions_queue import BATCH_SIZE, ExecutionsQueue
+from common.planning.packs import MOST_IN_A_PACK, MOST_LINES, Pack, lines, packed
+from executor.batch import _MOST_CALLS
+from scheduler.wiring import scheduler
+from tests.worlds import PublishedEvents, World, at, job
+
+DUE = at("2026-11-21T03:15:00Z")
+
+
+def due(count: int, tenants: int = 1, at: int = DUE) -> list[Execution]:
+    return [Execution(f"tenant-{n % tenants}", f"job-{n}", at, at, 1) for n in range(count)]
+
+
+def sizes(packs: list[Pack]) -> list[int]:
+    return [len(pack.executions) for pack in packs]
+
+
+@pytest.mark.parametrize(
+    ("count", "messages", "largest"),
+    [(1, 1, 1), (50, 50, 1), (51, 26, 2), (100, 50, 2), (101, 34, 3), (500, 50, 10), (5_000, 500, 10)],
+)
+def test_a_crowded_second_fills_fifty_messages_before_packs_grow(
+    count: int, messages: int, largest: int
+) -> None:
+    packs = list(packed(due(count), 50))
+    assert (len(packs), max(sizes(packs))) == (messages, largest)
+    assert [one for pack in packs for one in pack.executions] == due(count)
+
+
+def test_every_execution_is_in_one_pack_of_its_second() -> None:
+    seconds = [one for second in range(9) for one in due(40 * second, tenants=7, at=DUE + second % 5)]
+    packs = list(packed(iter(seconds), 50))
+    assert Counter(one for pack in packs for one in pack.executions) == Counter(seconds)
+    for pack in packs:
+        assert {one.visible_at for one in pack.executions} == {pack.visible_at}
+    assert [pack.visible_at for pack in packs] == sorted(pack.visible_at for pack in packs)
+
+
+def test_zero_turns_packs_off() -> None:
+    assert sizes(list(packed(due(1_000), 0))) == [1] * 1_000
+
+
+def test_a_large_tenant_has_packs_of_its_own_and_small_ones_are_mixed_in_many_groups() -> None:
+    flood = [Execution("flood", f"job-{n}", DUE, DUE, 1) for n in range(995)]
+    small = due(500, tenants=500)
+    groups = Counter(pack.group for pack in packed(flood + small, 50))
+    assert groups.pop("flood") == 99
+    mixed = [pack for pack in packed(flood + small, 50) if pack.group.startswith("mixed:")]
+    assert sum(one.tenant == "flood" for pack in mixed for one in pack.executions) == 5
+    assert max(Counter(pack.group for pack in mixed).values()) == 1
+    assert groups.total() == len(mixed) == 51
+
+
+def test_a_batch_of_full_packs_has_a_thread_for_each_call_and_fits_in_a_request() -> None:
+    assert BATCH_SIZE * MOST_IN_A_PACK <= _MOST_CALLS
+    longest = Execution(
+        tenant="t" * TENANT_ID_CHARS,
+        job_id="j" * JOB_ID_CHARS,
+        fire_at=10**11,
+        due_at=10**11,
+        schedule_revision=10**9,
+        first_due_at=10**11,
+        trigger="backfill",
+        trigger_id="b-" + "x" * 32,
+        attempt=100,
+        throttles=10**6,
+        not_before_at=10**11,
+    )
+    pack = Pack((longest,) * MOST_IN_A_PACK)
+    assert BATCH_SIZE * len(pack.encode()) < 256 * 1024 / 4
+    assert len(pack.group) <= 128
+
+
+def test_a_body_of_too_many_lines_is_not_taken_apart() -> None:
+    body = due(1)[0].encode()
+    assert len(lines("\n".join([body] * MOST_LINES))) == MOST_LINES
+    too_many = "\n".join([body] * (MOST_LINES + 1))
+    assert lines(too_many) == [too_many]
+
+
+class Sqs:
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self.refuses = ""
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+        self.entries += Entries
+        failed = [entry for entry in Entries if self.refuses and self.refuses in entry["MessageBody"]]
+        return {"Failed": [{"Id": entry["Id"], "SenderFault": True, "Code": "Bad"} for entry in failed]}
+
+
+def test_a_refused_pack_is_refused_for_each_of_its_executions(w: World) -> None:
+    sqs = Sqs()
+    sqs.refuses = '"job-7"'
+    queue = ExecutionsQueue(sqs, "queue", w.clock)  # type: ignore[arg-type]
+    taken, refused = queue.send_packs(packed(due(500), 50))
+    assert (taken, len(refused)) == (490, 10)
+    assert {entry["MessageGroupId"] for entry in sqs.entries} == {"tenant-0"}
+    assert {entry["DelaySeconds"] for entry in sqs.entries} == {180}
+
+
+def test_a_tick_packs_a_crowded_second_and_leaves_a_sparse_one(w: World) -> None:
+    w.scheduler = scheduler(w.tables, w.queue, w.clock, PublishedEvents(), pack_from=3)
+    for n in range(7):
+        w.registry.create("alice", f"crowded-{n}", job(cron="25 3 * * *"))
+    for n in range(3):
+        w.registry.create("alice", f"sparse-{n}", job(cron="26 3 * * *"))
+    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+    assert w.scheduler.tick().planned == 10
+    assert sorted(len(lines(body)) for body in w.sqs.bodies) == [1, 1, 1, 1, 3, 3]
+    w.run_until("2026-11-21T03:27:00Z")
+    assert w.statuses("alice", "crowded-0") == ["succeeded"]
+    assert len(w.target.calls) == 10
