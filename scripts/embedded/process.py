@@ -65,13 +65,15 @@ def start(
     tied: bool = False,
     strict: bool = False,
     shares: bool = False,
+    concurrency: int | None = None,
 ) -> Embedded:
     """Start an embedded AWS on `state_dir` and wait until it is ready, or return the one that runs there.
 
     `port` is a preference: a taken port is replaced by a free one (0 asks for a free one). An instance that ran before
     prefers its old port, since queue URLs contain it. `auth` enforces IAM. `tied` ends the instance together with the
     calling process. `strict` enforces IAM and adds AWS's rules that the server lacks; with `shares` functions also get
-    the processor share of their memory. Raises EmbeddedError if it does not come up.
+    the processor share of their memory. `concurrency` is the account's; None: 1,000, or what memory
+    allows. Raises EmbeddedError if it does not come up.
     """
     strict = strict or shares
     auth = auth or strict
@@ -85,7 +87,8 @@ def start(
     shutil.rmtree(state_dir / "tmp", ignore_errors=True)
     for _ in range(3):
         chosen = free_port(before.port if before else port)
-        server = _spawn(state_dir, chosen, auth, [name for name, is_on in options.items() if is_on])
+        environment = _server_environment(state_dir, chosen, auth, concurrency)
+        server = _spawn(state_dir, environment, [name for name, is_on in options.items() if is_on])
         _children[server.pid] = server
         url = f"http://127.0.0.1:{chosen}"
         embedded = Embedded(str(state_dir), server.pid, chosen, auth, url, strict=strict)
@@ -144,7 +147,7 @@ def free_port(wish: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _spawn(state_dir: Path, port: int, auth: bool, options: list[str]) -> "subprocess.Popen[bytes]":
+def _spawn(state_dir: Path, environment: dict[str, str], options: list[str]) -> "subprocess.Popen[bytes]":
     temporary = state_dir / "tmp"
     temporary.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "scripts.embedded.server", "--state-dir", str(state_dir), *options]
@@ -152,7 +155,7 @@ def _spawn(state_dir: Path, port: int, auth: bool, options: list[str]) -> "subpr
         return subprocess.Popen(
             command,
             cwd=ROOT,
-            env=_server_environment(state_dir, port, auth),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -160,7 +163,7 @@ def _spawn(state_dir: Path, port: int, auth: bool, options: list[str]) -> "subpr
         )
 
 
-def _server_environment(state_dir: Path, port: int, auth: bool) -> dict[str, str]:
+def _server_environment(state_dir: Path, port: int, auth: bool, concurrency: int | None) -> dict[str, str]:
     """Return the server's whole environment. Each Lambda inherits it, so nothing of the developer's is in it."""
     return {
         "PATH": os.defpath,
@@ -181,6 +184,7 @@ def _server_environment(state_dir: Path, port: int, auth: bool) -> dict[str, str
         "S3_DATA_DIR": str(state_dir / "s3"),
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
+        **({"LAMBDA_ACCOUNT_CONCURRENCY": str(concurrency)} if concurrency else {}),
     }
 
 

@@ -35,6 +35,8 @@ from scripts.verify.trials import SMALL, Found, Size, Trials
 _DOLLARS: Final = 1.0
 # CloudWatch shows a minute's figures some minutes later.
 _FIGURES_AFTER_S: Final = 240
+# How long an invocation may still log after its function was deleted.
+_LAST_WORDS_S: Final = 3
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -141,6 +143,7 @@ def _remove(place: Place, names: tuple[str, str], report: Report) -> None:
         ("the bare path", lambda: _remove_bare(names[1])),
         *((name, lambda name=name: functions.remove(_client, name)) for name in names),
         ("the stage", place.remove),
+        ("the last logs", lambda: _remove_logs(place.stage)),
     ]
     for what, step in steps:
         try:
@@ -160,6 +163,14 @@ def _remove_bare(name: str) -> None:
         mappings.delete_event_source_mapping(UUID=mapping["UUID"])
     with suppress(queues.exceptions.QueueDoesNotExist):
         queues.delete_queue(QueueUrl=queues.get_queue_url(QueueName=name)["QueueUrl"])
+
+
+def _remove_logs(stage: str) -> None:
+    """Log groups that invocations made again which ended after the stack was gone."""
+    time.sleep(_LAST_WORDS_S)
+    logs = _client("logs")
+    for group in logs.describe_log_groups(logGroupNamePrefix=f"/aws/lambda/minute8-{stage}-")["logGroups"]:
+        logs.delete_log_group(logGroupName=group["logGroupName"])
 
 
 def _count(place: Place, memory_mb: dict[str, int], report: Report, began_at: float) -> None:

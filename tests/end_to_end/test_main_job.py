@@ -6,10 +6,9 @@ The checks are the demo's: they compare schedules, runs and the target's own log
 from __future__ import annotations
 
 import json
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +102,12 @@ def test_jobs_fire_on_their_second_and_are_recorded(stage: Stage, register: Call
 
 def test_the_tick_plans_through_its_own_role(stage: Stage, register: Callable[..., Job]) -> None:
     register("minutely", {"cron": "* * * * *"})
-    summary = json.loads(stage.tick())
+    with ThreadPoolExecutor(2) as pool:  # a rule may fire twice
+        ticks = [json.loads(tick.result()) for tick in [pool.submit(stage.tick) for _ in range(2)]]
     mark = stage.mark()
-    assert summary["bad"] == []
+    assert [tick["bad"] for tick in ticks] == [[], []]
     assert mark is not None
-    assert mark.planned_until == summary["end"] > time.time()
+    assert mark.planned_until == max(tick["end"] for tick in ticks) > time.time()
     assert json.loads(stage.tick())["planned"] == 0
 
 
@@ -123,35 +123,3 @@ def test_a_power_cut_loses_nothing(embedded: Embedded, stage: Stage, register: C
     due = due_of([job], int(time.time()))
     runs = wait_for_runs(stage, due)
     assert problems(due, runs, calls_in(stage.target_log(started_at))) == []
-
-
-def test_a_killed_executors_run_is_taken_over(
-    embedded: Embedded, stage: Stage, register: Callable[..., Job]
-) -> None:
-    for n in range(5):  # on a busy machine the run may have ended before anybody looked
-        job = register(f"slow-{n}", {"at": soon()}, payload={"duration_s": 4}, timeout_s=8)
-        (execution,) = due_of([job], int(time.time()) + 60)
-        (run,) = wait_for_runs(stage, [execution], EXPLAINED | {"running"}).values()
-        if run["status"] == "running":
-            break
-    assert kill_workers(embedded, "minute8-test-executor") > 0
-    (run,) = wait_for_runs(stage, [execution], frozenset({"succeeded", "failed"})).values()
-    assert (run["status"], run["attempt"]) == ("succeeded", 1)
-
-
-def kill_workers(embedded: Embedded, function: str) -> int:
-    """Kill -9 the Lambda workers of `function`; how many there were."""
-    killed = 0
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            environment = (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if f"AWS_LAMBDA_FUNCTION_NAME={function}".encode() in environment and (
-            embedded.endpoint_url.encode() in environment
-        ):
-            os.kill(int(entry.name), signal.SIGKILL)
-            killed += 1
-    return killed

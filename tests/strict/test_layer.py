@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,19 +18,22 @@ from botocore.exceptions import ClientError
 
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
-from scripts.embedded.strict import duplicates
+from scripts.embedded.strict import duplicates, rules
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 
 _HANDLER = """
-import boto3, json, os
+import boto3, json, os, time
 def handle(event, context):
     for record in event["Records"]:
         body = json.loads(record["body"])
         boto3.client("dynamodb").put_item(TableName="seen", Item={
-            "pk": {"S": body["chain"]}, "sk": {"S": f"{body['hop']:03}#" + context.aws_request_id}})
-        if body["chain"] != "plain" and body["hop"] < 25:
+            "pk": {"S": body["chain"]}, "sk": {"S": f"{body['hop']:03}#" + context.aws_request_id},
+            "receives": {"N": record["attributes"]["ApproximateReceiveCount"]}})
+        if body["chain"] == "slow":
+            time.sleep(1)
+        if body["chain"] not in ("plain", "slow") and body["hop"] < 25:
             body["hop"] += 1
             boto3.client("sqs").send_message(QueueUrl=os.environ["QUEUE"], MessageBody=json.dumps(body))
 """
@@ -53,7 +57,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
         kill(state_dir)
 
 
-def _make(embedded: Embedded) -> None:
+def _make(embedded: Embedded, visibility_s: int = 60) -> None:
     iam, sqs, functions = (client(embedded, name) for name in ("iam", "sqs", "lambda"))
     client(embedded, "dynamodb").create_table(
         TableName="seen",
@@ -66,7 +70,9 @@ def _make(embedded: Embedded) -> None:
     )
     role = iam.create_role(RoleName="loop", AssumeRolePolicyDocument=json.dumps(_TRUST))["Role"]["Arn"]
     iam.put_role_policy(RoleName="loop", PolicyName="all", PolicyDocument=json.dumps(_ALL))
-    queue = sqs.create_queue(QueueName="loop", Attributes={"VisibilityTimeout": "60"})["QueueUrl"]
+    queue = sqs.create_queue(QueueName="loop", Attributes={"VisibilityTimeout": str(visibility_s)})[
+        "QueueUrl"
+    ]
     package = io.BytesIO()
     with zipfile.ZipFile(package, "w") as archive:
         archive.writestr("loop.py", _HANDLER)
@@ -130,6 +136,18 @@ def test_every_tenth_message_comes_twice(aws: Embedded) -> None:
     assert len(set(_seen_at_rest(aws, "plain", 2 * duplicates.EVERY))) == 2 * duplicates.EVERY
 
 
+def test_in_a_small_account_polls_are_throttled_and_count_as_receives(tmp_path: Path) -> None:
+    embedded = start(tmp_path, 0, strict=True, tied=True, concurrency=1)
+    try:
+        _make(embedded, visibility_s=2)
+        _sent(embedded, *({"chain": "slow", "hop": number} for number in range(4)))
+        assert len(set(_seen_at_rest(embedded, "slow", 4))) == 4
+        items = client(embedded, "dynamodb").scan(TableName="seen")["Items"]
+    finally:
+        kill(tmp_path)
+    assert max(int(item["receives"]["N"]) for item in items) > 1
+
+
 @pytest.mark.parametrize("delay_s", [-1, 901])
 def test_a_delay_beyond_fifteen_minutes_is_refused(aws: Embedded, delay_s: int) -> None:
     sqs = client(aws, "sqs")
@@ -161,6 +179,16 @@ def test_a_write_meets_a_transaction_that_holds_its_item(aws: Embedded) -> None:
     assert {"TransactionConflictException", "TransactionCanceledException"} & refused
     assert refused <= {"", "TransactionConflictException", "TransactionCanceledException"}
     assert write(0) == write(1) == ""
+
+
+def test_a_rule_with_a_schedule_invokes_its_function_twice() -> None:
+    invoked: list[str] = []
+    events = SimpleNamespace(_dispatch_to_lambda=lambda arn, payload: invoked.append(payload))
+    rules.install(events)
+    scheduled, other = (json.dumps({"detail-type": kind}) for kind in ("Scheduled Event", "Run Failed"))
+    for payload in (scheduled, other):
+        events._dispatch_to_lambda("arn", payload)
+    assert invoked == [scheduled, scheduled, other]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
             return found
 
     monkeypatch.setattr(command, "Trials", Trials)
-    for name in ("Stage", "Engine", "_remove_bare"):
+    for name in ("Stage", "Engine", "_remove_bare", "_remove_logs"):
         monkeypatch.setattr(
             command, name, lambda *_: type("Any", (), {"stage": type("S", (), {"client": None})})
         )

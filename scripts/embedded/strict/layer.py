@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from scripts.embedded.strict import conflicts, delays, duplicates, recursion, shares
+from scripts.embedded.strict import conflicts, delays, duplicates, recursion, rules, shares
 
 
 def install(*, with_shares: bool) -> None:
     """Into the server of this process. `with_shares`: functions get the processor share of their memory too."""
     from ministack.core import lambda_runtime  # type: ignore[import-untyped]
-    from ministack.services import dynamodb, lambda_svc, sqs  # type: ignore[import-untyped]
+    from ministack.services import dynamodb, eventbridge, lambda_svc, sqs  # type: ignore[import-untyped]
 
     recursion.install(sqs, lambda_svc)
     conflicts.install(dynamodb)
     delays.install(sqs)
     duplicates.install(sqs)
+    rules.install(eventbridge)
     if with_shares:
         shares.install(lambda_runtime)
