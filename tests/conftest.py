@@ -1,4 +1,4 @@
-"""Shared by all tests: no test reaches a real account, and each may have a world of its own."""
+"""Shared by all tests: no test reaches a real account, and each may have its own world."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file is for one worker, and so is a folder of TOGETHER; in the order of the tests."""
+    """Give each file, and each folder of TOGETHER, to one worker, in the order of the tests."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
@@ -51,7 +51,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the developer's shell holds, tests use none of it."""
+    """Tests use nothing of the developer's shell."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -69,7 +69,7 @@ def w() -> Iterator[World]:
 
 @pytest.fixture
 def on_moto() -> Iterator[None]:
-    """moto answers every AWS client, for tests of what is asked of AWS. It takes 0.2 s, a world in memory nothing."""
+    """moto answers every AWS client, for tests of the requests to AWS. It takes 0.2 s; a world in memory takes none."""
     from moto import mock_aws
 
     with mock_aws():

@@ -1,4 +1,4 @@
-"""What a process of a test tells about itself."""
+"""Measurements of a test's own process."""
 
 from __future__ import annotations
 

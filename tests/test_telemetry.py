@@ -1,4 +1,4 @@
-"""The metrics say which stage they are of."""
+"""The metrics name their stage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole Minute8 in one process for the tests: DynamoDB in memory, a queue and a clock that move only when told to.
+"""A whole Minute8 in one process for the tests: DynamoDB in memory, a queue and a clock that tests move.
 
 with world() as w:
     w.registry.put("alice", "report", job(cron="0 3 * * *"))
@@ -45,7 +45,7 @@ from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
 
 class Killed(BaseException):
-    """The process ends here: no handler, no `except Exception`, nothing after it runs."""
+    """The process dies here: no `except Exception` catches this."""
 
 
 TABLES = ("jobs", "due", "tenants", "audit", "runs")
@@ -58,7 +58,7 @@ def at(text: str) -> int:
 
 
 def job(*, invocation: str = "RequestResponse", **fields: Any) -> dict[str, Any]:
-    """A job definition: schedule fields (cron, every, at, timezone…) and job fields, told apart by name."""
+    """A job definition from schedule fields (cron, every, at, timezone…) and job fields."""
     timing = ("cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s")
     schedule = {name: fields.pop(name) for name in timing if name in fields}
     target = {"kind": "lambda", "arn": ARN, "invocation": invocation}
@@ -98,16 +98,16 @@ def make_tables(client: Any, prefix: str = "test") -> None:
         client.create_table(**request)
 
 
-# Lambda refuses a message that went through the same function about so often, unless its RecursiveLoop is Allow.
+# Lambda refuses a message that has passed the same function about this often, unless its RecursiveLoop is Allow.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 LOOP_LIMIT = 16
 
 
 class SimulatedQueue:
-    """SQS in simulated time: what Minute8 uses of it, no more. Delays, visibility, at-least-once delivery.
+    """SQS in simulated time, as far as Minute8 uses it: delays, visibility, at-least-once delivery.
 
-    Each message knows its lineage: how many invocations of the executor led to it. With `refuses_loops` Lambda does
-    not take what came too far; `refused` has those bodies.
+    Each message has a lineage: the number of executor invocations that led to it. With `refuses_loops` Lambda refuses
+    messages with a long lineage; `refused` has their bodies.
     """
 
     refuses_loops = False
@@ -164,13 +164,13 @@ class SimulatedQueue:
 
     @contextmanager
     def invocation_for(self, message: Message) -> Iterator[None]:
-        """What is sent meanwhile is sent by the invocation that has the message."""
+        """During the block, this message's invocation is the sender."""
         self._received_lineage = self._lineage.get(message.message_id, 0) + 1
         yield
         self._received_lineage = 0
 
     def give_back(self, message: Message) -> None:
-        """It is not deleted, and so delivered again when it is visible."""
+        """The message is not deleted, so it is delivered again when it is visible."""
         visible_at = self._hidden.pop(message.receipt, self._clock.now() + self._visibility_s)
         self._put(visible_at, message.body, message.message_id)
 
@@ -180,7 +180,7 @@ class SimulatedQueue:
 
 @dataclass
 class Calls:
-    """The target: it keeps every call, and answers as `answer` says."""
+    """The target: it records every call, and answers as `answer` says."""
 
     clock: ManualClock
     calls: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
@@ -200,7 +200,7 @@ class Calls:
 
 @dataclass
 class PublishedEvents:
-    """Keeps the events that would go to the bus, as (detail type, detail)."""
+    """Records the events for the bus, as (detail type, detail)."""
 
     events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
 
@@ -227,7 +227,7 @@ class AnyTenant:
 
 
 class StoredOnDemand(KnownTenants):
-    """The rules in the tenants table. A tenant that is not there is created when somebody asks for its rules."""
+    """The rules in the tenants table. A missing tenant is created when its rules are read."""
 
     def rules(self, tenant: str, now: float) -> TenantRules | None:
         return super().rules(tenant, now) or self._created(tenant, now)
@@ -270,12 +270,12 @@ class World:
         return self.tables.named(name)
 
     def deliver(self) -> None:
-        """Deliver what is visible now, batch by batch, until nothing is."""
+        """Deliver the visible messages, one by one, until there are none."""
         while message := self.sqs.receive():
             self.deliver_one(message)
 
     def deliver_one(self, message: Message) -> None:
-        """Deliver a message; whatever ends the executor's process, the queue delivers it again."""
+        """Deliver a message. If the executor's process dies, the queue delivers it again."""
         try:
             with self.sqs.invocation_for(message):
                 reports, failed = execute_batch(self.executor, [message], self.redelivery)

@@ -1,1 +1,1 @@
-"""The tables that other projects wrote, as facts, and what we answer to each of them."""
+"""The test tables of other projects, as facts, and our answer to each."""

@@ -1,4 +1,4 @@
-"""What other projects say against what we say.
+"""Compares the answers of other projects with ours.
 
 python -m tests.foreign                      writes docs/foreign-suites.md
 python -m tests.foreign list cronos          prints every disagreement with a suite, one a line

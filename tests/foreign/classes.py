@@ -1,4 +1,4 @@
-"""What explains a disagreement with another project.
+"""Explanations of a disagreement with another project.
 
 A disagreement is explained by reading the expression as the other project does (`dialects.py`) and, where that is not
 enough, by its rule for clock changes (`manners.py`). Only if this gives exactly its answer does the disagreement have a
@@ -27,7 +27,7 @@ from tests.foreign.manners import MANNERS, Manner, our_clock
 
 
 def reason(suite: str, fact: Fact) -> str:
-    """The class of a disagreement, several joined by " + " if it takes more than one; "" if nothing explains it."""
+    """The class of a disagreement, or several joined by " + "; "" if nothing explains it."""
     manner = MANNERS[suite]
     dialect = manner.dialect
     if "both days" in fact.note:
@@ -112,7 +112,7 @@ def _every_kind_of_date() -> tuple[date, ...]:
 
 
 def _timed(fact: Fact, seen: Read, manner: Manner) -> set[str]:
-    """The fewest differences of the clock rule that, with the other reading, give their answer."""
+    """The fewest differences of the clock rule that give the other project's answer."""
     found = set(seen.beyond)
     if fact.kind == "between" and len(set(fact.expected)) < len(fact.expected):
         found.add("gap: every skipped time there")
@@ -130,7 +130,7 @@ def _timed(fact: Fact, seen: Read, manner: Manner) -> set[str]:
 
 
 def _said(fact: Fact, seen: Read, clock: dict[str, bool]) -> Any:
-    """What a fact's expression gives, read in another way."""
+    """The fires of a fact's expression under another reading."""
     match fact.kind:
         case "at":
             return any(at == fact.at for at in _fires(fact, seen, clock, fact.at, 2))
@@ -164,5 +164,5 @@ def _fires(fact: Fact, seen: Read, clock: dict[str, bool], start: int, days: int
         if fact.kind in ("last", "between") and opens_at > max(fact.at, fact.until):
             return
         if opens_at == closes_at >= start and clock["names_hour"]:
-            yield opens_at  # a day that was not
+            yield opens_at  # a skipped day
         yield from cron_fires(cron, fact.zone, max(opens_at, start), closes_at)

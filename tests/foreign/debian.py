@@ -57,7 +57,7 @@ class Crontab(NamedTuple):
 
 
 def parse(text: str) -> Crontab:
-    """Raises ValueError for what crontab(5) does not have: `L`, `#`, `?`, a range that wraps, a step after a number."""
+    """Raises ValueError for syntax that crontab(5) lacks: `L`, `#`, `?`, a range that wraps, a step after a number."""
     columns = ("0 * * * *" if text == "@hourly" else text).split()
     if len(columns) != 5:
         raise ValueError(f"{len(columns)} fields")
@@ -85,7 +85,7 @@ def _item(item: str, low: int, high: int, names: dict[str, int]) -> range:
 
 @lru_cache(maxsize=8)
 def wakeups(zone: str, start: int, end: int) -> tuple[Wakeup, ...]:
-    """The minutes of a daemon that was up some hours before `start`."""
+    """The minutes of a daemon that was started some hours before `start`."""
     info = ZoneInfo(zone)
     found = []
     done = _local(info, start - _UP_BEFORE_S - 60)
@@ -106,7 +106,7 @@ def _local(info: ZoneInfo, at: int) -> datetime:
 
 
 def fires(text: str, zone: str, start: int, end: int) -> list[int]:
-    """When Debian's cron would start a job in [start, end); an instant stands as often as the job would start."""
+    """The instants in [start, end) at which Debian's cron starts a job; an instant is repeated for each start."""
     tab = parse(text)
     return [
         wakeup.at

@@ -39,7 +39,7 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a project does with the same text. `days`: "or", "and", or "star" (AND if either begins with `*`)."""
+    """How a project reads a text. `days`: "or", "and", or "star" (AND if either begins with `*`)."""
 
     seconds_sixth: bool = False
     sunday: int = 0
@@ -53,7 +53,7 @@ class Dialect:
 
 @dataclass
 class Read:
-    """An expression as sets of values, a test of dates, and what in it goes beyond our syntax."""
+    """An expression as sets of values, a test of dates, and the syntax that we lack."""
 
     seconds: set[int]
     minutes: set[int]
@@ -265,5 +265,5 @@ def _counted_back(when: date, back: int, nearest: bool) -> bool:
 
 
 def dates(on_date: Dates, first: date, days: int) -> Iterator[date]:
-    """The matching dates among so many from the first."""
+    """The matching dates among this many from the first."""
     return (when for when in (first + timedelta(days=n) for n in range(days)) if on_date(when))

@@ -64,7 +64,7 @@ def compared(
 
 
 def facts(draw: Draw) -> Iterator[tuple[str, Fact | str]]:
-    """What the others answer to a draw, or why they do not."""
+    """The answers of the other projects to a draw, or why there is none."""
     yield "cronsim", _cronsim(draw, draw.around, draw.zone, draw.start, draw.end)
     yield "cronsim", _cronsim(draw, draw.ordinary, "UTC", draw.from_at, None)
     try:
@@ -100,7 +100,7 @@ def _cronsim(
 
 @contextmanager
 def _patience() -> Iterator[None]:
-    """TimeoutError after a while: cronsim can loop for ever in a gap."""
+    """Raise TimeoutError after a while: cronsim can loop forever in a gap."""
 
     def out_of_it(signum: int, frame: object) -> None:
         raise TimeoutError
@@ -133,7 +133,7 @@ def _cronsim_fault(suite: str, fact: Fact, ours: list[int]) -> str:
 
 
 def _shown(draw: Draw, fact: Fact | str) -> str:
-    """An example to read: the expression, the zone and day, theirs against ours where they differ."""
+    """A readable example: the expression, the zone and day, and the differing times."""
     if isinstance(fact, str):
         return f"`{draw.text}`, {draw.zone}"
     theirs, ours = Counter(fact.expected), Counter(answer(fact))

@@ -102,7 +102,7 @@ def _compiled(cron: str) -> Cron:
 
 
 def refusal(cron: str) -> str:
-    """What we say against an expression, "" if we take it."""
+    """Our error message for an expression, "" if we accept it."""
     try:
         _compiled(cron)
     except InvalidInput as error:
@@ -111,7 +111,7 @@ def refusal(cron: str) -> str:
 
 
 def answer(fact: Fact) -> Any:
-    """What we say where the other suite has `expected`; REFUSED if we do not take the expression."""
+    """Our answer where the other suite has `expected`; REFUSED if we refuse the expression."""
     try:
         cron = _compiled(fact.cron)
     except InvalidInput as error:
@@ -134,7 +134,7 @@ def answer(fact: Fact) -> Any:
 
 
 def _from(cron: Cron, fact: Fact) -> Iterator[int]:
-    """The fires from a time on, the near ones in a window of their own, which is quick."""
+    """The fires from a time on; the near ones are computed separately, which is fast."""
     near = fact.at + _NEAR_S
     yield from cron_fires(cron, fact.zone, fact.at, near)
     yield from cron_fires(cron, fact.zone, near, fact.at + _YEARS_S)
@@ -160,7 +160,7 @@ def _meaning(cron: Cron) -> tuple[object, ...]:
 
 
 def agrees(fact: Fact, said: Any) -> bool:
-    """Whether our answer is theirs."""
+    """Whether our answer equals theirs."""
     if fact.kind == "refused":
         return bool(said == REFUSED)
     if said == REFUSED:

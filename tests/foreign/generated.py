@@ -17,7 +17,7 @@ _WEEKDAYS = ["1-5", "mon-fri", "0", "7", "sat,sun", "2#1", "5#3", "L5", "*/2", "
 
 
 class Draw(NamedTuple):
-    """One expression, and what is asked of it: the hours around a clock change, and an ordinary stretch in UTC."""
+    """One expression and its two windows: the hours around a clock change, and an ordinary span in UTC."""
 
     text: str
     zone: str
@@ -35,7 +35,7 @@ class Draw(NamedTuple):
 
 
 def drawn(count: int, seed: int, zones: Sequence[str] = ()) -> Iterator[Draw]:
-    """So many draws, of some zones or all. Changes not on whole minutes are left out: the others count minutes."""
+    """This many draws, of some zones or all. Changes within a minute are left out: the other projects count minutes."""
     chance = random.Random(seed)
     found = {zone: changes(zone, FIRST_AT, LAST_AT) for zone in zones} or distinct_zones()
     known = [

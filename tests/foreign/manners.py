@@ -1,4 +1,4 @@
-"""How each project reads and keeps its clock, and why what it says differs: the classes of disagreement."""
+"""How each project reads expressions and handles clock changes; the classes of disagreement."""
 
 from __future__ import annotations
 

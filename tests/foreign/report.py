@@ -1,4 +1,4 @@
-"""`docs/foreign-suites.md`, made from the facts: who agrees, and of everything else the class and why."""
+"""`docs/foreign-suites.md`, made from the facts: who agrees, and the class and reason of every disagreement."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ agreement if the other project finds no time either.
 
 
 class Disagreement(NamedTuple):
-    """A fact, what we say, and the class."""
+    """A fact, our answer, and the class."""
 
     fact: Fact
     said: Any
@@ -41,7 +41,7 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(name: str, suite: Suite) -> Iterator[Disagreement]:
-    """Every fact of a suite to which we say something else."""
+    """Every fact of a suite with which we disagree."""
     for fact in suite.facts:
         said = answer(fact)
         if not agrees(fact, said):
@@ -49,7 +49,7 @@ def disagreements(name: str, suite: Suite) -> Iterator[Disagreement]:
 
 
 def counted(found: dict[str, list[Disagreement]]) -> dict[str, dict[str, int]]:
-    """Suite -> class -> how many."""
+    """Suite -> class -> count."""
     return {name: dict(sorted(Counter(one.name for one in all_of).items())) for name, all_of in found.items()}
 
 

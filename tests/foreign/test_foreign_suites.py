@@ -1,4 +1,4 @@
-"""The counts of the comparison with other projects, and that the page in docs is what the facts give."""
+"""The counts of the comparison with other projects, and the page in docs, which is generated from the facts."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_the_long_run_left_nothing_unexplained() -> None:
 
 
 def test_a_wrong_answer_would_be_found_and_not_explained_away() -> None:
-    """The comparison itself: a fact that is false has no class."""
+    """The comparison itself: a false fact has no class."""
     false = Fact("next", "30 9 * * *", "UTC", 0, [9 * 3600])
     assert not agrees(false, answer(false))
     assert [report.reason(name, false) for name in MANNERS] == [""] * len(MANNERS)

@@ -1,4 +1,4 @@
-"""What lies in queues and tables outlives a deployment: every format ever written stays readable, byte for byte.
+"""Messages and stored items outlive a deployment: every released format stays readable.
 
 A new field or version gets a new line or file here; a line that was released is never changed.
 """
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 
 def lines(name: str) -> list[Any]:
-    """Each line: what it is, the text as it was written, and the fields that it means."""
+    """Each line: its kind, the stored text, and the fields that it must give."""
     return [
         pytest.param(case["text"], case["means"], id=case["what"])
         for case in map(json.loads, (HERE / name).read_text().splitlines())

@@ -23,7 +23,7 @@ NOW = MIDNIGHT + 12 * 3_600
 
 @dataclass
 class Tenancy:
-    """Alice's jobs and runs, and somebody else's of the same names."""
+    """alice's jobs and runs, and another tenant's of the same names."""
 
     client: Any = field(default_factory=MemoryDynamoDB)
 
@@ -67,7 +67,7 @@ class Tenancy:
 
 
 def places(first: Place, step: Any) -> Iterator[tuple[Any, Place | None]]:
-    """What each step gives, with the place behind it, which goes through a cursor's text."""
+    """The runs of each step with the next place, which is encoded as a cursor and decoded again."""
     place: Place | None = first
     while place:
         given, next_place = step(place)

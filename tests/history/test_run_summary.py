@@ -1,4 +1,4 @@
-"""Summaries: what counts, how percentiles are taken, and that parts merge to the whole."""
+"""Summaries: what is counted, how percentiles are computed, and that parts merge to the whole."""
 
 from __future__ import annotations
 

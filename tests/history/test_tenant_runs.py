@@ -1,4 +1,4 @@
-"""The list of all jobs' runs: nothing twice, nothing lost, newest first, at a bounded price."""
+"""The list of all jobs' runs: nothing twice, nothing lost, newest first, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR = 3_600
 
 job_ids = st.integers(0, 30).map(lambda n: f"job{n}")
 jobs = st.dictionaries(job_ids, st.sampled_from(("there", "deleted", "made again")), min_size=1, max_size=12)
-# Ages by the minute, and next to it, where slices meet. Several names, so that a job has several runs of one second.
+# Ages at full minutes and next to them, where slices meet. With several names a job has several runs in one second.
 ages_s = st.builds(
     lambda minutes, more: minutes * 60 + more, st.integers(-5, 90), st.sampled_from((0, 1, -1))
 )
@@ -85,7 +85,7 @@ def test_each_run_comes_once_and_none_after_the_complete_part(
             assert from_at <= complete_from_at
             complete_from_at = from_at
             assert {ident(run) for run in truth if run["fire_at"] >= from_at} <= set(map(ident, listed))
-        # A job of before goes on firing, and a new one comes, which fires too.
+        # An existing job continues to fire, and a new job begins.
         for job_id in (data.draw(st.sampled_from(sorted(named))), f"new{len(listed)}"):
             tenancy.add_run(job_id, NOW + 600, name=f"{len(listed)}", trigger="meanwhile")
         tenancy.add_job(f"new{len(listed)}", created_at=NOW + 1)
@@ -140,7 +140,7 @@ def test_a_page_asks_each_job_once_and_no_more_jobs_than_it_may(most: int, pages
     for _ in range(pages):
         page = lists.page("alice", place, RunFilter(), limit=300)
         listed += len(page.runs)
-        # One for the jobs that there are, one for the former ones.
+        # One for the existing jobs, one for the deleted ones.
         assert counting.taken() == most + 2
         place = page.next or place
     assert (listed, page.next) == (300, None)

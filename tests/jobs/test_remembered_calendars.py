@@ -1,4 +1,4 @@
-"""Calendars as a tick remembers them: read once, and in bounded memory whatever tenants combine."""
+"""Calendars that a tick caches: read once, and in bounded memory for any combination."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST = date(2025, 1, 1)
 
 
 def stored(count: int, dates: int) -> tuple[Table, list[str]]:
-    """A table with so many calendars of alice's, and the names of the calls that read it."""
+    """A table with this many calendars of alice, and the names of the calls that read it."""
     client = MemoryDynamoDB()
     make_tables(client)
     jobs = Table(client, "test-jobs")  # type: ignore[arg-type]

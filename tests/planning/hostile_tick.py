@@ -1,4 +1,4 @@
-"""A tick and its planners over tables in memory, in a process of its own, to be measured.
+"""A tick and its planners over tables in memory, in a separate process that is measured.
 
     python -m tests.planning.hostile_tick
 
@@ -74,7 +74,7 @@ def calendar_name(number: int) -> str:
 
 
 def schedules(now: int) -> Iterator[Schedule]:
-    """As many as the tenant may have jobs: some of each second, all others in groups of their own."""
+    """A schedule for each job that the quota allows: some fire each second, all others are in separate groups."""
     quotas = Quotas()
     left = quotas.jobs - EACH_SECOND
     most_a_day = (quotas.executions_per_day - EACH_SECOND * DAY_S) // left

@@ -1,4 +1,4 @@
-"""What a tick reads and writes for a tenant who makes planning as dear as the quotas allow; counted, not timed."""
+"""The reads and writes of a tick for a tenant that makes planning as expensive as the quotas allow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REGISTERED = 2_000
 
 @pytest.fixture
 def w() -> World:
-    """With a mark, over a DynamoDB that stores thousands of entries in no time."""
+    """A world with a mark, over a DynamoDB that stores thousands of entries fast."""
     made = make_world(MemoryDynamoDB(), "2026-11-21T03:18:00Z")
     made.scheduler.tick()
     return made
@@ -48,7 +48,7 @@ def counted(w: World) -> Counter[str]:
 
 
 def odd() -> Iterator[tuple[int, int]]:
-    """All intervals over ten minutes that are not whole ones, in each of their phases."""
+    """All intervals over ten minutes that are not whole minutes, in each of their phases."""
     return ((s, tens * 600) for s in range(601, 10_000) if s % 600 for tens in range(-(-s // 600)))
 
 
@@ -89,7 +89,7 @@ def test_jobs_with_seconds_fill_shards_and_shares_by_what_they_fire(w: World) ->
 
 
 def test_jobs_in_groups_of_earlier_versions_fire_and_move(w: World) -> None:
-    """Earlier versions gave each interval groups of its own, and did not tell seconds."""
+    """Earlier versions gave each interval separate groups, which did not name seconds."""
     definitions = {"odd": job(every="16m"), "seconds": job(cron="*/10 * * * * *")}
     for job_id, former in (("odd", "every|960|0"), ("seconds", "cron|UTC|* * * * *")):
         created = w.registry.create("alice", job_id, definitions[job_id])

@@ -1,4 +1,4 @@
-"""The one grammar of ids and execution ids: what is written reads back, and what is none is refused."""
+"""The grammar of ids and execution ids: written ids read back, anything else is refused."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from common.tenants.rules import Quotas
 from tests.planning.hostile_tick import BAD_ENTRIES, BAD_GROUPS, EACH_SECOND, POSTPONED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Of a whole processor, several times what it takes. The deployed functions have 300 s, with a third and two thirds.
+# Seconds of a whole processor, several times the usual ones. The functions have 300 s with 1/3 and 2/3 of one.
 TICK_CPU_S = 30
 PLANNERS_CPU_S = 60
 
@@ -52,7 +52,7 @@ def test_everything_is_planned_and_the_mark_moves_on(told: dict[str, Any]) -> No
     assert told["lag_s"] <= 0, told
     assert told["shares"] > 1, told
     assert told["tick"]["set_aside"] == BAD_GROUPS, told
-    # Those of each second are caught up or late; all others are planned three or four times, as their hours say.
+    # Jobs of each second are caught up or late; the others fire three or four times, by their hours.
     each_second = EACH_SECOND * (CATCH_UP_LIMIT + 600)
     assert told["executions"] > POSTPONED * 4 // 5 + each_second + 3 * (Quotas().jobs - EACH_SECOND), told
     assert told["runs"] > BAD_ENTRIES, told

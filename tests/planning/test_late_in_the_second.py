@@ -1,4 +1,4 @@
-"""A tick with time to spare sends late in each second, so that what it sends is held for little; nothing else waits."""
+"""A tick with time to spare sends late in each second, so that executors hold messages briefly; nothing else waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WINDOW = at("2026-11-21T03:20:00Z")
 
 @dataclass
 class Sqs:
-    """Time passes while a request is on its way; it keeps when each message arrived and will come out."""
+    """Time passes during a request. Records when each message arrives and becomes visible."""
 
     clock: ManualClock
     arrived: dict[str, float] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Sqs:
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the manual clock is moved by one of them at a time."""
+    """Lets one thread at a time move the manual clock."""
     monkeypatch.setattr(executions_queue, "_SENDERS", 1)
 
 

@@ -1,4 +1,4 @@
-"""The message is written by hand, and is the JSON that json.dumps would make."""
+"""The hand-written encoder gives the same JSON as json.dumps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an entry has to run in a window, and what it has missed, however long nothing ticked."""
+"""The executions of an entry in a window, and those that it missed after any time without ticks."""
 
 from __future__ import annotations
 

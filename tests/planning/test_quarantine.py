@@ -1,4 +1,4 @@
-"""What cannot be planned is set aside; everybody else's goes on, and it is planned when it can be."""
+"""What cannot be planned is quarantined. Other tenants' executions continue, and it is planned as soon as possible."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_group_that_cannot_be_read_stops_nobody_and_is_planned_when_it_can_be(
 def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
     w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither bad entries nor unreadable groups, however many: they are listed before what waits behind them."""
+    """No number of bad entries or unreadable groups delays the valid ones that are listed after them."""
     monkeypatch.setattr(set_aside, "MOST", 5)
     window = Mark(at("2026-11-21T03:10:00Z"), at(END), w.clock.now())
     w.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
@@ -135,7 +135,7 @@ def test_an_aws_error_at_a_calendar_is_no_fault_of_its_job(w: World, monkeypatch
 
 
 def shards_of(fleet: Fleet, count: int) -> None:
-    """As many shards due at 3:25 as are asked for, each of one job; and a job of bob's at 3:35."""
+    """This many shards due at 3:25, each with one job; and a job of bob at 3:35."""
     for n in range(count):
         fleet.w.registry.create("alice", f"j{n:02}", job(cron=f"25 3 * * {n % 6},6", timezone=ZONES[n // 6]))
     fleet.w.registry.create("bob", "later", job(cron="35 3 * * *"))
@@ -168,10 +168,10 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
 
     with monkeypatch.context() as deadly_one:
         deadly_one.setattr(tick.Scheduler, "plan_shards", dies)
-        for _ in range(2):  # Lambda's own tries of the tick
+        for _ in range(2):  # Lambda's own retries of the tick
             with pytest.raises(Died):
                 fleet.tick()
-        fleet.tick()  # which gives up to plan it itself
+        fleet.tick()  # which stops planning it itself
         assert fleet.queue.bodies
         planners_work()
         for minute in (28, 38, 48, 58):

@@ -1,4 +1,4 @@
-"""Windows divided among planners: nothing lost, nothing twice, wherever somebody dies."""
+"""Windows divided among planners: nothing is lost or doubled, wherever a process dies."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Died(BaseException):
 
 
 class Mortal:
-    """A client whose process dies after so many writes."""
+    """A client whose process dies after this many writes."""
 
     WRITES = (
         "transact_write_items",
@@ -80,7 +80,7 @@ class Mortal:
 
 
 class Queue:
-    """The planning queue: it keeps what it is sent."""
+    """The planning queue: it records the messages."""
 
     def __init__(self) -> None:
         self.bodies: list[str] = []
@@ -91,7 +91,7 @@ class Queue:
 
 
 class Fleet:
-    """A scheduler with fan-out, and its planners, of which any may be made mortal."""
+    """A scheduler with fan-out and its planners; a test may limit the lives of each."""
 
     def __init__(self, w: World, share_entries: int = 10) -> None:
         self.w = w
@@ -210,7 +210,7 @@ def test_shares_that_no_planner_gets_through_hold_up_no_later_window(fleet: Flee
     fleet.w.registry.create("bob", "later", job(cron="35 3 * * *"))
     began_at = fleet.w.clock.now()
     summary = fleet.tick()
-    assert fleet.w.clock.now() == began_at + 60  # it waited for planners, and in vain
+    assert fleet.w.clock.now() == began_at + 60  # it waited for planners, and none came
     assert (summary.end, summary.set_aside) == (at("2026-11-21T03:40:00Z"), 2)
     assert [one.shards for one in Quarantine(fleet.w.table("due")).all()] == [1, 1]
     assert lost == fleet.queue.bodies[:2]
@@ -264,7 +264,7 @@ def test_shares_of_a_tick_that_died_before_they_counted_are_never_planned_and_sw
 
 
 def deaths() -> Iterator[tuple[str, Callable[[Fleet], Any]]]:
-    """Everyone dies after each write: announce, record, send; send, confirm, move the mark."""
+    """Each process dies after each of its writes: announce, record, send; send, confirm, move the mark."""
     for lives in range(1, 7):
         yield f"tick-{lives}", lambda fleet, lives=lives: fleet.tick(lives)  # type: ignore[misc]
 
@@ -293,7 +293,7 @@ def test_a_death_after_any_write_loses_nothing(death: Callable[[Fleet], Any], re
             fleet.queue.bodies.clear()
         fleet.plan_all()
         w.run_until("2026-11-21T03:19:00Z")
-        fleet.tick()  # Lambda invokes a tick again that died
+        fleet.tick()  # Lambda retries a tick that died
         fleet.plan_all()
         assert mark_at(w) == at("2026-11-21T03:30:00Z")
         assert ran(w) == DUE

@@ -1,4 +1,4 @@
-"""A tenant with something in every place where a tenant can have something, and what is left of it."""
+"""A tenant with every kind of item, and the items that are left of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def deletions_of(w: World) -> Deletions:
 
 
 def registry_of(w: World) -> Registry:
-    """One that counts and audits, as the API's, and knows nothing yet."""
+    """A registry that counts and audits like the API's, with empty caches."""
     table = w.table("tenants")
     store = replace(w.store, ledger=TenantLedger(table, KnownTenants(table)))
     return replace(w.registry, store=store)
@@ -80,7 +80,7 @@ def items_of(w: World, table: str) -> list[dict[str, Any]]:
 
 
 def left_of(w: World, tenant: str) -> list[tuple[str, str]]:
-    """The keys of all items, in any table, that have to do with a tenant; of an audit entry only what it is.
+    """The keys of all of a tenant's items in any table; an audit entry counts by its kind.
 
     Not the log that says for a day that it was changed.
     """
@@ -100,7 +100,7 @@ def directory(w: World) -> dict[str, int]:
 
 
 def finish(w: World, most: int = 500) -> int:
-    """Move alice's deletion on to its end; how many slices that took."""
+    """Continue alice's deletion to its end; returns the number of slices."""
     w.clock.sleep(60)
     for slices in range(1, 500):
         if deletions_of(w).move_on("alice", w.clock.now(), most).finished_at is not None:

@@ -1,4 +1,4 @@
-"""Removing a tenant: all of it, nothing of another's, and at once for whoever acts for it."""
+"""Removing a tenant: all of its items, no other tenant's, and at once for its callers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_everything_goes_and_nothing_of_anothers(w: World, most: int) -> None:
 
 
 def test_the_tenants_of_this_test_have_something_everywhere(w: World) -> None:
-    """What a later version stores of a tenant is to be removed too: this names it before it is forgotten."""
+    """New kinds of items must be removed too: this test fails for a kind that the removal does not know."""
     furnish(w)
     deletions_of(w).begin("bob", w.clock.now())
     documented: dict[str, set[str]] = {"jobs": set(), "tenants": set(), "audit": set()}
@@ -185,7 +185,7 @@ def test_who_is_not_there_cannot_be_deleted(w: World) -> None:
 
 
 def test_what_is_throttled_is_left_to_the_next_slice(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch of which DynamoDB does half: neither a job's mark nor the tenant goes before what hangs on it."""
+    """DynamoDB does half of a batch: a job's mark and the tenant go only after the items that depend on them."""
     furnish(w)
     whole = Table.delete_many
 
@@ -226,14 +226,14 @@ def test_two_who_begin_at_once_begin_it_once(w: World, monkeypatch: pytest.Monke
 
 
 def test_two_slices_at_once_do_no_harm(w: World) -> None:
-    """Each read before either wrote: what the other took is simply not there."""
+    """Both read before either writes: items that the other removed are missing, which is fine."""
     furnish(w)
     halves = {group: jobs // 2 for group, jobs in directory(w).items()}
     deletions_of(w).begin("alice", w.clock.now())
     w.clock.sleep(60)
 
     class Both(Deletions):
-        """Between reading and counting, another does the same slice to its end."""
+        """Between reading and counting, another process finishes the same slice."""
 
         def _make_former(self, tenant_id: str, item: dict[str, object]) -> bool:
             deletions_of(w).move_on("alice", w.clock.now())

@@ -1,4 +1,4 @@
-"""What the tick does of a removal: on each of them some, never in the way of the planning."""
+"""The tick's part of a removal: some items at each tick, without delaying the planning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a tenant may ask."""
+"""The bound on a tenant's requests."""
 
 from __future__ import annotations
 

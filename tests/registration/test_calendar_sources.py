@@ -1,4 +1,4 @@
-"""Where a calendar's dates come from, and what is refused, in bounded time."""
+"""The sources of a calendar's dates, and their refusals, in bounded time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOW = at("2026-11-21T03:12:00Z")
 
 
 def ics(*events: str) -> str:
-    """iCalendar text of events, each given as its lines but for UID."""
+    """iCalendar text of events; each is given by its lines without UID."""
     body = "".join(f"BEGIN:VEVENT\r\nUID:{n}\r\n{event}\r\nEND:VEVENT\r\n" for n, event in enumerate(events))
     return f"BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:test\r\n{body}END:VCALENDAR\r\n"
 
@@ -147,6 +147,6 @@ def test_every_day_of_the_horizon_fits() -> None:
 
 @pytest.mark.parametrize("raw", [{"country": "DE"}, {"icalendar": ics()}, {"dates": [], "country": "DE"}])
 def test_who_takes_dates_alone_says_who_resolves(raw: object) -> None:
-    """The API, with the libraries as without: a laptop's and Lambda's are not to differ."""
+    """The API answers the same with and without the libraries, on a laptop and in Lambda."""
     with pytest.raises(InvalidInput, match="the minute8 command resolves"):
         dates_of(raw, NOW)

@@ -39,7 +39,7 @@ SETTINGS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=
 
 
 def _try(raw: dict[str, object]) -> Schedule | None:
-    """Parse, three times if it seems slow: a pause of the collector over hypothesis' memory is not the input's."""
+    """Parse, up to three times if it seems slow: a pause of the garbage collector does not count."""
     for attempt in range(3):
         began = time.process_time()
         schedule = _parse(raw)
@@ -58,7 +58,7 @@ def _parse(raw: dict[str, object]) -> Schedule | None:
         return None
 
 
-# The first parse of a process reads zone names and builds the table of dates: that is start-up, not an input's cost.
+# The first parse of a process reads zone names and builds the table of dates, which is no input's cost.
 _try({"cron": "0 0 31 2 *", "timezone": "Nowhere/Land"})
 
 

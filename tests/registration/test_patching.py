@@ -99,7 +99,7 @@ RETRIES = st.fixed_dictionaries(
         "cap_s": st.integers(1, 9),
     },
 )
-# Each takes the other kind away, where it is merged onto one.
+# Each removes the other kind when it is merged.
 TIMINGS = st.sampled_from(["0 3 * * *", "@daily"]).map(lambda cron: {"cron": cron, "every": None}) | (
     st.sampled_from([86_400, "1d", "24h", 60]).map(lambda every: {"every": every, "cron": None})
 )
@@ -164,7 +164,7 @@ def test_same_json_is_identity(one: Any, other: Any) -> None:
 
 
 def identical(one: Any, other: Any) -> bool:
-    """What JSON's text tells apart, told by Python's types."""
+    """Whether two values have the same JSON text, by their Python types."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):

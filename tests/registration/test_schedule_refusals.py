@@ -1,4 +1,4 @@
-"""What is refused, and that each refusal names the field, the place and what would be accepted."""
+"""Refusals: each names the field, the place and what would be accepted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def parse(**raw: object) -> Schedule:
 @pytest.mark.parametrize(
     ("expression", "position", "part"),
     [
-        # croniter's traps: accepted there, and read as something else than what is written
+        # croniter accepts these and reads them as something else
         ("0 0 1 * 1#2", 4, "combined"),
         ("0 0 15W * 1", 4, "combined"),
         ("0 0 1 * L5", 4, "combined"),

@@ -1,4 +1,4 @@
-"""Reading schedules: what is accepted, what it becomes, and its stored form."""
+"""Reading schedules: the accepted text, its meaning, and its stored form."""
 
 from __future__ import annotations
 

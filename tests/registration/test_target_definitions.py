@@ -1,4 +1,4 @@
-"""What is accepted as a target when a job is registered, and how a refusal reads."""
+"""The targets that registration accepts, and the messages of refusals."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.simulation.year import TENANT, Simulation
 
 def judge(simulation: Simulation, spots: int) -> tuple[Verdict, int]:
     """Compare what a simulation did with the truth, and the truth with croniter."""
-    # A window is planned whole: what was planned behind the end has run as well.
+    # A window is planned as a whole: executions after the end have run as well.
     until = simulation.ledger.planned_until
     wanted = expected(simulation.ledger, TENANT, until, simulation.calendars)
     verdict = compare(wanted, simulation.seen.called, simulation.seen.missed)

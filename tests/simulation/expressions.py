@@ -1,6 +1,6 @@
-"""DynamoDB's expression language, as far as `common/storage/tables.py` speaks it: conditions and updates of wire items.
+"""DynamoDB's expression language as far as Minute8 uses it: conditions and updates of items in the wire format.
 
-An expression is compiled once to functions of (item, values); the contract test holds both against moto.
+An expression is compiled once to functions of (item, values); the contract test compares both with moto.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def compile_update(text: str) -> Callable[[Wire, Values], Wire]:
 def check_placeholders(
     expressions: Iterable[str], names: Mapping[str, str] | None, values: Mapping[str, Any]
 ) -> None:
-    """DynamoDB refuses a name or a value that no expression uses, and one that an expression uses and nobody gave."""
+    """DynamoDB refuses unused names and values, and names and values that are missing."""
     used = frozenset(word for text in expressions for word in _placeholders(text))
     given = frozenset(names or ()).union(values)
     assert used == given, (used - given, given - used)

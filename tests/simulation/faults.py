@@ -1,4 +1,4 @@
-"""What befalls ticks: each ten minutes' fate, drawn at random, and the wire on which it happens."""
+"""Faults of ticks, one drawn at random for every ten minutes, and the wire that injects them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OUTAGES_S = (3_600, 3 * 3_600, 26 * 3_600)
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One minute 8 of a time, and what becomes of its tick."""
+    """One minute 8, and the fate of its tick."""
 
     at: float
     fate: Fate
@@ -62,7 +62,7 @@ def slots(rng: random.Random, begins: int, ends: int) -> Iterator[Slot]:
 
 
 class Wire:
-    """Counts the calls of a tick, and lets something happen before one of them."""
+    """Counts the calls of a tick, and injects a fault before one of them."""
 
     def __init__(self) -> None:
         self.happened: Counter[str] = Counter()
@@ -81,7 +81,7 @@ class Wire:
         if self._what is None:
             return
         self._left -= 1
-        # A call that another tick or a registration crosses is one of the tick's own thread; any may be its last.
+        # Another tick or a registration may run before a call of the tick's own thread; the tick may die at any call.
         if self._left <= 0 and (self._what is kill or current_thread() is main_thread()):
             what, self._what = self._what, None
             self.happened[what.__name__] += 1

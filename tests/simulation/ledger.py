@@ -1,4 +1,4 @@
-"""What was done to each job and when: from this, and not from Minute8's own tables, the truth is computed."""
+"""What was done to each job and when. The expected runs are computed from this, not from Minute8's own tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOREVER = math.inf
 
 @dataclass(slots=True)
 class Life:
-    """A stretch of time in which a job is active with one schedule. `mark_at_end` is the mark when it ended."""
+    """A span of time in which a job is active with one schedule. `mark_at_end` is the mark when it ended."""
 
     job_id: str
     revision: int
@@ -27,7 +27,7 @@ class Life:
 
 @dataclass(slots=True)
 class Window:
-    """A window that was announced, when that was, and when a tick had finished it."""
+    """An announced window, the time of its announcement, and the time at which a tick finished it."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class Window:
 
 @dataclass(slots=True)
 class Ledger:
-    """Kept by the simulation as it goes."""
+    """The simulation writes it while it runs."""
 
     lives: dict[str, list[Life]] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)

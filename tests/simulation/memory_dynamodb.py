@@ -1,7 +1,7 @@
-"""DynamoDB in memory: the client calls that `common/storage/tables.py` makes, and those by which tests look at tables.
+"""DynamoDB in memory: the client calls of `common/storage/tables.py`, and those with which tests read tables.
 
-A table costs nothing to create, and a request a hundredth of moto's. It refuses what DynamoDB refuses, as far as
-Minute8 could run into it. `test_memory_dynamodb.py` compares its answers with moto's.
+A request costs a hundredth of moto's. It also refuses what DynamoDB refuses and Minute8 could send by mistake.
+`test_memory_dynamodb.py` compares its answers with moto's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_BYTES = 400 * 1024
 
 
 class _Exceptions:
-    """`client.exceptions`: a class for every name that is asked for, always the same one."""
+    """`client.exceptions`: one class for each name."""
 
     def __getattr__(self, name: str) -> type[ClientError]:
         return _exception(name)
@@ -61,7 +61,7 @@ class _Partition:
             del self.sks[bisect_left(self.sks, sk)]
 
     def copy(self) -> _Partition:
-        """Items are replaced, never changed, so that both may hold the same."""
+        """Items are replaced, never changed, so both can hold the same objects."""
         other = _Partition()
         other.items, other.sks = dict(self.items), list(self.sks)
         return other
@@ -78,7 +78,7 @@ class Index(NamedTuple):
 
 
 def _request(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A request: `before` is told of it, and then no other is done at the same time."""
+    """A request: `before` is called with its name; then only one request runs at a time."""
 
     @wraps(call)
     def alone(self: MemoryDynamoDB, **request: Any) -> Any:
@@ -235,7 +235,7 @@ class MemoryDynamoDB:
         return answer
 
     def scan(self, TableName: str, **_: Any) -> dict[str, Any]:
-        """Everything at once: for tests that look, not for the product."""
+        """All items in one page: for tests, not for the product."""
         return {"Items": [item for p in self._table(TableName).values() for item in p.items.values()]}
 
     def _inserted(self, statement: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,7 +274,7 @@ class MemoryDynamoDB:
         self._set(*self._change(write, operation))
 
     def _refused(self, write: Mapping[str, Any]) -> dict[str, Any] | None:
-        """None if the condition holds, else what an error tells of the item that is there."""
+        """None if the condition holds, else the error's fields about the existing item."""
         ((_, what),) = write.items()
         condition = what.get("ConditionExpression", "")
         expressions = (condition, what.get("UpdateExpression", ""))
@@ -316,7 +316,7 @@ class MemoryDynamoDB:
 
 
 def _target(write: Mapping[str, Any]) -> tuple[str, Wire]:
-    """The table and the key that a write is for."""
+    """The table and the key of a write."""
     ((_, what),) = write.items()
     found = what.get("Key") or what["Item"]
     return what["TableName"], {"pk": found["pk"], "sk": found["sk"]}
@@ -328,12 +328,12 @@ def _no_key_twice(targets: Iterable[tuple[str, Wire]]) -> None:
 
 
 def _is_too_large(item: Wire) -> bool:
-    """Whether DynamoDB would refuse the item. Only what is large at first sight is counted."""
+    """Whether DynamoDB would refuse the item. Exact counting is slow, so only large texts are counted."""
     return len(repr(item)) > MOST_BYTES // 4 and item_bytes(item) > MOST_BYTES
 
 
 def _rank(item: Wire, index: Index | None) -> Any:
-    """By what the items of a partition are in order."""
+    """The sort key of an item in its partition."""
     if index is None:
         return item["sk"]["S"]
     return Decimal(item[index.sk]["N"]), item["pk"]["S"], item["sk"]["S"]
@@ -353,5 +353,5 @@ def _selected(sks: list[str], condition: str, wire: Wire) -> list[str]:
 
 
 def _behind(ranks: list[Any], last: Any, forward: bool) -> list[Any]:
-    """What comes after the last one of the page before."""
+    """The ranks after the last one of the previous page."""
     return [rank for rank in ranks if (rank > last if forward else rank < last)]

@@ -1,4 +1,4 @@
-"""Random worlds: hostile tenants, what they leave in the tables, and dying ticks beside a quiet tenant.
+"""Random worlds: hostile tenants, their items in the tables, and dying ticks beside a quiet tenant.
 
 `HOSTILE_WORLDS=5000 pytest tests/simulation/test_hostile_worlds.py` plays more of them than CI does.
 """
@@ -27,7 +27,7 @@ Hostile = Callable[[World, random.Random], None]
 
 
 def bad_entries(w: World, rng: random.Random) -> None:
-    """In the shard of a quiet job: of a later version, of a wrong type, no JSON at all."""
+    """Bad entries in the shard of a quiet job: of a later version, of a wrong type, no JSON."""
     victim = w.store.get("quiet", "j0")
     for n in range(rng.randint(1, 40)):
         entry = rng.choice(["[9]", "{", '["zoe","j",{"cron":"99 * * * *"},0,1,"latest"]', "null", 7])
@@ -112,7 +112,7 @@ def test_the_quiet_tenants_runs_are_all_there_and_on_time(batch: int) -> None:
 
 
 def _called(w: World, job_id: str) -> list[tuple[int, float]]:
-    """(fire time, when it was called), each once."""
+    """(fire time, time of the call), each once."""
     calls = [call for call in w.target.calls if (call[1]["tenant"], call[1]["job_id"]) == ("quiet", job_id)]
     return sorted((at(context["fire_at"]), called_at) for called_at, context in calls)
 

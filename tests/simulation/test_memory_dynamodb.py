@@ -1,4 +1,4 @@
-"""The DynamoDB in memory answers as moto does: whatever a busy flow asks, both are asked, and both answer the same."""
+"""The DynamoDB in memory answers like moto: each request of a busy flow goes to both, and both answer the same."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CALLS = (
 
 
 class Both:
-    """A client that asks moto and the DynamoDB in memory, and minds when they differ."""
+    """A client that asks moto and the DynamoDB in memory, and fails if they differ."""
 
     def __init__(self, moto: Any) -> None:
         self.moto, self.memory = moto, MemoryDynamoDB()
@@ -69,7 +69,7 @@ def _outcome(call: Any, request: Mapping[str, Any]) -> Any:
 def _comparable(outcome: Any) -> Any:
     if isinstance(outcome, ClientError):
         reasons: Any = outcome.response.get("CancellationReasons", [])
-        # moto says nothing of the items of a transaction that was refused; DynamoDB does.
+        # DynamoDB returns the items of a refused transaction; moto does not.
         return (outcome.response["Error"]["Code"], outcome.response.get("Item"), [r["Code"] for r in reasons])
     names = ("Item", "Items", "Attributes", "UnprocessedItems", "Responses", "LastEvaluatedKey")
     return {name: outcome.get(name) for name in names}

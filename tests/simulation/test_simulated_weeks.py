@@ -1,4 +1,4 @@
-"""Some days of the simulated year, those around clock changes; `python -m tests.simulation` plays the whole of it."""
+"""The days around clock changes of the simulated year; `python -m tests.simulation` plays the whole year."""
 
 from __future__ import annotations
 

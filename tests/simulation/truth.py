@@ -1,6 +1,6 @@
 """The executions that there must be, computed directly: per life of a job one call of `fires` over its whole span.
 
-`fires` itself is held against croniter.match minute by minute in tests/timing; `spot_checked` does the same here, with
+tests/timing compares `fires` itself with croniter.match minute by minute; `spot_checked` does the same here, with
 schedules of this very run around the clock changes of its time. What is left for the simulation to prove is that
 thousands of windows, faults and changes add up to that one call.
 """
@@ -28,7 +28,7 @@ Missed = tuple[int, int, int]  # first fire time, last, how many
 
 @dataclass(slots=True)
 class Expected:
-    """Of one schedule revision of a job: fire times by what has to become of them."""
+    """Fire times of one schedule revision of a job, by their expected result."""
 
     runs: set[int] = field(default_factory=set)
     stopped: set[int] = field(default_factory=set)
@@ -55,7 +55,7 @@ def expected(
 
 
 def _left_out(life: Life, times: list[int], late: list[Window], into: Expected) -> set[int]:
-    """Of each window that was decided late: what the job's policy skips, told in one record."""
+    """For each window that was decided late: the fire times that the job's policy skips, in one record."""
     found: set[int] = set()
     for window in late:
         if life.ends <= window.decided_at:
@@ -84,7 +84,7 @@ def _sort_in(life: Life, tenant: str, at: int, into: Expected) -> None:
 
 @dataclass(slots=True)
 class Verdict:
-    """The comparison's counts, and what was found wrong, in words."""
+    """The comparison's counts, and a text for each fault."""
 
     runs: int = 0
     free: int = 0
@@ -97,7 +97,7 @@ def compare(
     called: Mapping[Revision, list[int]],
     missed: Mapping[Revision, list[Missed]],
 ) -> Verdict:
-    """Hold what was called and what was recorded as missed against the truth."""
+    """Compare the calls and the missed records with the expected ones."""
     verdict = Verdict()
     for key in sorted({*wanted, *called, *missed}):
         want, times = wanted.get(key, Expected()), called.get(key, [])
@@ -121,7 +121,7 @@ def _shown(found: Iterable[object]) -> list[object]:
 
 
 def spot_checked(ledger: Ledger, begins: int, ends: int, rng: random.Random, most: int) -> int:
-    """`fires` against croniter.match at each minute of the day around a clock change. How many were compared."""
+    """Compare `fires` with croniter.match at each minute of the day around a clock change. Returns how many."""
     timings = {life.schedule.timing for life in chain.from_iterable(ledger.lives.values())}
     crons = [t for t in timings if isinstance(t, CronTiming) and len(t.expression.split()) == 5]
     days = [(t, change.at) for t in sorted(crons, key=str) for change in changes(t.timezone, begins, ends)]

@@ -1,4 +1,4 @@
-"""Jobs of all kinds, drawn at random: zones that are known for their clock changes first."""
+"""Jobs of all kinds, drawn at random, mostly in zones with clock changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZONES = (
 )  # fmt: skip
 CALENDARS = ("feasts", "closed", "freeze")
 DAY_S = 86_400
-# A change of a calendar leaves the next days alone: which dates are in force there is then beyond doubt.
+# A change of a calendar does not touch the next days, so the dates in force are certain.
 SETTLED_DAYS = 4
 
 # (weight, expression): `m` any minute, `n` an hour at which clocks change, `h` any hour, `w` a weekday, `d` a day.
@@ -45,7 +45,7 @@ _FREQUENT = ({"cron": "* * * * *"}, {"every": "61s"}, {"every": "7m"}, {"cron": 
 
 
 class Workload:
-    """What tenants come up with. Schedules repeat, as those of real tenants do: they are drawn from a pool."""
+    """The tenants' definitions. Schedules are drawn from a pool, so they repeat, as those of real tenants do."""
 
     def __init__(self, rng: random.Random, ends: int, distinct: int) -> None:
         self._rng = rng
@@ -66,7 +66,7 @@ class Workload:
         return " ".join(",".join(dict.fromkeys(items)) for items in fields)
 
     def definition(self, now: int) -> dict[str, Any]:
-        """A job that somebody may register at `now`."""
+        """A job that a tenant registers at `now`."""
         rng = self._rng
         fields = self._timing(now) | {"catch_up": rng.choice(("none", "latest", "all"))}
         exclude: dict[str, Any] = {}
@@ -96,7 +96,7 @@ class Workload:
         return timing
 
     def _moment(self, now: int) -> int:
-        """Some second to come; near ones more often."""
+        """A second in the future; near ones more often."""
         if self._rng.random() < 0.3:
             return now + self._rng.randrange(1, 1_800)
         return self._rng.randrange(now + 1, max(now + 2, self._ends))

@@ -23,14 +23,14 @@ from tests.simulation.workload import CALENDARS, DAY_S, Workload
 from tests.worlds import Killed, World, make_world
 
 TENANT = "alice"
-# Runs are looked at and dropped when they are this old; what a crash repeats is younger.
+# Runs of this age are checked and removed; a crash repeats only younger ones.
 _KEPT_S = 4 * DAY_S
 _DUPLICATES = 0.02
 
 
 @dataclass(slots=True)
 class Observed:
-    """What came out."""
+    """The result."""
 
     called: dict[Revision, list[int]] = field(default_factory=lambda: defaultdict(list))
     missed: dict[Revision, list[Missed]] = field(default_factory=lambda: defaultdict(list))
@@ -69,7 +69,7 @@ class Simulation:
         self.w.sqs.send_message_batch = wired  # type: ignore[method-assign]
 
     def run(self, publish: Callable[[float], None] = lambda share: None) -> None:
-        """From the beginning to the end; `tell` hears of the share that is done, each simulated day."""
+        """Play from the beginning to the end; `tell` gets the finished share after each simulated day."""
         day = self.begins
         while self._events:
             at, _, happen = heapq.heappop(self._events)
@@ -84,7 +84,7 @@ class Simulation:
         self._finish()
 
     def _finish(self) -> None:
-        """Two good ticks at the end, and what they planned is delivered, so that the last day is whole."""
+        """Two good ticks at the end, whose executions are delivered, so that the last day is complete."""
         for at in (self.ends + 480, self.ends + 1_080):
             self._deliver_until(at)
             self.w.clock.move_to(max(self.w.clock.now(), at))
@@ -95,7 +95,7 @@ class Simulation:
     # What happens
 
     def _arrange(self, jobs: int) -> None:
-        """Six in ten jobs are there from the first hour on; two and a half changes a year come to each."""
+        """Six in ten jobs exist from the first hour on; each job has two and a half changes a year."""
         span = self.ends - self.begins
         for name in CALENDARS:
             self._at(self.begins, lambda name=name: self._store_calendar(name))  # type: ignore[misc]
@@ -163,7 +163,7 @@ class Simulation:
                 self._at(min(at, self.ends), lambda: self._resume(job_id))
 
     def _somebodys_job(self) -> str:
-        """Any job, or one with an execution in the queue: there a change has the most to go wrong."""
+        """Any job, or one with an execution in the queue, where a change is most likely to fail."""
         waiting = self.w.sqs._waiting
         if waiting and self.rng.random() < 0.5:
             return Execution.decode(self.rng.choice(waiting)[-1]).job_id
@@ -244,7 +244,7 @@ class Simulation:
         self.seen.statuses[report.result] += 1
 
     def _sweep(self, before: float) -> None:
-        """Take the runs that ended before out of the table, reading what they say."""
+        """Check the runs that ended before then, and remove them from the table."""
         runs = self.dynamodb.tables["test-runs"]
         for partition in list(runs):
             for wire in list(runs[partition].items.values()):

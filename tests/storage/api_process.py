@@ -1,4 +1,4 @@
-"""The API's function in a process of its own: one request, its status, its seconds and the process's largest size.
+"""The API's function in a separate process: one request, its status, its seconds and the process's peak memory.
 
 Not a test: `test_hostile_tenant.py` runs it, with the tables and the key in its environment.
 """
@@ -71,7 +71,7 @@ BODIES: dict[str, tuple[tuple[str, str, str], Callable[[], bytes]]] = {
 
 
 def main() -> None:
-    # The layer of the deployed function does not have them.
+    # The deployed function's layer does not contain them.
     sys.modules.update(dict.fromkeys(("holidays", "icalendar")))  # type: ignore[arg-type]
     from api import handler
 

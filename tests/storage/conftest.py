@@ -1,4 +1,4 @@
-"""The engines that the stores are proven on: moto, AWS's own DynamoDB Local, and the embedded AWS."""
+"""The engines that the stores are tested on: moto, AWS's own DynamoDB Local, and the embedded AWS."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="session")
 def embedded_dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The embedded AWS without a deployment: its DynamoDB is all that is asked for."""
+    """The embedded AWS without a deployment; only its DynamoDB is used."""
     from scripts.embedded import kill, start
 
     state_dir = tmp_path_factory.mktemp("stores")

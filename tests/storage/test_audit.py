@@ -1,4 +1,4 @@
-"""A page of the audit, on each engine: bounds and order are DynamoDB's to keep."""
+"""A page of the audit, on each engine, since DynamoDB provides its bounds and order."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class _Body(BytesIO):
 
 
 def _certificates(path: Path) -> dict[bytes, str]:
-    """The certificates of a bundle with the ends of their validity."""
+    """The certificates of a bundle, each with the end of its validity."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(path)
     ends = [str(certificate["notAfter"]) for certificate in context.get_ca_certs()]

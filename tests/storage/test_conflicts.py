@@ -1,4 +1,4 @@
-"""Trying again on a conflict: how often, after which waits, and what is raised in the end."""
+"""Retrying on a conflict: how often, after which waits, and the final error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from common.storage.tables import ConditionFailed, TransactionConflict
 
 
 class InTheWay:
-    """An attempt that raises these errors, one after the other, and then succeeds."""
+    """An attempt that raises these errors in turn, and then succeeds."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)

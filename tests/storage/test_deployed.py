@@ -1,4 +1,4 @@
-"""A function that is deployed without a variable fails when its parts are wired, and says which."""
+"""A function without one of its environment variables fails when its parts are wired, and names the variable."""
 
 from __future__ import annotations
 

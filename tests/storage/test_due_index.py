@@ -47,7 +47,7 @@ def test_the_mark_is_made_once_and_moves_forward_only(index: DueIndex) -> None:
     announced = index.begin_planning(first, first.planned_until + 600, NOW + 0.1239)
     assert (announced.is_open, announced.decided_at) == (True, NOW + 0.124)
     again = index.begin_planning(first, first.planned_until + 1_200, NOW + 60)
-    assert again == announced == index.mark()  # a window is announced once, and as it was decided first
+    assert again == announced == index.mark()  # a window is announced once; the first decision stays
     done = index.finish_planning(announced.planning_until)
     assert not done.is_open
     assert index.finish_planning(first.planned_until) == done

@@ -1,4 +1,4 @@
-"""Whatever a body holds, no route answers 500: on DynamoDB Local, since moto takes what DynamoDB refuses."""
+"""No body makes a route answer 500. On DynamoDB Local, since moto accepts what DynamoDB refuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def nested(depth: int) -> Any:
     return value
 
 
-# What is at a bound of JSON, of Python, of DynamoDB, or just behind it.
+# Values at a bound of JSON, Python or DynamoDB, or just beyond it.
 HOSTILE: dict[str, Any] = {
     "an empty name": {"": "x"},
     "an empty name inside": {"a": {"": {"": 1}}},
@@ -102,7 +102,7 @@ WHOLE_JOB = {
     "retry": {"factor": 2},
     "tags": ["a"],
 }
-# Beside the example of each shape; once for a shape, the other routes that take it get the example.
+# More bodies than the example of each shape. Other routes of the same shape get only the example.
 MORE: dict[str, list[Any]] = {
     "POST /v1/jobs": [WHOLE_JOB, job(every=60, anchor="2026-01-01T00:00:00Z", jitter_s=3, timezone="UTC")],
     "POST /v1/jobs/_bulk": [{"job_id": "bulk", **job(cron="0 3 * * *", payload=1)}],
@@ -135,7 +135,7 @@ def test_no_body_is_answered_with_500(office: Office, call: Any) -> None:
                 assert answer.status < 500, (what, place, answer.text[:500])
                 assert "internal" not in answer.text, (what, place, answer.text[:500])
                 succeeded += answer.status < 300
-    # What could be stored can be read again.
+    # Everything stored can be read again.
     for url in ("/v1/jobs?limit=200", "/v1/calendars", "/v1/audit"):
         assert office.alice_admin("GET", url).status == 200
     assert succeeded or f"{call.method} {call.path}" not in MORE

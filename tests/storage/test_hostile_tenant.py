@@ -1,4 +1,4 @@
-"""A tenant that sends the worst that it may: the API's function stays within its memory and its time."""
+"""A tenant that sends the worst allowed requests: the API's function stays within its memory and time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.storage.api_process import BODIES
 from tests.worlds import TABLES, make_tables
 
 ROOT = Path(__file__).parents[2]
-# serverless.yml: apiMemoryMb; the interpreter and what Lambda runs beside it are in what is measured here.
+# serverless.yml: apiMemoryMb. The measurement includes the interpreter and Lambda's runtime.
 MEMORY_MB = 256
 # Of a whole processor. The deployed function has a seventh of one for 29 s; a bulk request stops writing at 18 s.
 CPU_S = 6

@@ -1,4 +1,4 @@
-"""DynamoDB's 400 KB per item: checked before a write, and never reached by what a tenant may store."""
+"""DynamoDB's limit of 400 KB per item: checked before a write, and never reached by a tenant's items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, World, make_tables, make_world
 
 KEY: Key = {"pk": "p", "sk": "s"}
-# What a text may take beside the key's names and values and its own name.
+# The longest text beside the key's names and values and its own name.
 LONGEST = MOST_BYTES - len("pkpskst")
 WIDE = "\U0001f600"  # four bytes in UTF-8
 TENANT, JOB_ID = "t" * TENANT_ID_CHARS, "j" * JOB_ID_CHARS
@@ -69,7 +69,7 @@ def test_an_update_that_makes_an_item_too_large_has_the_same_error(table: Table)
 
 
 def largest_definition(letter: str) -> dict[str, Any]:
-    """A job with every field at its bound; another letter makes every field another one."""
+    """A job with every field at its bound; another letter changes every field."""
     return {
         "name": letter * NAME_CHARS,
         "tags": [f"{n:02}" + letter * 62 for n in range(20)],
@@ -117,7 +117,7 @@ def largest_run(runs: Runs) -> None:
 
 @pytest.fixture(scope="module")
 def stored() -> dict[str, int]:
-    """The bytes of the largest item of each kind, after a tenant has stored all that it may."""
+    """The bytes of the largest item of each kind, after a tenant has stored as much as it may."""
     dynamodb = MemoryDynamoDB()
     w: World = make_world(dynamodb, "2026-11-21T03:12:00Z")
     calendars = CalendarStore(w.table("jobs"), w.store.audited)
@@ -140,7 +140,7 @@ def stored() -> dict[str, int]:
     return sizes
 
 
-# Kind of item, and what the largest one takes at least: less would mean that it is not at its bounds.
+# Kind of item, and the least size of the largest one: less would mean that it is not at its bounds.
 AT_LEAST = {
     "jobs:JOB": 160_000,
     "jobs:ONCE": 400,
@@ -161,7 +161,7 @@ def test_nothing_else_is_larger(stored: dict[str, int]) -> None:
 
 
 def test_an_arn_cannot_be_as_long_as_a_body(w: World) -> None:
-    """What follows `aws` and the region's name were unbounded: the job was larger than an item."""
+    """The partition after `aws` and the region's name had no bound, so a job could be larger than an item."""
     for arn in (
         f"arn:aws{'-x' * 200_000}:lambda:us-east-1:123456789012:function:f",
         f"arn:aws:lambda:us{'-east' * 80_000}-1:123456789012:function:f",

@@ -1,4 +1,4 @@
-"""A record outlives what it waits for, and stays within what DynamoDB holds; on every engine."""
+"""A record lives longer than its waits, and stays below DynamoDB's item size; on every engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from executor.locks import Locks
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)
 DAY_S = 86_400
-# As much as a target can say, in characters that take the most bytes.
+# A target's longest texts, in characters that take the most bytes.
 LOUD = Outcome(
     ok=False,
     error_type="\u20ac" * 500,
@@ -34,7 +34,7 @@ def runs(tables: dict[str, Table]) -> Runs:
 
 
 def attempts(runs: Runs, table: Table, before: int, throttles: int, more: int) -> list[int]:
-    """Some attempts more, behind others that are stored at once: the numbers of those that the record keeps."""
+    """Add attempts after some that are stored directly; returns the numbers of the attempts in the record."""
     kept = [*range(1, min(throttles, THROTTLES_KEPT) + 1), *range(throttles + 1, before + 1)]
     items = [{"attempt": n, "started_at": DUE, "outcome": "failed", **LOUD.to_item()} for n in kept]
     key = keys.run("alice", "job", FIRST.run_name)
@@ -88,7 +88,7 @@ def test_a_run_that_is_opened_again_is_kept_again(runs: Runs, tables: dict[str, 
     claim = Claim(FIRST, "m", DUE, DUE + 30, kept_s=DAY_S)
     runs.claim(claim)
     runs.finish(claim, Outcome(ok=False), DUE + 1, None)
-    # DynamoDB may take days to remove what has expired: it can still be opened then.
+    # DynamoDB may take days to remove an expired item; until then it can be opened.
     assert RunChanges(tables["runs"]).reopen(FIRST, DUE + 2 * DAY_S)
     assert expires_at(runs) > DUE + 3 * DAY_S
 

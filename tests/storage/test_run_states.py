@@ -1,4 +1,4 @@
-"""Each write of a run's record from each state, held against the table of transitions; and the document with it."""
+"""Each write of a run's record from each state, compared with the table of transitions and the document."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def first_attempt(runs: Runs, status: str = "running") -> None:
     runs.claim(claim(FIRST), status)
 
 
-# How a record comes to be in each state, its first attempt made where there was one.
+# How to bring a record into each state; its first attempt has been made if it has one.
 INTO: dict[str, Write] = {
     "none": lambda runs, changes: None,
     "queued": lambda runs, changes: changes.queue(FIRST, "", 1000),
@@ -78,7 +78,7 @@ def test_a_write_does_what_the_table_says_and_nothing_else(w: World, change: str
     WRITES[change](w.runs, changes)
     found = record(w)
     expected = after(state, change)
-    # A dead executor's message may come back as the very first claim does: it takes over what it finds, not more.
+    # A dead executor's message may be delivered like the first one: its claim takes over the run.
     if expected is None and change in ("claim", "claim for a hand-over") and found != before:
         pytest.fail(f"{change} took a record that was {state}: {found}")
     if expected is None and not (change.startswith("take over") and state in ("none", "queued")):

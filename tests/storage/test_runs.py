@@ -1,4 +1,4 @@
-"""The run record: who may claim, who may finish, what is written once."""
+"""The run record: claims, finishing, and what is written once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all else stands on: reading, conditional writing, transactions, pages."""
+"""The base of everything else: reads, conditional writes, transactions, pages."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_transaction_happens_whole_or_not_at_all(tables: Tables) -> None:
 
 
 def held(client: Any, times: int) -> Any:
-    """A client whose first writes of single items a transaction refuses: no emulator does."""
+    """A client that refuses the first writes of single items because of a transaction, which no emulator does."""
 
     class Held:
         exceptions = client.exceptions
@@ -153,7 +153,7 @@ def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
 
 
 def test_transactions_in_each_others_way_lose_nothing(tables: Tables, engine: tuple[str, Any]) -> None:
-    """Eight writers of one item: whoever is told of a conflict wrote nothing, whoever is not wrote once."""
+    """Eight writers of one item: a writer with a conflict wrote nothing, each other one wrote once."""
     if engine[0] == "moto":
         pytest.skip("moto's transactions are not made for threads")
     done: list[int] = []
@@ -180,7 +180,7 @@ def test_transactions_in_each_others_way_lose_nothing(tables: Tables, engine: tu
 def test_a_transaction_sent_twice_under_one_token_happens_once(
     tables: Tables, engine: tuple[str, Any]
 ) -> None:
-    """What botocore does where an answer is lost; the fault tests rest on it."""
+    """What botocore does when an answer is lost; the fault tests depend on it."""
     if engine[0] != "dynamodb-local":
         pytest.skip(f"{engine[0]} does not know tokens")
     update = {
@@ -205,7 +205,7 @@ def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tabl
 
 
 class Stingy:
-    """A client whose BatchGetItem leaves out the last item that it is asked for, or everything."""
+    """A client whose BatchGetItem leaves out the last requested item, or all."""
 
     def __init__(self, *, gives: bool) -> None:
         self.gives, self.requests = gives, 0

@@ -18,7 +18,7 @@ JOBS = ("a", "b", "c", "former")
 
 @pytest.fixture
 def filled(tables: dict[str, Table]) -> dict[str, Table]:
-    """Four jobs of alice's with five runs each, all at the same seconds; and one of somebody else's."""
+    """Four jobs of alice with five runs each, all at the same seconds; and one of another tenant."""
     for tenant in ("alice", "alice-2"):
         for job_id in JOBS[:-1]:
             tables["jobs"].put({**keys.job(tenant, job_id), "created_at": NOW - 10, "state": "active"})

@@ -27,7 +27,7 @@ items = st.dictionaries(st.text(min_size=1), values)
 
 
 def without_none(value: Any) -> Any:
-    """An item as it comes back: a None in a map is not stored, one in a list is."""
+    """An item as it is read back: a None in a map is not stored, one in a list is."""
     if isinstance(value, dict):
         return {name: without_none(inner) for name, inner in value.items() if inner is not None}
     return [without_none(inner) for inner in value] if isinstance(value, list) else value

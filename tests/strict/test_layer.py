@@ -47,7 +47,7 @@ _ALL = {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
-    """With the table `seen`, and a function that sends to its own queue."""
+    """An instance with the table `seen`, and a function that sends to its own queue."""
     state_dir: Path = tmp_path_factory.mktemp("strict")
     embedded = start(state_dir, 0, strict=True, tied=True)
     try:
@@ -98,7 +98,7 @@ def _sent(embedded: Embedded, *bodies: dict[str, Any]) -> None:
 
 
 def _seen(embedded: Embedded, chain: str) -> list[str]:
-    """The hops of a chain; one twice was delivered twice."""
+    """The hops of a chain; a hop that was delivered twice is there twice."""
     items = client(embedded, "dynamodb").query(
         TableName="seen",
         KeyConditionExpression="pk = :chain",
@@ -108,7 +108,7 @@ def _seen(embedded: Embedded, chain: str) -> list[str]:
 
 
 def _seen_at_rest(embedded: Embedded, chain: str, least: int) -> list[str]:
-    """Once there are so many, and then no more for two seconds."""
+    """The hops, once there are `least` and no more come for two seconds."""
     wait_until(lambda: len(set(_seen(embedded, chain))) >= least, lambda: _seen(embedded, chain))
     before: list[str] = []
     while (now := _seen(embedded, chain)) != before:

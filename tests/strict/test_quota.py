@@ -1,4 +1,4 @@
-"""A group's quota gives a process the processor share of its memory, once its init phase is over."""
+"""After its init phase, a process gets the processor share of its memory, by the quota of a control group."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_function_of_little_memory_gets_its_share() -> None:
         quota.add(process.pid)
         used_s = float(process.communicate("\n")[0])
     quota.remove()
-    assert used_s < 0.4  # an eighth of a second, and what it took to start
+    assert used_s < 0.4  # an eighth of a second, and the start
 
 
 _HANDLER = """

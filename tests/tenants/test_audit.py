@@ -1,4 +1,4 @@
-"""The audit as it is stored: with its change or not at all, in bounded reads; also of what Minute8 does by itself."""
+"""The stored audit: an entry is written together with its change, also for Minute8's own changes; reads are bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tenant's rules: what can be set, what older items mean, and how they are remembered."""
+"""A tenant's rules: what can be set, the meaning of older items, and how they are cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process trusts of the tenants' rules: for long, while the log of changes does not name them."""
+"""The cache of tenants' rules: entries stay valid for long while the log of changes does not name the tenant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = [f"tenant-{n}" for n in range(8)]
 
 
 class Counted:
-    """A DynamoDB client that counts what it is asked, and fails at what it is told to."""
+    """A DynamoDB client that counts requests, and fails those in `broken`."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -41,7 +41,7 @@ class Counted:
 
 @pytest.fixture
 def tenants(w: World) -> Tenants:
-    """Some, created long ago."""
+    """Some tenants that were created long ago."""
     made = Tenants(w.table("tenants"))
     for tenant in MANY:
         made.create(tenant, "", NOW - 50_000)
@@ -96,7 +96,7 @@ def test_a_change_that_is_committed_long_after_its_time_is_seen(
 ) -> None:
     for second in range(0, 200, 5):
         known.rules("tenant-1", NOW + second)
-    tenants.suspend("tenant-1", "", NOW + 10)  # decided then, and committed now
+    tenants.suspend("tenant-1", "", NOW + 10)  # decided at that time, and committed now
     assert state(known, "tenant-1", NOW + 200 + TRUSTED_FOR_S) == "suspended"
 
 
@@ -161,7 +161,7 @@ def test_a_writer_that_knows_no_log_is_obeyed_after_an_hour(known: KnownTenants,
 
 
 def test_no_change_is_committed_without_its_entry(tenants: Tenants, w: World) -> None:
-    """Create, edit, suspend, resume and removal each write it, and it expires."""
+    """Create, edit, suspend, resume and removal each write to the log, and its entries expire."""
     table = w.table("tenants")
     tenants.edit("tenant-1", {"name": "New"}, NOW)
     tenants.suspend("tenant-1", "", NOW + 1)

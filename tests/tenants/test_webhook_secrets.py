@@ -1,4 +1,4 @@
-"""A tenant's webhook secret: made once, changed without a gap, and the convention's own example."""
+"""A tenant's webhook secret: created once, rotated without a gap; and the convention's own example."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_secret_is_one_that_the_conventions_libraries_take() -> None:
 
 
 def test_the_example_of_the_conventions_libraries() -> None:
-    """The vector that its reference implementations test with."""
+    """The test vector of the convention's reference implementations."""
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     body = b'{"test": 2432232314}'
     expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="

@@ -1,4 +1,4 @@
-"""The long fuzz of what a tenant may send as a schedule, outside CI.
+"""A long fuzz of the schedules that tenants send, outside CI.
 
     python -m tests.timing.fuzz                  five minutes
     python -m tests.timing.fuzz --seconds 60
@@ -45,7 +45,7 @@ _START_UP = 3  # the first inputs read zone names and build tables
 
 
 class Findings:
-    """What the run has seen so far."""
+    """The counts of the run so far."""
 
     def __init__(self, seconds: float) -> None:
         self.ends_at = time.monotonic() + seconds
@@ -68,7 +68,7 @@ class Findings:
 
 
 def attempt(raw: object, found: Findings) -> None:
-    """One input, tried again if it seems slow: a pause of the collector is not the input's."""
+    """One input; parsed again if it seems slow, since a pause of the garbage collector does not count."""
     found.tried += 1
     taken_s = _timed(raw, found)
     if found.tried <= _START_UP or taken_s <= found.slowest_s:
@@ -97,7 +97,7 @@ def _timed(raw: object, found: Findings) -> float:
 
 
 def shaped(choose: Callable[[int], int], text: Callable[[], str]) -> object:
-    """Mostly a cron expression with a zone, sometimes any keys with any text, sometimes whatever JSON holds."""
+    """Mostly a cron expression with a zone, sometimes any keys with any text, sometimes any JSON."""
     kind = choose(8)
     if kind < 4:
         return {"cron": text(), "timezone": "America/New_York"}
@@ -129,7 +129,7 @@ def guided(found: Findings) -> None:
 
 
 def mutated(found: Findings, seed: int) -> None:
-    """Texts that are nearly right, changed in a few places."""
+    """Valid texts, changed in a few places."""
     chance = random.Random(seed)
 
     def text() -> str:

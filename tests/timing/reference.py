@@ -1,4 +1,4 @@
-"""What the evaluator is measured against: croniter.match minute by minute, and the transitions that tzdata states.
+"""The evaluator's reference: croniter.match minute by minute, and the transitions of tzdata.
 
 Slow and simple on purpose. `croniter.match` at one instant is stateless and right; everything else in croniter that
 walks through a clock change is not.
@@ -25,7 +25,7 @@ FIRST_AT, LAST_AT = 0, 2_145_916_800  # 1970 to the end of 2037
 
 
 def matching(expression: str, zone: str, minutes: Iterable[int]) -> list[int]:
-    """Of these UTC minutes, those that croniter.match accepts, less the second pass of fixed times."""
+    """The UTC minutes that croniter.match accepts, without the second pass of fixed times."""
     fixed = not compile_cron(expression).repeats
     found = []
     for at in minutes:

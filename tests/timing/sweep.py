@@ -1,4 +1,4 @@
-"""The long measure, outside CI: every clock change of every zone from 1970 to 2037 against croniter.match.
+"""A long comparison, outside CI: every clock change of every zone from 1970 to 2037 against croniter.match.
 
     python -m tests.timing.sweep            one generated expression per change, about two minutes
     python -m tests.timing.sweep 20 7       twenty expressions per change, from seed 7
@@ -64,7 +64,7 @@ def _compared(zone: str, change: Change, text: str) -> tuple[int, list[int], lis
 
 
 def _expression(chance: random.Random, change: Change) -> str:
-    """As likely as not in the hours of the change; for a skipped day only what croniter answers in reasonable time."""
+    """One in two names the hours of the change; for a skipped day only expressions that croniter answers in time."""
     hours = chance.choice(
         ["*", "0-23", "*/2", "1/2", "0-3", "22-2", "0", "1", "2", "3", "0,23", "2-23/24", "*/5", "H"]
     )

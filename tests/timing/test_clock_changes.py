@@ -1,4 +1,4 @@
-"""Real clock changes, to be read against a calendar: expected fire times in UTC between noon and noon around each."""
+"""Real clock changes, with the expected fire times in UTC from noon to noon around each."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def test_around_a_change(zone: str, change: str, clock: str, expected: dict[str,
         ("0 12 * * *", ["2011-12-29T22:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"]),
         ("0 12 30 12 *", ["2011-12-30T10:00:00Z"]),
         ("0 12 29 12 *", ["2011-12-29T22:00:00Z"]),
-        ("0 12 * * 5", ["2011-12-30T10:00:00Z"]),  # the Friday that was not
+        ("0 12 * * 5", ["2011-12-30T10:00:00Z"]),  # the skipped Friday
         ("0 0,12 * * *", ["2011-12-29T22:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"]),
         ("0 */6 30 * *", ["2011-12-30T10:00:00Z"]),
-        ("0 * 30 * *", []),  # names no hour: nothing is owed
+        ("0 * 30 * *", []),  # names no hour: no fire is made up for
     ],
 )
 def test_apia_crosses_the_date_line(expression: str, times: list[str]) -> None:
@@ -101,7 +101,7 @@ def test_apia_crosses_the_date_line(expression: str, times: list[str]) -> None:
 
 
 def test_an_exclusion_of_the_missing_day_takes_nothing_from_the_next() -> None:
-    """The fire that is owed for 30 December falls on the 31st, and it is there that it can be excluded."""
+    """The fire for the skipped 30 December is on the 31st, so excluding the 31st excludes it."""
     start, end = parse_instant("2011-12-30T09:00:00Z", "from"), parse_instant("2011-12-30T11:00:00Z", "to")
     owed = [parse_instant("2011-12-30T10:00:00Z", "owed")]
     assert (
@@ -140,14 +140,14 @@ def test_a_gap_that_ends_inside_a_minute_is_owed_in_the_next() -> None:
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Midway", "Europe/Berlin"])
 @pytest.mark.parametrize("month", range(1, 13))
 def test_no_edge_of_a_month_is_lost_over_the_years(zone: str, month: int) -> None:
-    """Long walks pass over stretches without the month; the first and the last minute must not go with them."""
+    """Long walks skip spans without the month, but not their first and last minutes."""
     start, end = parse_instant("2000-01-15T00:00:00Z", "from"), parse_instant("2040-01-15T00:00:00Z", "to")
     for expression in (f"0 0 1 {month} *", f"59 23 L {month} *"):
         assert len(list(fires(cron(expression, zone), start, end))) == 40
 
 
 def test_the_table_uses_the_clock_that_was() -> None:
-    """The changes above, told by the standard library."""
+    """The changes above, computed by the standard library."""
     from zoneinfo import ZoneInfo
 
     for zone, change, clock, _expected in GAPS + OVERLAPS:

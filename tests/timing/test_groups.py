@@ -1,4 +1,4 @@
-"""Groups: due whenever a member is; and no oftener where the clock is on whole hours."""
+"""Groups: due whenever a member is due; and no more often where clock changes are on whole hours."""
 
 from __future__ import annotations
 

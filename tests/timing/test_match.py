@@ -1,4 +1,4 @@
-"""The evaluator says what croniter.match says at each UTC minute, less the second pass of fixed times."""
+"""The evaluator agrees with croniter.match at each UTC minute, except in the second pass of fixed times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EXAMPLES = int(os.environ.get("MINUTE8_TIMING_EXAMPLES", "150"))
 
 
 def _moderate(zone: str) -> list[Change]:
-    """Without the days that were not (Apia 2011 and others), which keep croniter busy for minutes."""
+    """Without the skipped days (Apia 2011 and others), on which croniter takes minutes."""
     return [
         change
         for change in changes(zone, FIRST_AT, LAST_AT)

@@ -1,4 +1,4 @@
-"""Windows: half-open, in order, and any split of a time gives the same fires as the whole."""
+"""Windows: half-open, in order, and any split of a span gives the same fires as the whole."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_an_excluded_date_is_local() -> None:
 
 
 def test_excluded_days_are_passed_over_not_walked() -> None:
-    """A year of excluded days of a job that runs each second: 31 million fires that nobody may count."""
+    """A year of excluded days of a job that runs each second: 31 million fires must not be counted one by one."""
     year = tuple(f"2025-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 32))
     new_year = 1_735_689_600
     for schedule in (
