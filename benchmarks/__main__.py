@@ -32,7 +32,7 @@ BENCHMARKS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what the command line says; the exit status."""
+    """Run the benchmarks of the command line; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The API over HTTP, next to a bare handler behind the same gateway; and its processor time, next to the same."""
+"""The API over HTTP, next to a bare handler behind the same gateway; and the processor time of both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REQUESTS = 300
 _CALLS = 100
 _ROUNDS = 9
 _NOTHING = "a bare handler that answers at once"
-# What is asked of ours, and what of the bare handler.
+# The request to the API, and the one to the bare handler.
 _PAIRS = {
     "get a job": "bare get: one GetItem",
     f"list {LISTED} jobs": "bare list: one Query",

@@ -1,4 +1,4 @@
-"""A deployed API on an embedded AWS, and beside it, behind the same gateway, the bare handler."""
+"""A deployed API on an embedded AWS, and the bare handler behind the same gateway."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Served:
 
 @contextmanager
 def served() -> Iterator[Served]:
-    """Both, on an embedded AWS of their own, with the jobs that are read."""
+    """Both on a new embedded AWS, with the jobs that are read."""
     with tempfile.TemporaryDirectory(prefix="minute8-bench-") as directory:
         try:
             embedded = deploy(start(Path(directory), 0, tied=True), stage="local")

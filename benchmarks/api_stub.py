@@ -1,4 +1,4 @@
-"""The API's own handler, and the bare one, over the stub: items are kept in memory, and no condition is looked at."""
+"""The API's own handler, and the bare one, over the stub: items are kept in memory, and conditions are ignored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ENVIRONMENT = {
 
 
 class Memory:
-    """Keeps what is put, and answers with it; an update changes nothing."""
+    """Stores items and returns them; an update changes nothing."""
 
     def __init__(self, stub: StubAws) -> None:
         self._items: dict[tuple[str, str, str], Any] = {}
@@ -81,7 +81,7 @@ def _key(table: str, item: dict[str, Any]) -> tuple[str, str, str]:
 
 @contextmanager
 def in_process(calls: int) -> Iterator[dict[str, Callable[[], float]]]:
-    """What takes how much processor time a call, over `calls` calls; names as in api_latency.py."""
+    """The processor time of one call, over `calls` calls; names as in api_latency.py."""
     stub = StubAws()
     Memory(stub)
     ours, queue, stock = stub.client("dynamodb"), stub.client("sqs"), stub.stock_client("dynamodb")

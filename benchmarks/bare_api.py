@@ -1,6 +1,6 @@
 """A minimal replacement of the API: no keys, no checks, no problem documents, one request to DynamoDB.
 
-Deployed as a Lambda of its own by api_latency.py, and called in its process.
+api_latency.py deploys it as a separate Lambda, and also calls it in its own process.
 """
 
 import json
@@ -11,14 +11,14 @@ from typing import Any
 import boto3
 from boto3.dynamodb.types import TypeDeserializer
 
-# Whose jobs are read, and whose are made: what is read stays as it is.
+# The tenant whose jobs are read, and the one that gets new jobs: the read ones stay unchanged.
 TENANT, MAKER = "bench", "bench-maker"
 TABLE = "minute8-local-jobs"
 
 
 @cache
 def client() -> Any:
-    """DynamoDB's, as boto3 makes it."""
+    """boto3's DynamoDB client."""
     return boto3.client("dynamodb")
 
 

@@ -51,7 +51,7 @@ class Engine:
         self._sqs.delete_queue(QueueUrl=self._queue)
 
     def send_bare(self, seconds: list[int]) -> None:
-        """A message for each of these seconds, out when SQS lets it out."""
+        """A message for each of these seconds, delayed by SQS."""
         for first in range(0, len(seconds), 10):
             now = time.time()
             entries = []
@@ -62,7 +62,7 @@ class Engine:
             self._sqs.send_message_batch(QueueUrl=self._queue, Entries=entries)
 
     def bare_lateness(self, since: float) -> list[float]:
-        """Of the bare path's messages since then."""
+        """The lateness of the bare path's messages since then."""
         lines = [event["message"] for event in self.stage.log_of(self._name, since)]
         return [float(line.split()[1]) for line in lines if line.startswith("late ")]
 
@@ -81,7 +81,7 @@ class Engine:
 
 @contextmanager
 def engine() -> Iterator[Engine]:
-    """An embedded AWS of its own, with both paths warm."""
+    """A new embedded AWS, with both paths warm."""
     with tempfile.TemporaryDirectory(prefix="minute8-bench-") as directory:
         try:
             embedded = deploy(start(Path(directory), 0, tied=True), stage="local")

@@ -1,4 +1,4 @@
-"""The modelled system past this machine: bursts of up to a million executions, by pollers, tables and functions."""
+"""The modelled system beyond this machine: bursts of up to a million executions, by pollers, tables and functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.requests import _EXECUTOR_GB, PRICES
 from benchmarks.result import Result, Table
 from benchmarks.setting import Outcome, Setting
 
-# For this load, set these parameters (of serverless.yml); the account's concurrency is asked of AWS.
+# For this load, set these parameters (of serverless.yml). The account's concurrency is requested from AWS.
 RECOMMENDED: dict[int, dict[str, int]] = {
     1_000: {},
     10_000: {"minimumPollers": 20, "maximumPollers": 50},
@@ -28,7 +28,7 @@ _FIELDS = {
     "warmReads": "warm_reads",
     "warmWrites": "warm_writes",
 }
-# `Event` targets are called in the same account, and run so long.
+# `Event` targets are called in the same account, and run this long.
 _TARGET_S = 0.2
 _FUNCTIONS = 4
 _HOURS_A_MONTH = 730
@@ -46,7 +46,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Each load with the defaults, with its pollers on new tables, with all that is recommended, and with more."""
+    """Each load with the defaults, with its pollers on new tables, with all recommended parameters, and with more."""
     for load, parameters in RECOMMENDED.items():
         default = Setting(account_concurrency=ACCOUNT[load], target_s=_TARGET_S)
         yield Case(load, "the defaults", default)
@@ -69,7 +69,7 @@ def cases() -> Iterator[Case]:
 
 
 def setting(load: int) -> Setting:
-    """The model's, with the recommended parameters."""
+    """The model's parameters with the recommended values."""
     given = {_FIELDS[name]: value for name, value in RECOMMENDED[load].items()}
     return Setting(**given, account_concurrency=ACCOUNT[load], target_s=_TARGET_S)  # type: ignore[arg-type]
 
@@ -152,7 +152,7 @@ def _found(executions: int, outcome: Outcome) -> dict[str, Any]:
 
 
 def dollars(executions: int, outcome: Outcome, prices: Mapping[str, float]) -> float:
-    """Of a burst: what the queue, the executor and the tables are asked."""
+    """A burst's requests to the queue, the executor and the tables."""
     queue = (executions / BATCH + 2 * outcome.batches) * (
         prices["sqs_request"] + prices["sqs_fair_queue_request"]
     )
@@ -163,7 +163,7 @@ def dollars(executions: int, outcome: Outcome, prices: Mapping[str, float]) -> f
 
 
 def pollers_dollars(setting: Setting) -> float:
-    """Of the pollers that are always there, a month."""
+    """The monthly cost of the provisioned pollers."""
     return setting.minimum_pollers * _HOURS_A_MONTH * PRICES["lambda_sqs_poller_hour"]
 
 

@@ -1,4 +1,4 @@
-"""What a new execution environment pays before its first event, next to an empty handler with boto3 and powertools."""
+"""The cost of a cold start before the first event, next to an empty handler with boto3 and powertools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scripts import build_layer
 
 ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("common", "scheduler", "executor", "api")
-# Import the handler, and build what it builds once: clients and all.
+# Import the handler, and build its clients and other parts.
 _CANDIDATES = {
     "empty handler: boto3, powertools": (
         "import boto3; from aws_lambda_powertools import Logger, Metrics",
@@ -81,7 +81,7 @@ def run(scale: float) -> Result:
 
 
 def _cpu_s(name: str, work: str) -> float:
-    """Processor seconds that a fresh interpreter spends on it, starting it apart."""
+    """Processor seconds of a fresh interpreter for it, without the interpreter's own start."""
     statements = f"{_CANDIDATES[name][0]}; {work or None}"
     return float(
         _fresh(f"import time; began = time.process_time(); {statements}; print(time.process_time() - began)")
@@ -110,7 +110,7 @@ def _fresh(statements: str) -> str:
 
 
 def _sizes() -> Table:
-    """What each cold start loads: one package for all functions, and one layer; the API of an issuer's tokens two."""
+    """The archives of each cold start: one package for all functions and one layer; an API with tokens has two."""
     code = [path for name in _SOURCES for path in (ROOT / name).rglob("*.py")]
     rows = [["code of all functions", *_packed(code)]]
     for name, requirements in build_layer.LAYERS.items():

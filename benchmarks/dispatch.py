@@ -14,7 +14,7 @@ from benchmarks.executor_stub import ExecutorStub, installed
 from benchmarks.measure import ratio, take_turns
 from benchmarks.result import Goal, Result, Table
 
-# Medians inside one region; Lambda's is of an asynchronous call, which is queued durably before it is answered.
+# Medians inside one region. Lambda's is of an asynchronous call, which AWS stores before it answers.
 TAKES_S = {
     "GetItem": 0.003,
     "BatchGetItem": 0.003,
@@ -101,7 +101,7 @@ def run(scale: float) -> Result:
 
 
 def _bare(client: Any, event: dict[str, Any]) -> None:
-    """Parse each message, call the target, ten at a time; nothing is claimed, recorded or looked up."""
+    """Parse each message and call the target, ten at a time, without claims, records or reads."""
 
     def call(record: dict[str, Any]) -> None:
         message = json.loads(record["body"])
@@ -116,7 +116,7 @@ def _bare(client: Any, event: dict[str, Any]) -> None:
 
 
 def _slowest(longest_s: float) -> tuple[float, float]:
-    """Ten calls of 0.1 to 1 of the longest: how long that one takes, and the batch."""
+    """Ten calls that take 0.1 to 1 of the longest: the duration of the longest, and of the batch."""
     stub = ExecutorStub("RequestResponse")
     waits = iter([longest_s * (number + 1) / 10 for number in range(10)] * 2)
 
@@ -134,7 +134,7 @@ def _slowest(longest_s: float) -> tuple[float, float]:
 
 
 def _last_start(slow_s: float) -> float:
-    """How long after its batch the last of ten waited-for calls starts, whose first one takes `slow_s`."""
+    """The delay of the last of ten synchronous calls after the start of the batch; the first call takes `slow_s`."""
     stub = ExecutorStub("RequestResponse", {name: TAKES_S[name] for name in TAKES_S if name != "Invoke"})
     found = []
     with installed(stub) as handle:
@@ -151,4 +151,4 @@ def _last_start(slow_s: float) -> float:
             began = time.perf_counter()
             handle(event, None)
             found.append(max(starts) - began)
-    return min(found)  # a neighbour on the machine only ever adds
+    return min(found)  # other programs on the machine can only add time

@@ -1,4 +1,4 @@
-"""docs/performance.md and docs/capacity.md with its plots, written from the kept results and from nothing else."""
+"""Writes docs/performance.md and docs/capacity.md with its plots from the kept results alone."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PERFORMANCE = (
     *("planning", "enqueue", "dispatch", "lateness", "strict_lateness", "fairness", "requests", "lists"),
     *("cold_start", "api_latency"),
 )
-# What no machine of ours can measure: a model, and its check.
+# The model, for loads that cannot be measured on one machine, and its check.
 _CAPACITY = ("capacity", "registered", "model_check")
 _PLOTTED = 1_000_000
 _LINE_CHARS = 120
-# The slowest settings take many minutes more, and would leave no room for the others.
+# The slowest settings take many minutes more; the plot would show nothing else.
 _PLOTTED_S = 200
 
 
 def keep(result: Result) -> None:
-    """Make it the one that is reported."""
+    """Keep this result for the documents."""
     text = json.dumps(result.to_json(), indent=1, ensure_ascii=False)
     (RESULTS / f"{result.name}.json").write_text(text + "\n")
 
@@ -73,7 +73,7 @@ def _section(result: Result) -> str:
 
 
 def _about(name: str) -> str:
-    """What a person wrote about a section."""
+    """The hand-written text of a section."""
     path = ABOUT / f"{name}.md"
     return path.read_text().strip() if path.exists() else ""
 

@@ -1,4 +1,4 @@
-"""The due table of many registered jobs for the stub: entries are made when they are asked for, by job number."""
+"""The due table of many registered jobs for the stub: entries are generated on request, by job number."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PAGE_BYTES = 1_000_000  # DynamoDB's is 1 MB
 
 
 class DueStub:
-    """Answers what a tick asks of the due table."""
+    """Answers the requests of a tick to the due table."""
 
     def __init__(self, registered: int, start: int, end: int, due: int | None = None) -> None:
-        """`due`: so many of the registered fire in the window, the same ones however many are registered."""
+        """`due`: this many jobs fire in the window, the same ones for any number of registered jobs."""
         self.mark = {"planned_until": start, "planning_until": start, "decided_at": start}
         self.items_read = 0
         self._shards: dict[tuple[str, int], array[int]] = {}
@@ -95,7 +95,7 @@ def _entry_item(number: int) -> bytes:
 
 
 def _wanted(numbers: count[int], left: dict[bool, int], start: int, end: int) -> Iterator[tuple[int, str]]:
-    """The next jobs of the mix, of those that are due and of those that are not as many as are `left`."""
+    """The next jobs of the mix, as many due ones and other ones as are `left`."""
     for number in numbers:
         group = workload.group(number)
         if left:

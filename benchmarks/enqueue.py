@@ -33,7 +33,7 @@ def run(scale: float) -> Result:
     """Measure, for 4,000 executions a round at scale 1."""
     planned = executions(max(40, int(4_000 * scale)), workload.DAY)
     aws = StubAws({"SendMessageBatch": REQUEST_S})
-    client = aws.client("sqs")  # both use it, so that ours gains nothing by its configuration
+    client = aws.client("sqs")  # both use it, so the client's configuration makes no difference
     costs: dict[str, list[Cost]] = {}
 
     def measured(name: str, work: Callable[[], object]) -> float:
@@ -127,7 +127,7 @@ def _bare(client: Any, batches: list[list[dict[str, Any]]], threads: int) -> Non
 
 
 def _planners(per_core: float, late_share: float) -> dict[int, list[tuple[float, int]]]:
-    """How many of each size send the burst in time, from the processor time measured here; at once, and late."""
+    """How many functions of each size send the burst in time, from the measured processor time; at once, and late."""
     found = {}
     for mb in _PLANNER_MB:
         rates = [per_core * min(1, mb / _MB_PER_CORE) * share for share in (1, late_share)]

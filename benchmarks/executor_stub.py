@@ -1,4 +1,4 @@
-"""The executor's own handler over the stub: its tables answer, its targets take what they are given."""
+"""The executor's own handler over the stub: its tables answer, its targets accept every call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Handle = Callable[[Mapping[str, Any], object], dict[str, Any]]
 
 
 class ExecutorStub:
-    """Jobs of the mix, each found under the name that its execution carries; counts what DynamoDB would charge."""
+    """Jobs of the mix, found by the id in the execution; counts the units that DynamoDB would charge."""
 
     def __init__(self, invocation: str, takes_s: Mapping[str, float] | None = None) -> None:
         self.aws = StubAws(takes_s)
@@ -64,7 +64,7 @@ class ExecutorStub:
         self._runs: dict[str, dict[str, Any]] = {}
 
     def event(self, first: int, count: int = 10) -> dict[str, Any]:
-        """A batch of executions that are due now, as the queue delivers it."""
+        """A batch of executions that are due now, in the queue's format."""
         records = []
         for number in range(first, first + count):
             job = workload.job(number)
@@ -99,12 +99,12 @@ class ExecutorStub:
         return item
 
     def _query(self, request: dict[str, Any]) -> bytes:
-        """The log of changed tenants; nothing has changed."""
+        """The log of changed tenants, which is empty."""
         self.units["read of the tenant's rules"] += 1.0 if request.get("ConsistentRead") else 0.5
         return json.dumps({"Items": [], "Count": 0}).encode()
 
     def _update(self, request: dict[str, Any]) -> bytes:
-        """Remembers no more than the sizes: each run is written for the first time, then for the second."""
+        """Keeps only the sizes: each run is written once, then a second time."""
         key = request["Key"]["pk"]["S"] + request["Key"]["sk"]["S"]
         values = request["ExpressionAttributeValues"]
         names = request["ExpressionAttributeNames"]
@@ -182,7 +182,7 @@ def installed(stub: ExecutorStub) -> Iterator[Handle]:
 
 
 def _checked(event: Mapping[str, Any], context: object) -> dict[str, Any]:
-    """A batch of which some messages failed would be measured as a fast one."""
+    """Fails if a message of the batch failed: such a batch would look fast."""
     answer = handler.handle(event, context)
     assert answer == {"batchItemFailures": []}, answer
     return answer

@@ -1,6 +1,6 @@
-"""What one tenant's flood costs others: simulated, for the embedded AWS has no fair queues; without them measured too.
+"""The delay that one tenant's flood causes others. Simulated, as the embedded AWS has no fair queues; measured without.
 
-A tenant with more than a tenth of what is in flight is noisy, and its messages wait while others have any.
+A tenant with more than a tenth of the messages in flight is noisy: its messages wait while others have messages.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
 """
 
@@ -29,12 +29,12 @@ _ROUNDS = 20
 # AWS: "a noisy neighbor has a disproportionately large number of in-flight messages".
 _NOISY_SHARE = 0.1
 _NOISY = 0
-# So many of one tenant's executions at once, and those over it come again after so long.
+# The bound on one tenant's running executions, and the delay of those above it.
 _LIMITS = ((20, 1.0), (20, 10.0), (100, 1.0))
 
 
 class FairQueue(Queue):
-    """Those of quiet tenants first while the noisy one has more than its share in flight."""
+    """Messages of quiet tenants first while the noisy one has more than its share in flight."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         super().__init__(messages)
@@ -73,7 +73,7 @@ class FairQueue(Queue):
 
 
 def run(scale: float) -> Result:
-    """One tenant with 5,000 executions at the second where 50 tenants have one each; a smaller flood is measured."""
+    """One tenant has 5,000 executions in the same second as 50 tenants with one each; a smaller flood is measured."""
     flood = max(100, int(_FLOOD * scale))
     rows, figures = [], {}
     for pollers, setting in {
@@ -131,13 +131,13 @@ def mixed(flood: int, seed: int = 8, early_s: float = 0.0) -> list[Message]:
 
 
 def quiet(outcome: Outcome) -> list[float]:
-    """How long the quiet tenants waited."""
+    """The waits of the quiet tenants."""
     pairs = zip(outcome.tenants, outcome.lateness, strict=True)
     return [late for tenant, late in pairs if tenant != _NOISY]
 
 
 def _extra_dollars(executions: int, sent_back: float) -> float:
-    """Counted up and down for each execution; a refused count and a message's way for each that is sent back."""
+    """The cost of counting each execution up and down; a deferred one costs a refused count and a second delivery."""
     write, message = PRICES["dynamodb_write_unit"], PRICES["sqs_request"] + PRICES["sqs_fair_queue_request"]
     executor = PRICES["lambda_request"] / BATCH
     return executions * 2 * write + sent_back * (write + 3 * message / BATCH + executor)

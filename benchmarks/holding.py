@@ -1,4 +1,4 @@
-"""How long executors hold the messages of a patient tick, and how fast it sends: real sender, threads and clock."""
+"""How long executors hold the messages of a tick with time to spare, and how fast it sends, in real time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 
-# Inside one region a SendMessageBatch takes about so long.
+# The usual time of a SendMessageBatch inside one region.
 REQUEST_S = 0.01
-# A window begins so long after its tick.
+# The time between a tick and its window.
 _AHEAD_S = 120
 
 
@@ -37,7 +37,7 @@ class Held:
 
 
 def executions(count: int, start: int) -> list[Execution]:
-    """As a tick plans them: of many tenants, due at different seconds of the window from `start`."""
+    """Executions as a tick plans them: of many tenants, due at different seconds of the window from `start`."""
     made = []
     for number in range(count):
         job, at = workload.job(number), start + number % 600
@@ -46,7 +46,7 @@ def executions(count: int, start: int) -> list[Execution]:
 
 
 def measure(count: int) -> Held:
-    """Send so many, which takes some seconds."""
+    """Send this many, which takes some seconds."""
     aws = StubAws({"SendMessageBatch": REQUEST_S})
     left: list[tuple[float, list[dict[str, Any]]]] = []
 
@@ -72,6 +72,6 @@ def measure(count: int) -> Held:
 
 
 def _rate(sent_at: list[float]) -> float:
-    """Executions a second of time: in the best one, for a neighbour on the machine only ever takes away."""
-    # Half a second off, so that none is divided: they are sent around its end.
+    """Executions per second, in the best second: other programs on the machine can only slow it down."""
+    # Half a second off, so that no late part is divided: executions are sent around the end of a second.
     return max(Counter(int(at + 0.5) for at in sent_at).values())

@@ -1,4 +1,4 @@
-"""How late runs start on the embedded AWS, next to a bare queue and Lambda on the same engine at the same time."""
+"""The lateness of runs on the embedded AWS, next to a bare queue and Lambda on the same engine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(scale: float) -> Result:
 
 
 def _warm(found: Engine) -> None:
-    """Cold starts on two busy cores take seconds, and are not what is asked here."""
+    """Cold starts on two busy cores take seconds, and are not measured here."""
     found.send_bare([int(time.time()) + 1] * 50)
     register(found, "warm", [int(time.time()) + 4] * 50)
     time.sleep(15)
@@ -60,7 +60,7 @@ def _steady(found: Engine, seconds: int) -> tuple[list[float], list[float]]:
 
 
 def _burst(found: Engine, count: int) -> tuple[list[float], list[float]]:
-    """One after the other: on two cores each would be the other's burden."""
+    """One after the other: on two cores each would slow the other down."""
     began = time.time()
     found.send_bare([int(began) + 10] * count)
     bare = _bare(found, began, count)

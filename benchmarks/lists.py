@@ -1,6 +1,6 @@
-"""What a page of all jobs' runs and a summary cost, by how many jobs the tenant has.
+"""The cost of a page of all jobs' runs and of a summary, by the tenant's number of jobs.
 
-The tables are made when they are asked for: every job runs once an hour, at a minute and second of its own.
+The tables are generated on request: every job runs once an hour, at its own minute and second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOUR_S, _DAY_S = 3_600, 86_400
 _JOB_BYTES, _RUN_BYTES = 1_000, 700
 _UNIT_BYTES, _PAGE_BYTES = 4_096, 1_000_000
 _API_GB = 0.25
-# Lambda gives a whole processor with 1,769 MB.
+# A function with 1,769 MB has a whole processor.
 _API_CPU = 256 / 1_769
 
 
@@ -44,7 +44,7 @@ class _Tenant:
         first, last = values[":first"]["S"], values[":last"]["S"]
         after = request.get("ExclusiveStartKey", {"sk": {"S": ""}})["sk"]["S"]
         if request["TableName"] == "runs":
-            # A bound is before the runs of its second, a run's name is that run.
+            # A bound stands before the runs of its second; a run's name stands for that run.
             within = (":" in last and not after) or last == keys.LAST
             return self._runs(values[":pk"]["S"], first, after or last, within, request)
         prefix = first.partition("#")[0] + "#"
@@ -98,7 +98,7 @@ def _run(job_id: str, fire_at: int) -> dict[str, Any]:
 
 
 def run(scale: float) -> Result:
-    """The first page, all until the newest ten minutes are complete, and the first answer of a week's summary."""
+    """The first page, the pages until the newest ten minutes are complete, and the first answer of a week's summary."""
     rows, figures = [], {}
     for jobs in _JOBS[: max(2, round(len(_JOBS) * min(scale, 1)))]:
         for name, work in {
@@ -135,7 +135,7 @@ def _measured(jobs: int, work: Callable[[TenantRuns], tuple[int, int]]) -> dict[
 
 
 def _figures(steps: int, given: int, cost: Cost, units: int) -> dict[str, float]:
-    # Of the 32 threads one always has something to do, so that the share of a processor decides.
+    # One of the 32 threads always has work, so the function's share of a processor decides.
     seconds = cost.cpu_s / _API_CPU
     dollars = units * PRICES["dynamodb_read_unit"] + seconds * _API_GB * PRICES["lambda_gb_s_arm64"]
     return {

@@ -1,4 +1,4 @@
-"""Loads on a deployed Minute8, and how late their runs began."""
+"""Loads on a deployed Minute8, and the lateness of their runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TENANTS = 20
 
 
 def warm_up(found: Engine, runs: int = 100) -> None:
-    """Have processes for executor and target; cold starts on two busy cores take seconds."""
+    """Start processes of executor and target; cold starts on two busy cores take seconds."""
     lateness_of(found, register(found, "warm", [int(time.time()) + 10 + runs // 6] * runs))
 
 
@@ -54,7 +54,7 @@ def register(
 
 
 def lateness_of(found: Engine, executions: Sequence[Execution]) -> list[float]:
-    """The lateness of these executions' runs, in their order, when all have started."""
+    """The lateness of these executions' runs, in their order; waits until all have started."""
     due_at = max(execution.due_at for execution in executions)
     time.sleep(max(0.0, due_at - time.time()))
     until = time.time() + PATIENCE_S

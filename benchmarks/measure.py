@@ -15,7 +15,7 @@ Thing = TypeVar("Thing")
 
 
 def take_turns(candidates: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Call each candidate once a round, in alternating order; what each returned, by name.
+    """Call each candidate once a round, in alternating order; returns their results by name.
 
     Another program that slows the machine down then affects all candidates, and their ratio stays.
     """
@@ -40,12 +40,12 @@ def cpu_s(work: Callable[[], object]) -> float:
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The value below which `share` of them lie: `percentile(v, 0.99)`."""
+    """The value below which this share of the values lies: `percentile(v, 0.99)`."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def track(things: Sequence[Thing], label: str) -> Iterator[Thing]:
-    """The things one by one, with a progress bar where somebody looks."""
+    """Iterate over the things, with a progress bar in a terminal."""
     hidden = not sys.stderr.isatty()
     yield from rich_track(things, label, console=Console(stderr=True), transient=True, disable=hidden)

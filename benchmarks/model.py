@@ -33,8 +33,8 @@ from benchmarks.throttle import (
     backoff_s,
 )
 
-# The tenant's rules are read eventually consistent, once for each environment and tenant: in a burst out of silence for
-# nearly each message, unless there are few tenants.
+# The tenant's rules are read eventually consistent, once for each environment and tenant. In a burst after silence this
+# is nearly once for each message, unless there are few tenants.
 _RULES_READ_UNITS = 0.5
 _STEPS = 3
 
@@ -49,7 +49,7 @@ def burst(executions: int, setting: Setting, seed: int = 8) -> Outcome:
 
 
 def simulate(messages: Iterable[Message] | Queue, setting: Setting, seed: int = 8) -> Outcome:
-    """These messages, sorted by when they become visible, to their ends."""
+    """Simulate these messages, sorted by when they become visible, until all have ended."""
     queue = messages if isinstance(messages, Queue) else Queue(messages)
     return _Simulation(queue, setting, random.Random(seed)).run()
 
@@ -61,7 +61,7 @@ class _Simulation:
         self._world = simpy.Environment(initial_time=self._queue.begin_at)
         self._rng = rng
         self._outcome = Outcome()
-        # Executors, and with them the targets of the same account.
+        # Executors and the targets of the same account.
         self._executors = 0
         self._running = 0
         self._of_tenant: Counter[int] = Counter()
@@ -81,7 +81,7 @@ class _Simulation:
         return self._outcome
 
     def _mapping(self) -> Process:
-        """One function's pollers and environments: these are made as they are needed, and used again."""
+        """One function's pollers and environments. Environments are created when needed, and reused."""
         setting, queue, outcome = self._setting, self._queue, self._outcome
         mine = _Function(setting.warm_environments, setting.warm_environments)
         polls = 0.0
@@ -109,7 +109,7 @@ class _Simulation:
         if cold:
             yield world.timeout(self._setting.cold_s)
         begun_at = [max(world.now, message.due_at) for message in batch]
-        # Each has its own lead; their tables are asked at once, at the latest of them.
+        # Messages become visible at different times before their second; the batch reads the tables at the latest.
         yield world.timeout(max(begun_at) + max(service.leads_s) - world.now)
         hidden = 0
         admitted = [n for n, message in enumerate(batch) if self._admits(message)]
@@ -145,7 +145,7 @@ class _Simulation:
         function.end()
 
     def _admits(self, message: Message) -> bool:
-        """Whether its tenant may have one more at once; if not, it goes to the end of the queue."""
+        """Whether its tenant may run one more; otherwise the message goes to the end of the queue."""
         if self._setting.tenant_limit and self._of_tenant[message.tenant] >= self._setting.tenant_limit:
             self._outcome.sent_back += 1
             self._queue.send(
@@ -156,7 +156,7 @@ class _Simulation:
         return True
 
     def _got_all(self, request: _Request) -> bool:
-        """Read the job and the tenant's rules, claim the run; from where a partition said no before."""
+        """Read the job and the tenant's rules, and claim the run; continues at the step that a partition throttled."""
         tenant = request.message.tenant
         while request.step < _STEPS:
             table, partition, units = (
@@ -170,7 +170,7 @@ class _Simulation:
         return True
 
     def _call_targets(self) -> Process:
-        """`Event` calls are taken without a limit, and run where the account has room."""
+        """`Event` calls are accepted without a limit, and run when the account has free concurrency."""
         setting, world = self._setting, self._world
 
         def end(count: int) -> Process:
@@ -189,7 +189,7 @@ class _Simulation:
 
 @dataclass(slots=True)
 class _Function:
-    """How many environments one function has made, and how many of them wait for work."""
+    """The number of environments that one function has created, and of those that wait for work."""
 
     made: int
     idle: int
@@ -201,7 +201,7 @@ class _Function:
         return min(allowed(setting, since_s) - self.under_way, self.idle + makeable)
 
     def begin(self) -> bool:
-        """Take an environment; whether it is a new one."""
+        """Take an environment; returns whether it is new."""
         cold = not self.idle
         self.made, self.idle, self.under_way = self.made + cold, self.idle - (not cold), self.under_way + 1
         return cold
@@ -212,7 +212,7 @@ class _Function:
 
 @dataclass(order=True, slots=True)
 class _Request:
-    """What a message asks of DynamoDB: at which step it is, in which attempt."""
+    """A message's requests to DynamoDB: its current step and attempt."""
 
     at: float
     number: int

@@ -1,4 +1,4 @@
-"""The model of docs/capacity.md next to the real thing: small loads on the embedded AWS, measured and modelled.
+"""The model of docs/capacity.md next to measurements: small loads on the embedded AWS, measured and modelled.
 
 The model gets the engine's polling (scripts/embedded and docs/embedded-aws.md: so many batches at once, a look every
 0.1 s and whenever a batch ends) and the measured durations of the batches; when which of them begins is what it has to
@@ -29,9 +29,9 @@ _BURST = 300
 _STEADY_S = 30
 CONCURRENCY = (10, 4)
 _NO_LIMIT = 10**6
-# A look every 0.1 s is waited for half as long on average.
+# With a poll every 0.1 s, the average wait is half of that.
 _LOOK_S = 0.05
-# A message is out up to a second before its own.
+# A message becomes visible up to a second before it is due.
 _EARLY_S = 1.5
 _POINTS = 100
 
@@ -57,7 +57,7 @@ class Compared:
         ]
 
     def ratios(self) -> list[float]:
-        """Modelled / measured: p50, p99, the most and the rate."""
+        """Modelled / measured: p50, p99, the maximum and the rate."""
         pairs = zip(_figures(self.modelled), _figures(self.measured), strict=True)
         return [modelled / measured for modelled, measured in pairs]
 
@@ -72,7 +72,7 @@ def run(scale: float) -> Result:
         compared.append(_steady(found, max(5, int(_STEADY_S * scale))))
     head = ["load", "", "p50, s", "p99, s", "most, s", "runs a second", "largest gap"]
     bursts = compared[:-1]
-    # The median lies between two batches' starts or not, and jumps by as much.
+    # The median may jump by the time between two batches' starts.
     worst = max(abs(ratio - 1) for load in bursts for ratio in load.ratios()[1:])
     widest = max(gap(load.measured, load.modelled) for load in bursts)
     return Result(
@@ -121,13 +121,13 @@ def _steady(found: Engine, seconds: int) -> Compared:
 
 
 def _each_second(seconds: int) -> list[Message]:
-    """What one job sends at once is out the same part of a second early."""
+    """The messages that one job sends together become visible equally early."""
     messages = (Message(second - job / 10, second, job) for second in range(seconds) for job in range(10))
     return sorted(messages, key=lambda message: message.visible_at)
 
 
 def at_the_mean(setting: Setting) -> Setting:
-    """The same, each batch lasting as long as they do on average."""
+    """The same, with the average duration for each batch."""
     leads_s = [lead_s for service in setting.services for lead_s in service.leads_s]
     whole_s = statistics.mean(service.whole_s for service in setting.services)
     return replace(setting, services=(Service((statistics.mean(leads_s),), whole_s),))
@@ -138,7 +138,7 @@ def measured_setting(found: Engine, concurrency: int, seconds: Sequence[int], ex
 
     Nothing grows, nothing throttles, the executor's processes are there already.
     """
-    # A batch is in the log when it has ended, which is after its runs began.
+    # A batch is logged when it has ended, after its runs began.
     until = time.time() + PATIENCE_S
     while (batches := _batches(found, seconds)) and _runs(batches) < executions:
         assert time.time() < until, f"the log has not all of {executions} runs"
@@ -149,7 +149,7 @@ def measured_setting(found: Engine, concurrency: int, seconds: Sequence[int], ex
         warm_reads=_NO_LIMIT,
         warm_writes=_NO_LIMIT,
         services=tuple(batches),
-        early_s=1.0,  # what a registration hands over itself it sends at once
+        early_s=1.0,  # a registration sends its own executions at once
         look_s=_LOOK_S,
         grows=False,
     )
@@ -179,13 +179,13 @@ def services(events: Iterable[dict[str, Any]], seconds: Sequence[int]) -> list[S
             ended_at = reports[0]["timestamp"] / 1000
             duration_s = int(reports[0]["message"].partition("Duration: ")[2].split()[0]) / 1000
             began_at = ended_at - duration_s
-            if began_at >= seconds[0] - _EARLY_S:  # else it is an earlier load's
+            if began_at >= seconds[0] - _EARLY_S:  # otherwise it belongs to an earlier load
                 found.append((began_at, _service(began_at, ended_at, late, seconds)))
     return [service for _, service in sorted(found, key=lambda pair: pair[0])]
 
 
 def _service(began_at: float, ended_at: float, late: Sequence[float], seconds: Sequence[int]) -> Service:
-    # A run began at its second plus its lateness, before the batch ended: at the last second of which that is true.
+    # A run began at its second plus its lateness, before the batch ended: the last such second.
     dues = [max((at for at in seconds if at + late_s <= ended_at), default=seconds[0]) for late_s in late]
     leads = [due_at + late_s - max(began_at, due_at) for due_at, late_s in zip(dues, late, strict=True)]
     whole_s = ended_at - max(began_at, max(dues))
@@ -193,7 +193,7 @@ def _service(began_at: float, ended_at: float, late: Sequence[float], seconds: S
 
 
 def _lateness_in(line: str) -> list[float]:
-    """Of a line with metrics, as powertools writes them: one value or a list."""
+    """The values of a metric in a log line of powertools: one value or a list."""
     if not line.startswith("{") or LATENESS_S not in line:
         return []
     value = json.loads(line)[LATENESS_S]
@@ -207,7 +207,7 @@ def gap(one: Sequence[float], other: Sequence[float]) -> float:
 
 
 def _figures(late: Sequence[float]) -> list[float]:
-    """p50, p99, the most, and runs a second until the last began."""
+    """p50, p99, the maximum, and runs per second until the last began."""
     return [statistics.median(late), percentile(late, 0.99), max(late), len(late) / max(late)]
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 BATCH = 10
-# Received and not deleted, of one queue.
+# The most messages in flight (received and not deleted) of one queue.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 IN_FLIGHT = 120_000
 
 
 @dataclass(slots=True)
 class Message:
-    """One execution: out from `visible_at` on, to run at `due_at`; seconds."""
+    """One execution: visible from `visible_at` on, due at `due_at`; in seconds."""
 
     visible_at: float
     due_at: float
@@ -24,7 +24,7 @@ class Message:
 
 
 class Queue:
-    """Messages in the order in which they become visible, and those that come back."""
+    """Messages in the order in which they become visible, including those that come back."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
         self._coming = iter(messages)
@@ -48,7 +48,7 @@ class Queue:
         return waiting and self.in_flight < IN_FLIGHT
 
     def take(self, now: float, most: int = BATCH) -> list[Message]:
-        """A batch of what is visible."""
+        """A batch of visible messages."""
         batch: list[Message] = []
         while len(batch) < most and _is_out(self._hidden, now):
             batch.append(heapq.heappop(self._hidden)[2])
@@ -60,18 +60,18 @@ class Queue:
         return batch
 
     def hide(self, message: Message, until: float) -> None:
-        """Received and not deleted: it stays in flight, until its time is over and it is received again."""
+        """A message that was not deleted stays in flight until its visibility timeout, and is then received again."""
         heapq.heappush(self._hidden, (until, next(self._numbers), message))
 
     def send(self, message: Message) -> None:
-        """One more, out from its `visible_at` on."""
+        """Add a message, visible from its `visible_at` on."""
         heapq.heappush(self._delayed, (message.visible_at, next(self._numbers), message))
 
     def delete(self, count: int) -> None:
         self.in_flight -= count
 
     def _first(self, now: float) -> Message | None:
-        """Take the message that is out for longest."""
+        """Take the message that has been visible for longest."""
         if self._next is not None and self._next.visible_at <= now:
             message, self._next = self._next, next(self._coming, None)
             return message

@@ -1,6 +1,6 @@
-"""The baseline of planning: read the definitions, make a croniter of each, send what is due in full batches.
+"""The baseline of planning: read the definitions, make a croniter of each, send the due ones in full batches.
 
-With boto3 as it comes, as one would write it.
+With boto3's defaults.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from benchmarks import workload
 from benchmarks.stub_aws import QUEUE_URL, StubAws
 from common.storage.wire_format import to_wire
 
-# Its cost is so much per definition, so it is measured on this many at a time.
+# Its cost is proportional to the definitions, so it is measured on this many at a time.
 SAMPLE = 2_000
 _deserializer = TypeDeserializer()
 
 
 class Naive:
-    """One planner that knows nothing of groups."""
+    """One planner without groups."""
 
     def __init__(self, start: int, sample: int = SAMPLE) -> None:
         self._sample = sample
@@ -66,7 +66,7 @@ def _read(wire: dict[str, Any]) -> dict[str, Any]:
 
 
 def expanded(schedule: dict[str, Any], start: int, end: int) -> list[int]:
-    """A schedule's fire times in the window, the plain way."""
+    """A schedule's fire times in the window, by croniter alone."""
     if "at" in schedule:
         return [int(schedule["at"])] if start <= schedule["at"] < end else []
     if "every_s" in schedule:

@@ -1,4 +1,4 @@
-"""What one tick costs, next to reading every definition and expanding each for the window with croniter."""
+"""The cost of one tick, next to reading every definition and expanding each for the window with croniter."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from common.storage.tables import Table as DynamoTable
 from common.timing import groups
 from scheduler.tick import Scheduler, TickSummary
 
-# On the hour, when most is due, and off it.
+# On the hour, when most jobs are due, and at another time.
 _ON_HOUR, _OFF_HOUR = workload.DAY + 7 * 3600, workload.DAY + 7 * 3600 + 1200
 _SAME_DUE = 2_000
 _ROUNDS = 5
-# What a Python process with botocore holds before it does anything.
+# The memory of a Python process with botocore before any work.
 BARE_PROCESS_MB = 60
 
 
@@ -43,7 +43,7 @@ class Tick:
 
 
 class Ticker:
-    """Ticks over a due table of so many registered jobs."""
+    """Ticks over a due table of this many registered jobs."""
 
     def __init__(self, registered: int, start: int, due: int | None = None) -> None:
         self.registered, self.start = registered, start
@@ -77,7 +77,7 @@ class Ticker:
         return Tick(summary, cost, self._table.items_read)
 
     def peak_mb(self) -> float:
-        """The most that a tick holds at once, the pages under way among it."""
+        """The peak memory of a tick, including the pages that it reads."""
         tracemalloc.start()
         try:
             self.tick()
@@ -169,7 +169,7 @@ def _main_table(rows: list[list[str]]) -> Table:
 
 
 def _growth(sizes: list[int], scale: float) -> tuple[float, Table]:
-    """The same jobs due, out of few and out of many registered."""
+    """The same due jobs among few and among many registered jobs."""
     due = max(20, int(_SAME_DUE * scale))
     tickers = {"few": Ticker(sizes[0], _ON_HOUR, due), "many": Ticker(sizes[-1], _ON_HOUR, due)}
     rounds = take_turns(
@@ -186,7 +186,7 @@ def _growth(sizes: list[int], scale: float) -> tuple[float, Table]:
 
 
 def _evaluation(count: int) -> tuple[float, float, int]:
-    """Distinct groups, asked whether they fire in a window: the first time, and again."""
+    """Whether distinct groups fire in a window: computed the first time, and again."""
     rng = random.Random(8)
     keys = set[str]()
     for _ in track(range(count), "schedules"):

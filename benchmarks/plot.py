@@ -11,7 +11,7 @@ _LEGEND_LETTER = 7.2
 
 
 def lines(title: str, across: str, up: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """The plot; each series is a list of (x, y) with x and y from 0 up, drawn as it comes."""
+    """The plot; each series is a list of (x, y) with x and y from 0 up, drawn in its order."""
     most_x = max(x for points in series.values() for x, _ in points) or 1
     most_y = max(y for points in series.values() for _, y in points) or 1
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM

@@ -1,4 +1,4 @@
-"""Ten million registered jobs, a million of them due at one second: how long until these are in the queue."""
+"""Ten million registered jobs with a million due at one second: the time until all are in the queue."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _REGISTERED, _AT_ONCE = 10_000_000, 1_000_000
 _START = workload.DAY + 7 * 3600
 # The defaults of serverless.yml.
 SHARE_ENTRIES, TICK_MB, PLANNER_MB = 20_000, 512, 1024
-# A function with so much memory has one processor.
+# The memory of a function with one processor.
 _PROCESSOR_MB = 1_769
-# A request that is waited for, one after the other: pages of the directory, a share's shards.
+# Requests that wait for each other: pages of the directory, a share's shards.
 _REQUEST_S = 0.02
 # The tick is at minute 8, and its rule fires somewhere in that minute.
 _TICK_AHEAD_S, _RULE_LATE_S = 120, 60
@@ -42,13 +42,13 @@ _SAMPLED_SHARES = 5
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one invocation did and cost."""
+    """One invocation's work and cost."""
 
     summary: TickSummary
     cost: Cost
 
     def lasts_s(self, memory_mb: int) -> float:
-        """On AWS: its processor time at this memory, and the requests that nothing overlaps with."""
+        """Its duration on AWS: the processor time at this memory, and the requests that do not overlap with work."""
         read = sum(count for name, count in self.cost.requests.items() if name != "SendMessageBatch")
         return self.cost.cpu_s / (memory_mb / _PROCESSOR_MB) + read * _REQUEST_S
 
@@ -103,7 +103,7 @@ class Stage:
 
 
 def run(scale: float) -> Result:
-    """Tick over 10 million registered jobs at scale 1, have some of its planners work, and model all of them."""
+    """Tick over 10 million registered jobs at scale 1, run some of its planners, and model all of them."""
     registered, at_once = int(_REGISTERED * scale), int(_AT_ONCE * scale)
     share_entries = max(100, int(SHARE_ENTRIES * scale))
     stage = Stage(SharesStub(registered, at_once, _START), share_entries)
@@ -119,7 +119,7 @@ def run(scale: float) -> Result:
     tick_s = tick.lasts_s(TICK_MB)
     each_s = max(planner.lasts_s(PLANNER_MB) for planner in planners)
     outcome = _planners(shares, each_s, tick_s)
-    # Planners send late in each second alone, until the window is near: the last of them may wait for that.
+    # Planners send only late in each second until the window is near. The last one may have to wait for that.
     hurry_s = _TICK_AHEAD_S - _RULE_LATE_S - HURRY_S + each_s
     queued_s = max(*outcome.lateness, hurry_s)
     entries = sum(planner.summary.entries_read for planner in planners) / len(planners) * shares
@@ -160,7 +160,7 @@ def run(scale: float) -> Result:
 
 
 def _again(stage: Stage) -> Measured:
-    """The same tick, this time without tracing memory, which takes most of its time."""
+    """The same tick without tracing memory, which takes most of its time."""
     stage.table.forget()
     return stage.tick()
 

@@ -31,7 +31,7 @@ _EXECUTOR_MB = int(_SERVERLESS["params"]["default"]["executorMemoryMb"])
 _EXECUTOR_GB = _EXECUTOR_MB / 1024
 # A function of 1,769 MB has a whole processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _PROCESSOR_GB = 1769 / 1024
-# The first answer of a batch and its last are waited for with nothing else to do.
+# A batch waits for its first and its last answer with no other work.
 _WAY_S = TAKES_S["BatchGetItem"] + TAKES_S["Invoke"]
 _TARGET_S = 0.5
 _WITHOUT_TLS = "processor time of a batch without TLS, s"
@@ -45,7 +45,7 @@ _RUNS_A_MONTH = (_MILLION, 30 * _MILLION, 300 * _MILLION, 3_000 * _MILLION)
 
 @dataclass(slots=True)
 class Bill:
-    """Dollars per million runs, by what they are for."""
+    """Dollars per million runs, by purpose."""
 
     lines: dict[str, float]
 
@@ -132,7 +132,7 @@ def _bill(
     events = [stub.event(number * 10) for number in range(batches)]
     costs = []
     with installed(stub) as handle:
-        for event in events:  # so that the tenants are known: what that costs is counted on its own
+        for event in events:  # so that the tenants are cached: those reads are counted separately
             handle(event, None)
         for _ in range(_ROUNDS):
             stub.units.clear()
@@ -141,9 +141,9 @@ def _bill(
                     handle(event, None)
             costs.append(cost)
     sends = _sends(count)
-    # The least: a neighbour on the machine only ever adds.
+    # The least: other programs on the machine can only add time.
     cpu_s = min(cost.cpu_s for cost in costs) / batches
-    # What a quota and TLS make of a batch was measured for `Event`; another kind's work is as much more as here.
+    # The effect of a quota and TLS was measured for `Event`; other kinds are scaled by their work here.
     work_s = (_strict_batch_s(_EXECUTOR_MB) - _WAY_S) * cpu_s / (event_cpu_s or cpu_s)
     way_s = (
         _WAY_S if invocation == "Event" else _WAY_S - TAKES_S["Invoke"] + _TARGET_S + TAKES_S["UpdateItem"]
@@ -186,23 +186,23 @@ def _bill(
 
 
 def _strict_batch_s(memory_mb: int) -> float:
-    """How long ten warm `Event` calls take with so much memory, by the kept results of `strict_lateness`."""
+    """The time of ten warm `Event` calls with this memory, by the kept results of `strict_lateness`."""
     (strict,) = document.kept(["strict_lateness"])
     return float(strict.figures[f"{memory_mb} MB, batches of 10"]["billed_s"])
 
 
 def _executor_gb_s(duration_s: float, memory_mb: int = _EXECUTOR_MB) -> float:
-    """Dollars for batches of ten that last so long."""
+    """Dollars for batches of ten with this duration."""
     return 0.1 * _MILLION * duration_s * memory_mb / 1024 * PRICES["lambda_gb_s_arm64"]
 
 
 def _planner_gb_s(rate: float) -> float:
-    """Dollars for planners that send so much with a whole processor; with less memory less, for as much less."""
+    """Dollars for planners with this rate on a whole processor. With less memory they are slower and cheaper alike."""
     return _MILLION / rate * _PROCESSOR_GB * PRICES["lambda_gb_s_arm64"]
 
 
 def _rules_read_units() -> float:
-    """Of a run, when a million a day over 1,000 tenants pass through one environment: an hour of it."""
+    """The cost per run when one environment runs a million a day for 1,000 tenants; measured over an hour."""
     stub = ExecutorStub("Event")
     known = KnownTenants(DynamoTable(stub.aws.client("dynamodb"), "tenants"))
     runs = round(_MILLION / 24)
@@ -216,7 +216,7 @@ def _count(runs: int) -> str:
 
 
 def _sends(count: int) -> int:
-    """SendMessageBatch requests for so many executions, counted."""
+    """Counted SendMessageBatch requests for this many executions."""
     aws = StubAws()
     queue = ExecutionsQueue(aws.client("sqs"), QUEUE_URL, ManualClock(workload.DAY))
     executions = [
@@ -228,7 +228,7 @@ def _sends(count: int) -> int:
 
 
 def _with_fill(bill: Bill, figures: Mapping[str, float], messages: int) -> float:
-    """Where fewer than ten messages come at once: receive, delete and invocation are paid for each batch."""
+    """The cost with fewer than ten messages at once: each batch pays for receive, delete and invocation."""
     request, fair = PRICES["sqs_request"] * _MILLION, PRICES["sqs_fair_queue_request"] * _MILLION
     a_batch = 2 * (request + fair) + PRICES["lambda_request"] * _MILLION
     work_s = figures["its work, s"] * messages / 10
@@ -238,7 +238,7 @@ def _with_fill(bill: Bill, figures: Mapping[str, float], messages: int) -> float
 
 
 def _polling() -> Bill:
-    """A build that asks each minute for what is due by an index on the next time, and writes the next one after it.
+    """A simple design that queries an index of next times each minute, and writes the following time.
 
     The write costs a unit for the item, and two for the index: the key changes, which is a delete and a put.
     """
@@ -288,7 +288,7 @@ def _sent_at_once() -> float:
 
 
 def _saved_by_reading_together(counted: Mapping[str, float]) -> float:
-    """The processor time of a batch whose messages each read their own job, less that of ours."""
+    """The extra processor time of a batch whose messages each read their own job."""
     stub = ExecutorStub("Event")
     events = [stub.event(number * 10) for number in range(_BATCHES)]
     found = []

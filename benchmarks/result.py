@@ -1,4 +1,4 @@
-"""What a benchmark hands back: small tables for a person, figures for a machine, and how each goal was met."""
+"""A benchmark's result: small tables, figures, and how each goal was met."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 @cache
 def this_machine() -> str:
-    """The machine in a line: a ratio travels, a time does not."""
+    """The machine in one line: times depend on it, ratios hardly."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -47,7 +47,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal of the project: met if the measured value is on the right side of the wanted one."""
+    """One goal of the project: met if the measured value is on the right side of the target value."""
 
     what: str
     wanted: float
@@ -65,7 +65,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """All that one run of a benchmark found."""
+    """The whole result of one benchmark run."""
 
     name: str
     scale: float

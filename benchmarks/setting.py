@@ -19,7 +19,7 @@ ENVIRONMENTS_AT_ONCE, ENVIRONMENTS_A_SECOND = 1_000, 100
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How long one batch takes where nothing is throttled: from its begin, or its second, to each claim; and whole."""
+    """The times of one batch without throttling: from its begin, or its second, to each claim; and in all."""
 
     leads_s: tuple[float, ...]
     whole_s: float
@@ -27,14 +27,14 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What serverless.yml sets, the account's limit, and how long things take."""
+    """The parameters of serverless.yml, the account's limit, and durations."""
 
-    # Functions that read the queue, each with a mapping of its own. serverless.yml has one.
+    # Functions that read the queue, each with its own mapping. serverless.yml has one.
     functions: int = 1
     minimum_pollers: int = 0
     maximum_pollers: int = 0
     maximum_concurrency: int = 0
-    # They share a burst evenly; a tenant's jobs lie in one partition.
+    # Tenants share a burst evenly; a tenant's jobs are in one partition.
     tenants: int = 1_000
     warm_reads: int = NEW_TABLE_READS
     warm_writes: int = NEW_TABLE_WRITES
@@ -42,29 +42,29 @@ class Setting:
     visibility_s: float = 360
     most_receives: int = 20
     account_concurrency: int = 1_000
-    # `Event` targets in the same account run so long; 0: they are in another one.
+    # The duration of `Event` targets in the same account; 0: they are in another account.
     target_s: float = 0.0
-    # A message is out up to so long before its second: delays are whole seconds, and ticks send late in each.
+    # A message becomes visible up to this long before its second: delays are whole seconds; ticks send late in each.
     early_s: float = 0.12
-    # One batch after the other lasts so long, and then from the first on again.
+    # The durations of the batches in turn; then from the first on again.
     services: Sequence[Service] = (Service((0.1,), 0.3),)
     cold_s: float = 1.2
     warm_environments: int = 0
-    # So many of one tenant's executions at once, and others go back to the queue for so long; 0: no limit.
+    # One tenant's most running executions, and the delay of those above it in the queue; 0: no limit.
     tenant_limit: int = 0
     sent_back_s: float = 1.0
     # How often the pollers look.
     look_s: float = 0.02
-    # False: the first concurrency is all there is, and nothing limits polling (the embedded AWS).
+    # False: the concurrency does not grow, and nothing limits polling (the embedded AWS).
     grows: bool = True
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a load met. Lateness counts to the claim, after which there is only the call."""
+    """A load's results. Lateness counts until the claim; only the call follows."""
 
     lateness: list[float] = field(default_factory=list)
-    # Whose they were.
+    # The tenant of each.
     tenants: list[int] = field(default_factory=list)
     batches: int = 0
     busy_s: float = 0.0
@@ -78,7 +78,7 @@ class Outcome:
 
 
 def allowed(setting: Setting, at: float) -> int:
-    """How many batches one function's mapping may have under way `at` seconds after messages came."""
+    """The most concurrent batches of one function's mapping, `at` seconds after messages arrived."""
     at = max(0.0, at) if setting.grows else 0.0
     if setting.minimum_pollers:
         return min(pollers(setting, at) * _A_POLLER, _POLLED_MOST)
@@ -89,6 +89,6 @@ def allowed(setting: Setting, at: float) -> int:
 
 
 def pollers(setting: Setting, at: float) -> int:
-    """Provisioned pollers `at` seconds after messages came."""
+    """Provisioned pollers `at` seconds after messages arrived."""
     most = max(setting.maximum_pollers, setting.minimum_pollers)
     return min(most, setting.minimum_pollers + int(at / 60 * _POLLED_A_MINUTE / _A_POLLER))

@@ -1,4 +1,4 @@
-"""The due table of many registered jobs, and of one schedule that very many share, for ticks that divide windows."""
+"""The due table of many registered jobs and of one schedule that very many jobs share, for divided windows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from common.timing.groups import group_key
 
 
 class SharesStub(DueStub):
-    """Beside the mix, `at_once` jobs that fire daily at `start`, a full hour; keeps the records of shares."""
+    """The mix, and `at_once` jobs that fire daily at `start`, a full hour. Stores the records of shares."""
 
     def __init__(self, registered: int, at_once: int, start: int) -> None:
         self._at_once = parse_schedule(
@@ -36,7 +36,7 @@ class SharesStub(DueStub):
         super()._write_directory()
 
     def forget(self) -> None:
-        """As before the tick."""
+        """Reset to the state before the tick."""
         self.mark = dict.fromkeys(("planned_until", "planning_until", "decided_at"), self._start)
         self._recorded.clear()
 
@@ -59,7 +59,7 @@ class SharesStub(DueStub):
         return b"{}"
 
     def update_item(self, request: dict[str, Any]) -> bytes:
-        """The mark, which says which division counts."""
+        """The mark, which names the valid division."""
         values = request["ExpressionAttributeValues"]
         if ":division" not in values:
             return super().update_item(request)

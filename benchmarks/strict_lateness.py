@@ -1,4 +1,4 @@
-"""The executor as a function of little memory has it: a share of a processor, and TLS on each request."""
+"""The executor under the conditions of a small function: a share of a processor, and TLS on each request."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(scale: float) -> Result:
     figures = {
         f"{memory_mb} MB, batches of {batch}": {
             name: min(one[name] for one in ones)
-            for name in ones[0]  # a neighbour only ever adds
+            for name in ones[0]  # other programs can only add time
         }
         for (memory_mb, batch), ones in found.items()
     }
@@ -69,7 +69,7 @@ def run(scale: float) -> Result:
 
 
 def environment(aws: _Aws, memory_mb: int, batch: int, root: Path = ROOT) -> dict[str, float]:
-    """One environment's life: init at full speed, a cold batch, warm ones. Medians of the warm ones."""
+    """One environment: init at full speed, a cold batch, warm batches. Returns medians of the warm ones."""
     worker = subprocess.Popen(
         [sys.executable, str(ROOT / "benchmarks" / "strict_worker.py")],
         cwd=root,
@@ -148,7 +148,7 @@ class _Aws:
         self._thread.join()
 
     def handled(self, worker: subprocess.Popen[str], batch: int) -> dict[str, float]:
-        """Have the worker handle a batch that is due now: how late its last call came, how long it took."""
+        """Let the worker handle a batch that is due now; returns the lateness of its last call, and its duration."""
         event = self._stub.event(self._sent, batch)
         self._sent += batch
         self._called_at.clear()
@@ -163,12 +163,12 @@ class _Aws:
         return answer | {"late_s": max(self._called_at) - began}
 
     def connections_since(self) -> float:
-        """Made since this was asked last."""
+        """The calls since the last request for them."""
         count, self._connections = self._connections, 0
         return count
 
     def answer(self, target: str, request: dict[str, Any]) -> tuple[int, bytes]:
-        """As the stub says, after as long as AWS takes."""
+        """The stub's answer, after AWS's usual time."""
         operation = target.partition(".")[2] or "Invoke"
         if operation == "Invoke":
             self._called_at.append(time.time())

@@ -1,6 +1,6 @@
 """A Lambda environment of the executor: `python -m benchmarks.strict_worker`, an event a line, an answer a line.
 
-It imports nothing of the benchmarks but this, so that it starts with what the function itself imports.
+It imports no other benchmark module, so it starts with the imports of the function itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TextIO
 
 
 def main() -> None:
-    """Init; then handle what comes, and say how long each took."""
+    """Init; then handle each event, and print its duration."""
     out, sys.stdout = sys.stdout, io.StringIO()  # the metrics
     began = time.perf_counter()
     from executor import handler

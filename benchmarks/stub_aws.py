@@ -1,6 +1,6 @@
 """An AWS inside this process: the whole client runs (it serialises, signs, parses); only the socket is missing.
 
-What the stub itself costs is measured on its threads and taken off, so that what remains is ours.
+The stub's own time is measured on its threads and subtracted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUEUE_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions
 
 
 class Cost:
-    """Of one measured piece of work, without the stub's own part."""
+    """The processor time of one measured piece of work, without the stub's part."""
 
     def __init__(self) -> None:
         self.cpu_s = 0.0
@@ -61,7 +61,7 @@ class StubAws:
         return found
 
     def stock_client(self, service: str, config: Config | None = None) -> Any:
-        """A real client as it comes."""
+        """A real client with default settings."""
         made: Any = botocore.session.get_session().create_client(
             service,
             region_name="us-east-1",
@@ -105,7 +105,7 @@ class StubAws:
 
     @contextmanager
     def measured(self) -> Iterator[Cost]:
-        """What happens inside costs this much; it is filled in at the end."""
+        """Measures the block; the cost is set at its end."""
         cost = Cost()
         self._requests, self._bytes_read, self._cpu_s = Counter(), 0, 0.0
         began, began_at = time.process_time(), time.perf_counter()
@@ -116,7 +116,7 @@ class StubAws:
 
 
 def send_message_batch(request: dict[str, Any]) -> bytes:
-    """SQS takes everything."""
+    """SQS accepts everything."""
     taken = [
         {"Id": entry["Id"], "MessageId": "5fea7756-0ea4-451a-a703-a558b933e274", "MD5OfMessageBody": "0" * 32}
         for entry in request["Entries"]

@@ -1,13 +1,13 @@
-"""DynamoDB's partitions and what a client does when one says no; part of the model."""
+"""DynamoDB's partitions, and a client's retries when one throttles; part of the model."""
 
 from __future__ import annotations
 
 import random
 
-# A partition gives this many units a second, whatever the table may have.
+# A partition gives this many units a second, even if the table has more.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 PARTITION_READS, PARTITION_WRITES = 3_000, 1_000
-# What a new on-demand table gives at once.
+# The initial throughput of a new on-demand table.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
 NEW_TABLE_READS, NEW_TABLE_WRITES = 12_000, 4_000
 # botocore's "standard" mode as common/storage/aws.py sets it: four attempts, a random part of 1, 2, 4 s between them.
@@ -16,7 +16,7 @@ ATTEMPTS = 4
 
 
 class Partitions:
-    """One table's units of one kind, a second's worth in each partition to begin with."""
+    """One table's units of one kind; each partition begins with the units of one second."""
 
     def __init__(self, units_a_second: int, partition_units: int) -> None:
         self.count = max(1, round(units_a_second / partition_units))
@@ -35,5 +35,5 @@ class Partitions:
 
 
 def backoff_s(attempt: int, rng: random.Random) -> float:
-    """How long the client waits after its attempt of this number, from 1."""
+    """The client's wait after its n-th attempt, from 1."""
     return rng.random() * 2.0 ** (attempt - 1)

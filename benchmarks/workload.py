@@ -1,4 +1,4 @@
-"""A realistic mix of jobs, each made from its number alone, so that a million of them need no memory.
+"""A realistic mix of jobs, each computed from its number, so that a million of them need no memory.
 
 Four parts in ten have the schedules of a public multi-tenant platform's periodic jobs (examples/prow-periodics.csv),
 the others are what that platform has none of: daily jobs at local times of many zones, one-off jobs, a few that fire
@@ -95,7 +95,7 @@ def _real(rng: random.Random) -> Mapping[str, Any]:
 
 
 def _daily(rng: random.Random) -> Mapping[str, Any]:
-    """In the morning mostly, at a minute that a person would choose."""
+    """Mostly in the morning, at a minute that people choose."""
     hour, minute = min(23, max(0, round(rng.gauss(9, 5)))), rng.choice(_MINUTES)
     days = rng.choice(("*", "*", "*", "1-5", "1-5", "1"))
     return {"cron": f"{minute} {hour} * * {days}", "timezone": rng.choice(ZONES)}
