@@ -28,6 +28,7 @@ from api.routes import (
     summaries,
     tenant,
     tenants,
+    upcoming,
     webhooks,
 )
 from api.services import Services
@@ -53,6 +54,7 @@ ROUTES: tuple[Route, ...] = (
     *runs.ROUTES,
     *summaries.ROUTES,
     *expected.ROUTES,
+    *upcoming.ROUTES,
     *manual.ROUTES,
     *calendars.ROUTES,
     *schedules.ROUTES,

@@ -13,6 +13,7 @@ from common.history.expected_runs import ExpectedRuns
 from common.history.health import JobHealth
 from common.history.lists import RunLists
 from common.history.tenant_runs import TenantRuns
+from common.history.upcoming import Upcoming
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
@@ -44,6 +45,7 @@ class Services:
     tenant_runs: TenantRuns
     expected: ExpectedRuns
     health: JobHealth
+    upcoming: Upcoming
     manual: ManualCommands
     tenants: Tenants
     known_tenants: KnownTenants
@@ -88,6 +90,7 @@ class Services:
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), store.index),
             health=JobHealth(tables.runs),
+            upcoming=Upcoming(tables.jobs),
             manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,

@@ -52,6 +52,14 @@ class Platform(Protocol):
     def revoke_operator_key(self, key_id: str) -> Key: ...
 
 
+def operator_api(ctx: typer.Context) -> Operator:
+    """The API for the platform. Raises typer.BadParameter without an operator key."""
+    here = session(ctx)
+    if found := operator_settings(here.url, here.profile):
+        return Operator(found.url, found.key)
+    raise typer.BadParameter("needs an operator key: MINUTE8_OPERATOR_KEY, or operator_key in the profile")
+
+
 def platform(ctx: typer.Context, stage: str | None) -> Platform:
     """The API if there is an operator key and no `--stage`, else the tables. Raises typer.BadParameter."""
     here = session(ctx)

@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import cast
 
 from minute8_client.keys import key_body
-from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
+from minute8_client.shapes import (
+    AuditEntry,
+    Key,
+    MadeKey,
+    PlatformDensity,
+    TenantDeletion,
+    TenantSummary,
+    TenantView,
+)
 from minute8_client.transport import Json, Transport, pages, path_of
 
 
@@ -44,6 +52,18 @@ class Operator(Transport):
     def deletion_of(self, tenant_id: str) -> TenantDeletion:
         """The progress of a deletion. Raises NotFound, also a month after its end."""
         return cast(TenantDeletion, self.call("GET", path_of("tenants", tenant_id, "deletion")))
+
+    def densities(
+        self, *, from_at: str | None = None, until_at: str | None = None
+    ) -> Iterator[PlatformDensity]:
+        """How many executions of all tenants are due in each minute, for an hour by default; counts of pages add up."""
+        cursor = None
+        while True:
+            query = {"cursor": cursor, "from_at": from_at, "until_at": until_at}
+            page = cast(PlatformDensity, self.call("GET", "/v1/operator-density", query=query))
+            yield page
+            if not (cursor := page["next_cursor"]):
+                return
 
     def keys_of(self, tenant_id: str) -> Iterator[Key]:
         """A tenant's keys, oldest first."""

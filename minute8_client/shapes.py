@@ -351,6 +351,94 @@ class ExpectedPage(TypedDict):
     next_cursor: str | None
 
 
+class ComingExecution(TypedDict):
+    """One coming execution."""
+
+    job_id: str
+    fire_at: str
+    due_at: str
+
+
+class UpcomingPage(TypedDict):
+    """The next executions, the earliest first, and where the list goes on."""
+
+    from_at: str
+    until_at: str
+    executions: list[ComingExecution]
+    next_cursor: str | None
+
+
+class MinuteCount(TypedDict):
+    """How many executions are due in a minute."""
+
+    minute_at: str
+    executions: int
+
+
+class SpreadJob(TypedDict):
+    """A job that is due in a crowded minute, and what would move it."""
+
+    job_id: str
+    proposal: dict[str, Any] | None
+
+
+class CrowdedMinute(TypedDict):
+    """A minute with ten executions, and three times the average, or more."""
+
+    minute_at: str
+    executions: int
+    jobs: list[SpreadJob]
+
+
+class TenantDensity(TypedDict):
+    """Executions of a tenant's jobs by minute."""
+
+    from_at: str
+    until_at: str
+    jobs_counted: int
+    executions: int
+    minutes: list[MinuteCount]
+    next_cursor: str | None
+    crowded: list[CrowdedMinute]
+
+
+class TenantShare(TypedDict):
+    """How many executions of a page are a tenant's."""
+
+    tenant_id: str
+    executions: int
+
+
+class PlatformDensity(TypedDict):
+    """Executions of all tenants by minute. Those that calendars exclude are counted."""
+
+    from_at: str
+    until_at: str
+    jobs_counted: int
+    executions: int
+    minutes: list[MinuteCount]
+    next_cursor: str | None
+    unreadable: int
+    crowded: list[MinuteCount]
+    tenants: list[TenantShare]
+
+
+class MovedJob(TypedDict):
+    """A job and the next clock change of its time zone."""
+
+    job_id: str
+    timezone: str
+    change_at: str
+    text: str
+
+
+class ClockChangePage(TypedDict):
+    """The jobs that the next clock change of their time zones moves, in the order of their ids."""
+
+    moved: list[MovedJob]
+    next_cursor: str | None
+
+
 class Usage(TypedDict):
     """What the tenant's jobs take of its quotas."""
 

@@ -19,9 +19,10 @@ from api.shapes import (
     runs,
     schedules,
     tenants,
+    upcoming,
 )
 
-_ALL = (audit, bulk, calendars, deletions, expected, jobs, keys, problems, runs, schedules, tenants)
+_ALL = (audit, bulk, calendars, deletions, expected, jobs, keys, problems, runs, schedules, tenants, upcoming)
 # By the names that the routes use.
 TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.TAKEN}
 GIVEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.GIVEN}

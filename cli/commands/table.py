@@ -44,6 +44,15 @@ ENTRIES: Mapping[str, Entry] = {
         "Show when jobs were due and what became of each due instant: on time, late, skipped, missed, no record.",
         ".expected:expected",
     ),
+    "upcoming": Entry("List the next executions of all jobs, the earliest first.", ".upcoming:upcoming"),
+    "density": Entry(
+        "Show how many executions are due by hour, which minutes are crowded, and what would spread them.",
+        ".upcoming:density",
+    ),
+    "clock-changes": Entry(
+        "List the jobs that the next clock change of their time zones moves, doubles or drops.",
+        ".upcoming:clock_changes",
+    ),
     "failures": Entry("List the failed runs of all jobs, latest failure first.", ".failures:failures"),
     "preview": Entry(
         "Show when a schedule fires next, in words, and what may surprise you about it.", ".preview:preview"

@@ -169,18 +169,20 @@ class DueIndex:
     def recurring_shards(self) -> Iterator[Shard | BadShard]:
         """The whole directory except one-off jobs."""
         for partition in keys.directory_partitions():
-            yield from self._directory(partition)
+            yield from self.directory(partition)
 
     def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
         """The shards of one-off jobs in the windows that touch [start, end)."""
         windows = keys.one_off_range(window_start(start), end - 1)
         for partition in keys.one_off_partitions():
-            yield from self._directory(partition, windows)
+            yield from self.directory(partition, windows)
 
-    def _directory(
-        self, partition: str, between: tuple[str, str] | None = None
+    def directory(
+        self, partition: str, between: tuple[str, str] | None = None, after: str = ""
     ) -> Iterator[Shard | BadShard]:
-        for item in self._table.query(partition, sk_between=between, attributes=("sk", "jobs")):
+        """A partition of the directory, after the sort key `after`."""
+        begin: keys.Key | None = {"pk": partition, "sk": after} if after else None
+        for item in self._table.query(partition, sk_between=between, after=begin, attributes=("sk", "jobs")):
             try:
                 group, shard = keys.group_and_shard(item["sk"])
                 yield Shard(group, shard, int(item["jobs"]))

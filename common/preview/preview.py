@@ -185,6 +185,18 @@ def _warning(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str |
     return f"{clock} the time it names comes twice: it fires the first time only." if first_pass else None
 
 
+def next_clock_change(schedule: Schedule, now: int) -> tuple[int, str] | None:
+    """The next clock change of its zone in the coming year, if it moves, doubles or drops a fire; and how."""
+    if not isinstance(schedule.timing, CronTiming):
+        return None
+    zone = schedule.timing.timezone
+    change = next(iter(changes(zone, now, now + _YEAR_S)), None)
+    if change is None:
+        return None
+    text = _warning(schedule, compile_cron(schedule.timing.expression), zone, change)
+    return (change.at, text) if text else None
+
+
 def clock_text(change: Change) -> str:
     """A clock change as its date and the clock before and after: "2025-03-30, 02:00 -> 03:00"."""
     before, after = (rfc3339(change.at + offset) for offset in (change.before, change.after))

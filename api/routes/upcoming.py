@@ -1,0 +1,241 @@
+"""The routes of what is coming: the next executions, their density per minute, and what clock changes move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from api.http.cursors import read_cursor, write_cursor
+from api.http.requests import Request
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
+from api.services import Services
+from common.errors import InvalidInput
+from common.history.density import Density, jobs_in, proposal
+from common.history.platform_density import Spot, platform_density
+from common.history.upcoming import Place
+from common.ids import JOB_ID_CHARS, is_id
+from common.storage import keys
+from common.timing.durations import parse_instant
+from common.timing.instants import DAY_S, rfc3339
+
+PAGE: Final = 100
+LONGEST_PAGE: Final = 1_000
+_MOST_DAYS: Final = 2
+_HOUR_S: Final = 3_600
+_TENANTS_SHOWN: Final = 10
+
+
+def upcoming(services: Services, request: Request) -> Reply:
+    """GET /v1/upcoming"""
+    start, end = _span(request, DAY_S)
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
+    place = _read_place(request, list_name)
+    found, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
+    return Reply(
+        {
+            "from_at": rfc3339(start),
+            "until_at": rfc3339(end),
+            "executions": [
+                {"job_id": one.job_id, "fire_at": rfc3339(one.fire_at), "due_at": rfc3339(one.due_at)}
+                for one in found
+            ],
+            "next_cursor": following
+            and write_cursor(
+                request.tenant, list_name, json.dumps([following.after_job, following.at, following.job_id])
+            ),
+        }
+    )
+
+
+def density(services: Services, request: Request) -> Reply:
+    """GET /v1/density"""
+    start, end = _span(request, DAY_S)
+    list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
+    after = _read_job(request, list_name)
+    page = services.upcoming.density(request.tenant, after, start, end, request.now)
+    crowded = [
+        {
+            "minute_at": rfc3339(minute),
+            "executions": count,
+            "jobs": [{"job_id": job.job_id, "proposal": proposal(job)} for job in jobs_in(page.jobs, minute)],
+        }
+        for minute, count in page.density.crowded()
+    ]
+    return Reply(
+        {
+            "from_at": rfc3339(start),
+            "until_at": rfc3339(end),
+            "jobs_counted": len(page.jobs),
+            **_density_view(page.density),
+            "crowded": crowded,
+            "next_cursor": write_cursor(request.tenant, list_name, page.after_job)
+            if page.after_job
+            else None,
+        }
+    )
+
+
+def clock_changes(services: Services, request: Request) -> Reply:
+    """GET /v1/clock-changes"""
+    # Imported here: only routes that describe schedules need it.
+    from common.preview.preview import next_clock_change
+
+    after = _read_job(request, "clock-changes")
+    jobs, after_job = services.upcoming.jobs(request.tenant, after)
+    moved = [(job, change) for job in jobs if (change := next_clock_change(job.schedule, int(request.now)))]
+    return Reply(
+        {
+            "moved": [
+                {
+                    "job_id": job.job_id,
+                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
+                    "change_at": rfc3339(at),
+                    "text": text,
+                }
+                for job, (at, text) in moved
+            ],
+            "next_cursor": write_cursor(request.tenant, "clock-changes", after_job) if after_job else None,
+        }
+    )
+
+
+def of_platform(services: Services, request: Request) -> Reply:
+    """GET /v1/operator-density"""
+    start, end = _span(request, _HOUR_S)
+    list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
+    spot = _read_spot(read_cursor(keys.OPERATORS, list_name, request.query.get("cursor")))
+    page = platform_density(services.store.index, spot, start, end, request.now)
+    cursor = page.next and json.dumps([page.next.partition, page.next.shard, page.next.entry])
+    return Reply(
+        {
+            "from_at": rfc3339(start),
+            "until_at": rfc3339(end),
+            "jobs_counted": page.jobs,
+            "unreadable": page.unreadable,
+            **_density_view(page.density),
+            "crowded": [
+                {"minute_at": rfc3339(minute), "executions": count}
+                for minute, count in page.density.crowded()
+            ],
+            "tenants": [
+                {"tenant_id": tenant, "executions": count}
+                for tenant, count in page.tenants.most_common(_TENANTS_SHOWN)
+            ],
+            "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor) if cursor else None,
+        }
+    )
+
+
+def _density_view(found: Density) -> dict[str, Any]:
+    return {
+        "executions": found.total,
+        "minutes": [
+            {"minute_at": rfc3339(minute), "executions": count}
+            for minute, count in sorted(found.minutes.items())
+        ],
+    }
+
+
+def _span(request: Request, default_s: int) -> tuple[int, int]:
+    """The requested range of fire times, from now on. Raises InvalidInput."""
+    now = int(request.now)
+    given = {
+        name: parse_instant(request.query[name], name)
+        for name in ("from_at", "until_at")
+        if name in request.query
+    }
+    start = max(now, given.get("from_at", now))
+    end = given.get("until_at", start + default_s)
+    if end - start > _MOST_DAYS * DAY_S:
+        raise InvalidInput(
+            "until_at",
+            "is too far from from_at",
+            value=rfc3339(end),
+            accepted=f"a range of up to {_MOST_DAYS} days, from now on",
+        )
+    return start, max(start, end)
+
+
+def _read_job(request: Request, list_name: str) -> str:
+    """The last job of the page before; empty at the beginning. Raises InvalidInput."""
+    job_id = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    if job_id and not is_id(job_id, JOB_ID_CHARS):
+        raise _not_of_this_list(request.query)
+    return job_id
+
+
+def _read_place(request: Request, list_name: str) -> Place:
+    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    if not cursor:
+        return Place()
+    try:
+        after_job, at, job_id = json.loads(cursor)
+        named = all(text == "" or is_id(text, JOB_ID_CHARS) for text in (after_job, job_id))
+        if not named or type(at) is not int or not 0 <= at < 10**11:
+            raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise _not_of_this_list(request.query) from None
+    return Place(after_job, at, job_id)
+
+
+def _read_spot(cursor: str) -> Spot:
+    if not cursor:
+        return Spot()
+    try:
+        partition, shard, entry = json.loads(cursor)
+        if type(partition) is not int or not 0 <= partition < 2 * keys.SPREAD:
+            raise ValueError
+        if not isinstance(shard, str) or not isinstance(entry, str):
+            raise ValueError
+        if entry:
+            keys.group_and_shard(shard)
+    except (ValueError, TypeError, RecursionError):
+        raise _not_of_this_list({"cursor": cursor}) from None
+    return Spot(partition, shard, entry)
+
+
+def _not_of_this_list(query: Mapping[str, str]) -> InvalidInput:
+    return InvalidInput("cursor", "is not of this list", value=query.get("cursor"))
+
+
+_INSTANT: Final = {"type": "string", "format": "date-time"}
+
+
+def _between(default: str) -> Iterable[Query]:
+    return (
+        CURSOR,
+        Query("from_at", "Only fire times at or after this; now unless given.", _INSTANT),
+        Query("until_at", f"Only fire times before this; {default} later unless given.", _INSTANT),
+    )
+
+
+_LIMIT: Final = Query(
+    "limit",
+    "How many at most.",
+    {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
+)
+
+ROUTES = (
+    Route(
+        "GET", "/v1/upcoming", "list_upcoming", upcoming, "read",
+        "The next executions of all jobs, the earliest first", "UpcomingPage",
+        query=(_LIMIT, *_between("a day")), weight=A_THOUSAND_JOBS,
+    ),
+    Route(
+        "GET", "/v1/density", "density", density, "read",
+        "How many executions are due in each minute, and which minutes are crowded", "TenantDensity",
+        query=(*_between("a day"),), weight=A_THOUSAND_JOBS,
+    ),
+    Route(
+        "GET", "/v1/clock-changes", "list_clock_changes", clock_changes, "read",
+        "The jobs that the next clock change of their time zones moves", "ClockChangePage",
+        query=(CURSOR,), weight=A_THOUSAND_JOBS,
+    ),
+    Route(
+        "GET", "/v1/operator-density", "density_of_platform", of_platform, "operator",
+        "How many executions of all tenants are due in each minute", "PlatformDensity",
+        query=(*_between("an hour"),),
+    ),
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""What is coming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from api.shapes.parts import Answer, Instant, JobId, Shapes
+
+
+class ComingExecution(Answer):
+    """One coming execution."""
+
+    job_id: JobId
+    fire_at: Instant
+    due_at: Instant = Field(description="When the target is really called: with the jitter.")
+
+
+class UpcomingPage(Answer):
+    """The next executions, the earliest first, and where the list goes on."""
+
+    from_at: Instant
+    until_at: Instant
+    executions: list[ComingExecution]
+    next_cursor: str | None
+
+
+class MinuteCount(Answer):
+    """How many executions are due in a minute."""
+
+    minute_at: Instant
+    executions: int
+
+
+class SpreadJob(Answer):
+    """A job that is due in a crowded minute, and what would move it."""
+
+    job_id: JobId
+    proposal: dict[str, Any] | None = Field(
+        description="Fields to change in its schedule: `cron` with `H`, or `jitter_s`; null if there are none."
+    )
+
+
+class CrowdedMinute(MinuteCount):
+    """A minute with ten executions, and three times the average, or more."""
+
+    jobs: list[SpreadJob] = Field(description="Up to five of the jobs without jitter.")
+
+
+class Density(Answer):
+    """Executions by minute, of fire times in the range; jitter can move the last ones beyond it."""
+
+    from_at: Instant
+    until_at: Instant
+    jobs_counted: int
+    executions: int
+    minutes: list[MinuteCount] = Field(description="Those with executions, the earliest first.")
+    next_cursor: str | None = Field(description="More jobs follow; counts of pages add up.")
+
+
+class TenantDensity(Density):
+    """Executions of a tenant's jobs by minute."""
+
+    crowded: list[CrowdedMinute] = Field(description="Of this page's jobs, the fullest first.")
+
+
+class TenantShare(Answer):
+    """How many executions of a page are a tenant's."""
+
+    tenant_id: str
+    executions: int
+
+
+class PlatformDensity(Density):
+    """Executions of all tenants by minute. Those that calendars exclude are counted."""
+
+    unreadable: int = Field(description="Entries that cannot be planned; ticks report them.")
+    crowded: list[MinuteCount] = Field(description="Of this page, the fullest first.")
+    tenants: list[TenantShare] = Field(description="The tenants with most executions of this page.")
+
+
+class MovedJob(Answer):
+    """A job and the next clock change of its time zone."""
+
+    job_id: JobId
+    timezone: str
+    change_at: Instant
+    text: str = Field(description="What the change does to it, in words.")
+
+
+class ClockChangePage(Answer):
+    """The jobs that the next clock change of their time zones moves, in the order of their ids."""
+
+    moved: list[MovedJob]
+    next_cursor: str | None
+
+
+TAKEN: Shapes = ()
+GIVEN: Shapes = (
+    UpcomingPage,
+    TenantDensity,
+    PlatformDensity,
+    ClockChangePage,
+)

@@ -1,0 +1,135 @@
+"""`minute8 upcoming`, `density` and `clock-changes`: what is coming."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from cli import output
+from cli.commands.runs import AsJson
+from cli.output import console, print_json, relative
+from cli.platform import operator_api
+from cli.session import session
+from common.errors import InvalidInput
+from common.history.density import crowded
+from common.timing.durations import parse_duration, parse_instant
+from common.timing.instants import rfc3339
+
+Within = Annotated[str, typer.Option(help="How far ahead: 90m, 24h; at most 2d.")]
+
+
+def upcoming(
+    ctx: typer.Context,
+    within: Within = "24h",
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List the next executions of all jobs, the earliest first."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        found = list(islice(client.upcoming(until_at=_until(within, now)), limit))
+    if as_json:
+        print_json(found)
+        return
+    rows = [(one["due_at"], relative(one["due_at"], now), one["job_id"]) for one in found]
+    console().print(output.table(("DUE", "", "JOB"), rows) if rows else "nothing")
+
+
+def density(
+    ctx: typer.Context,
+    within: Within = "24h",
+    platform: Annotated[
+        bool, typer.Option("--platform", help="Of all tenants; needs an operator key.")
+    ] = False,
+    most: Annotated[int, typer.Option("--most", min=1, help="Read at most so many pages of jobs.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many executions are due by hour, which minutes are crowded, and what would spread them."""
+    now = session(ctx).clock.now()
+    span = {"from_at": rfc3339(int(now)), "until_at": _until(within, now)}
+    with operator_api(ctx) if platform else session(ctx).client() as client:
+        pages: list[Mapping[str, Any]] = list(islice(client.densities(**span), most))
+    minutes = _merged(pages, "minutes", "minute_at")
+    named = {one["minute_at"]: one for page in pages for one in page["crowded"]}
+    span_s = parse_instant(span["until_at"], "within") - int(now)
+    full = crowded({parse_instant(at, "minute_at"): count for at, count in minutes.items()}, span_s)
+    told = {
+        **span,
+        "jobs_counted": sum(page["jobs_counted"] for page in pages),
+        "executions": minutes.total(),
+        "complete": pages[-1]["next_cursor"] is None,
+        "minutes": dict(sorted(minutes.items())),
+        "crowded": [
+            {**named.get(rfc3339(at), {}), "minute_at": rfc3339(at), "executions": count}
+            for at, count in full
+        ],
+    }
+    if platform:
+        told["tenants"] = dict(_merged(pages, "tenants", "tenant_id").most_common(10))
+    if as_json:
+        print_json(told)
+        return
+    _print_density(told, now)
+
+
+def clock_changes(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """List the jobs that the next clock change of their time zones moves, doubles or drops."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        found = sorted(client.clock_changes(), key=lambda one: (one["change_at"], one["job_id"]))
+    if as_json:
+        print_json(found)
+        return
+    rows = [(relative(one["change_at"], now), one["job_id"], one["timezone"], one["text"]) for one in found]
+    columns = ("CHANGE", "JOB", "ZONE", "WHAT BECOMES OF IT")
+    console().print(output.table(columns, rows) if rows else "no job is moved")
+
+
+def _until(within: str, now: float) -> str:
+    try:
+        return rfc3339(int(now) + parse_duration(within, "within"))
+    except InvalidInput:
+        return rfc3339(parse_instant(within, "within"))
+
+
+def _merged(pages: Iterable[Mapping[str, Any]], field: str, key: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for page in pages:
+        for one in page[field]:
+            counts[one[key]] += one["executions"]
+    return counts
+
+
+def _print_density(told: Mapping[str, Any], now: float) -> None:
+    out = console()
+    out.print(f"{told['executions']} executions of {told['jobs_counted']} jobs")
+    hours: Counter[str] = Counter()
+    for minute, count in told["minutes"].items():
+        hours[f"{minute[:13]}:00Z"] += count
+    fullest = max(hours.values(), default=1)
+    bars = [(hour, count, "#" * max(1, count * 40 // fullest)) for hour, count in hours.items()]
+    if bars:
+        out.print(output.table(("HOUR", "DUE", ""), bars))
+    if told["crowded"]:
+        rows = [
+            (one["minute_at"], relative(one["minute_at"], now), one["executions"], _spread(one))
+            for one in told["crowded"]
+        ]
+        out.print(output.table(("CROWDED MINUTE", "", "DUE", "COULD BE SPREAD"), rows))
+    for tenant, count in told.get("tenants", {}).items():
+        out.print(f"tenant {tenant}: {count}", markup=False)
+    if not told["complete"]:
+        typer.echo("minute8: there are more jobs; --most reads on", err=True)
+
+
+def _spread(minute: Mapping[str, Any]) -> str:
+    proposals = [
+        f"{job['job_id']}: {', '.join(f'{name} {value}' for name, value in job['proposal'].items())}"
+        for job in minute.get("jobs", [])
+        if job["proposal"]
+    ]
+    return "; ".join(proposals)

@@ -1,0 +1,117 @@
+"""What is coming: the next executions of all of a tenant's jobs, as a list and as a density per minute.
+
+A call reads up to MOST_JOBS definitions, and nothing else but the calendars that they name.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from common.history.density import Density
+from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
+from common.jobs.job import ACTIVE, Job
+from common.storage import keys
+from common.storage.tables import Table
+from common.timing.fires import count_fires, due_at, fires
+
+MOST_JOBS: Final = 1_000
+# The most executions that one call counts by minute; a single job may have more.
+MOST_COUNTED: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """One coming execution."""
+
+    fire_at: int
+    due_at: int
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a list continues: among the jobs after `after_job`, after the fire time `at` of the job `job_id`."""
+
+    after_job: str = ""
+    at: int = 0
+    job_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DensityPage:
+    """The density of some jobs, and the last of them; empty if no job is left."""
+
+    density: Density
+    jobs: Sequence[Job]
+    after_job: str
+
+
+class Upcoming:
+    """The tenant always comes from the credential."""
+
+    def __init__(self, jobs: Table) -> None:
+        self._jobs = jobs
+
+    def page(
+        self, tenant: str, place: Place, start: int, end: int, now: float, limit: int
+    ) -> tuple[list[Coming], Place | None]:
+        """The next executions with fire times in [start, end) after `place`, the earliest first; and the next place.
+
+        Of a tenant with more than MOST_JOBS jobs, so many follow after the others: each chunk has its own order.
+        """
+        jobs, last_job = self.jobs(tenant, place.after_job)
+        start = max(start, math.ceil(now))
+        calendars = RememberedCalendars(Calendars(self._jobs))
+        coming = (_coming(job, max(start, place.at), end, calendars) for job in jobs)
+        merged = heapq.merge(*coming, key=lambda one: (one.fire_at, one.job_id))
+        rest = (one for one in merged if (one.fire_at, one.job_id) > (place.at, place.job_id))
+        found = list(islice(rest, limit + 1))
+        if len(found) > limit:
+            return found[:limit], Place(place.after_job, found[limit - 1].fire_at, found[limit - 1].job_id)
+        return found, Place(last_job) if last_job else None
+
+    def density(self, tenant: str, after_job: str, start: int, end: int, now: float) -> DensityPage:
+        """How many executions of the next jobs are due in each minute; fire times in [start, end)."""
+        jobs, last_job = self.jobs(tenant, after_job)
+        density = Density(max(start, math.ceil(now)), end)
+        calendars = RememberedCalendars(Calendars(self._jobs))
+        counted: list[Job] = []
+        for job in jobs:
+            excluded = _excluded(job, calendars)
+            if excluded is None:
+                continue
+            begin = max(density.start, job.effective_at)
+            more = count_fires(job.schedule, begin, end, excluded=excluded) if begin < end else 0
+            if counted and density.total + more > MOST_COUNTED:
+                return DensityPage(density, counted, counted[-1].job_id)
+            density.add(job.schedule, job.key, job.effective_at, excluded)
+            counted.append(job)
+        return DensityPage(density, counted, last_job)
+
+    def jobs(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
+        """The active ones of the next MOST_JOBS jobs, and the last one's id; empty if no job follows."""
+        after = keys.job(tenant, after_job) if after_job else None
+        items = self._jobs.query(tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MOST_JOBS + 1)
+        jobs = [Job.from_item(item) for item in items]
+        last_job = jobs[MOST_JOBS - 1].job_id if len(jobs) > MOST_JOBS else ""
+        return [job for job in jobs[:MOST_JOBS] if job.state == ACTIVE], last_job
+
+
+def _coming(job: Job, start: int, end: int, calendars: RememberedCalendars) -> Iterator[Coming]:
+    excluded = _excluded(job, calendars)
+    if excluded is None:
+        return
+    for at in fires(job.schedule, max(start, job.effective_at), end, excluded=excluded):
+        yield Coming(at, due_at(job.schedule, job.key, at), job.job_id)
+
+
+def _excluded(job: Job, calendars: RememberedCalendars) -> Container[str] | None:
+    try:
+        return calendars.excluded(job.tenant, job.schedule.calendars)
+    except MissingCalendar:  # it cannot be planned
+        return None

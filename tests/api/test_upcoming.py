@@ -1,0 +1,148 @@
+"""What is coming: lists and densities are what previews of the jobs show; crowded minutes come with a way out."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from common.history import platform_density, upcoming
+from common.preview.preview import preview
+from tests.api.calls import Caller, Office
+from tests.worlds import at, job
+
+NOW = at("2026-11-21T03:12:00Z")
+UNTIL = "until_at=2026-11-22T03:12:00Z"
+SCHEDULES: list[dict[str, Any]] = [
+    {"cron": "0 3 * * *"},
+    {"cron": "*/10 * * * *", "timezone": "Asia/Kathmandu"},
+    {"cron": "*/5 9-17 * * 1-5", "timezone": "America/New_York"},
+    {"every": 450, "anchor": "2026-11-21T00:00:00Z"},
+    {"every": "25h", "anchor": "2026-11-21T00:00:00Z"},
+    {"at": "2026-11-21T09:30:15Z"},
+    {"cron": "30 0 3 * * *"},
+    {"cron": "7 * * * *", "jitter_s": 900},
+    {"cron": "0 * * * *", "exclude": {"dates": ["2026-11-22"]}},
+    {"cron": "0 * * * *", "end_at": "2026-11-21T12:00:00Z"},
+    {"cron": "H/15 * * * *"},
+]
+
+
+def pages(caller: Caller, url: str) -> list[dict[str, Any]]:
+    found, cursor = [], ""
+    while True:
+        answer = caller("GET", f"{url}{f'&cursor={cursor}' if cursor else ''}")
+        assert answer.status == 200, answer
+        found.append(answer.json)
+        if not (cursor := answer.json["next_cursor"]):
+            return found
+
+
+def registered(office: Office, count: int) -> dict[str, int]:
+    """Jobs of alice's, some paused, and how many fires the preview shows of each that is active."""
+    rng, counts = random.Random(8), {}
+    for n in range(count):
+        schedule = {**rng.choice(SCHEDULES)}
+        job_id = f"job-{n:03}"
+        assert office.alice("PUT", f"/v1/jobs/{job_id}", job(**schedule)).status == 201
+        if rng.random() < 0.1:
+            office.alice("POST", f"/v1/jobs/{job_id}/pause")
+            continue
+        found = preview(schedule, now=NOW + 1, count=10_000, until=NOW + 86_400, job_key=f"alice/{job_id}")
+        counts[job_id] = len(found.fires)
+    return counts
+
+
+def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = registered(office, 40)
+    office.bob("PUT", "/v1/jobs/other", job(cron="* * * * *"))
+    (whole,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    assert whole["executions"] == sum(counts.values())
+    assert sum(minute["executions"] for minute in whole["minutes"]) == whole["executions"]
+    assert whole["jobs_counted"] == len(counts)
+    # The same a few jobs, and a few executions, at a time.
+    monkeypatch.setattr(upcoming, "MOST_JOBS", 7)
+    monkeypatch.setattr(upcoming, "MOST_COUNTED", 200)
+    parts = pages(office.alice, f"/v1/density?{UNTIL}")
+    assert len(parts) >= 6
+    assert summed(parts) == summed([whole])
+    # The platform's, of both tenants.
+    monkeypatch.setattr(platform_density, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(platform_density, "MOST_SHARDS", 4)
+    monkeypatch.setattr(platform_density, "MOST_COUNTED", 500)
+    parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
+    assert len(parts) > 8
+    assert sum(part["executions"] for part in parts) == whole["executions"] + 1_440
+
+
+def summed(parts: list[dict[str, Any]]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for part in parts:
+        for minute in part["minutes"]:
+            counts[minute["minute_at"]] += minute["executions"]
+    return counts
+
+
+def test_the_list_is_in_order_and_complete(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = registered(office, 20)
+    listed = [
+        one for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=97") for one in page["executions"]
+    ]
+    assert Counter(one["job_id"] for one in listed) == +Counter(counts)
+    assert listed == sorted(listed, key=lambda one: (one["fire_at"], one["job_id"]))
+    monkeypatch.setattr(upcoming, "MOST_JOBS", 6)
+    chunked = [
+        one for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=50") for one in page["executions"]
+    ]
+    assert sorted(chunked, key=str) == sorted(listed, key=str)
+
+
+def test_a_crowded_minute_is_named_with_what_would_spread_it(office: Office) -> None:
+    for n in range(12):
+        office.alice("PUT", f"/v1/jobs/daily-{n:02}", job(cron="0 4 * * *"))
+    office.alice("PUT", "/v1/jobs/a-often", job(cron="*/20 * * * *"))
+    office.alice("PUT", "/v1/jobs/b-every", job(every=3600, anchor="2026-11-21T04:00:00Z"))
+    office.alice("PUT", "/v1/jobs/c-calm", job(cron="0 4 * * *", jitter_s=600))
+    (page,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    (minute,) = page["crowded"]
+    assert minute["minute_at"] == "2026-11-21T04:00:00Z"
+    assert minute["executions"] in (14, 15)  # the jitter may leave the last one there
+    assert {one["job_id"]: one["proposal"] for one in minute["jobs"]} == {
+        "a-often": {"cron": "H/20 * * * *"},
+        "b-every": {"jitter_s": 300},
+        "daily-00": {"cron": "H 4 * * *"},
+        "daily-01": {"cron": "H 4 * * *"},
+        "daily-02": {"cron": "H 4 * * *"},
+    }
+    for one in minute["jobs"]:  # each can be made
+        patch = {"schedule": one["proposal"]}
+        assert office.alice("PATCH", f"/v1/jobs/{one['job_id']}", patch).status == 200
+    assert pages(office.alice, f"/v1/density?{UNTIL}")[0]["crowded"] == []
+
+
+def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
+    for job_id, cron, zone in (
+        ("skipped", "30 2 * * *", "Europe/Paris"),
+        ("noon", "0 12 * * *", "Europe/Paris"),
+        ("utc", "30 2 * * *", "UTC"),
+        ("doubled", "30 1 * * *", "America/Havana"),
+    ):
+        office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=cron, timezone=zone))
+    (page,) = pages(office.alice, "/v1/clock-changes?")
+    moved = {one["job_id"]: one for one in page["moved"]}
+    assert moved.keys() == {"skipped"}
+    assert moved["skipped"]["change_at"] == "2027-03-28T01:00:00Z"
+    assert "it fires once, at 2027-03-28T03:00:00+02:00" in moved["skipped"]["text"]
+
+
+def test_what_is_refused(office: Office) -> None:
+    for url in (
+        "/v1/upcoming?until_at=2026-11-24T00:00:00Z",
+        "/v1/upcoming?limit=1001",
+        "/v1/density?cursor=nonsense",
+        "/v1/density?from_at=yesterday",
+    ):
+        assert office.alice("GET", url).problem == "invalid-input"
+    assert office.alice("GET", "/v1/operator-density").problem == "forbidden"

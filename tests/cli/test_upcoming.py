@@ -1,0 +1,25 @@
+"""`minute8 upcoming`, `density` and `clock-changes` at a terminal."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Desk
+from tests.worlds import job
+
+
+def test_what_is_coming(desk: Desk) -> None:
+    for n in range(12):
+        desk.office.alice("PUT", f"/v1/jobs/daily-{n:02}", job(cron="0 4 * * *"))
+    desk.office.alice("PUT", "/v1/jobs/paris", job(cron="30 2 * * *", timezone="Europe/Paris"))
+    lines = desk("upcoming", "-n", "3").out.splitlines()
+    assert len(lines) == 4
+    assert lines[1].split() == ["2026-11-21T04:00:00Z", "in", "48", "min", "daily-00"]
+    shown = desk("density").out
+    assert "13 executions of 13 jobs" in shown
+    assert "daily-00: cron H 4 * * *" in shown
+    assert desk("density", "--within", "1h", "--json").json["executions"] == 12
+    assert "it fires once" in desk("clock-changes").out
+    assert desk("density", "--within", "3d").code == 2
+    refused = desk("density", "--platform")
+    assert refused.code == 2 and "operator key" in refused.err
+    desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+    assert "tenant alice: 13" in desk("density", "--platform", "--within", "1d").out
