@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
+from common.errors import NotFound, RevisionMismatch
 from common.planning.execution import job_key
 from common.planning.plan import CatchUp, DueEntry
 from common.timing.instants import DAY_S
@@ -161,3 +162,23 @@ class Job:
             group=item["group"],
             shard=item["shard"],
         )
+
+
+def exists(job: Job | None) -> bool:
+    return job is not None and job.state != DELETED
+
+
+def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job:
+    if job is None or job.state == DELETED:
+        raise NotFound("job", job_id)
+    check_revision(job, job_id, expected_revision)
+    return job
+
+
+def check_revision(job: Job | None, job_id: str, expected_revision: int | None) -> None:
+    if expected_revision is None:
+        return
+    if job is None or job.state == DELETED:
+        raise NotFound("job", job_id)
+    if job.revision != expected_revision:
+        raise RevisionMismatch(job_id, expected_revision, job.revision)

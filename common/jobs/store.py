@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from common.clock import Clock
-from common.errors import NotFound, RequestUnderWay, RevisionMismatch
+from common.errors import RequestUnderWay
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
+from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, existing
 from common.jobs.ledger import TenantLedger
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
@@ -292,26 +292,6 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
 
 def _changed(job: Job, now: float, **changes: Any) -> Job:
     return replace(job, revision=job.revision + 1, updated_at=int(now), **changes)
-
-
-def exists(job: Job | None) -> bool:
-    return job is not None and job.state != DELETED
-
-
-def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job:
-    if job is None or job.state == DELETED:
-        raise NotFound("job", job_id)
-    check_revision(job, job_id, expected_revision)
-    return job
-
-
-def check_revision(job: Job | None, job_id: str, expected_revision: int | None) -> None:
-    if expected_revision is None:
-        return
-    if job is None or job.state == DELETED:
-        raise NotFound("job", job_id)
-    if job.revision != expected_revision:
-        raise RevisionMismatch(job_id, expected_revision, job.revision)
 
 
 def _unchanged(old: Job | None) -> Expression:

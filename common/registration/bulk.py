@@ -19,8 +19,8 @@ from typing import Any, Final, Literal
 
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
-from common.jobs.job import Job
-from common.jobs.store import MOST_AT_ONCE, exists
+from common.jobs.job import Job, exists
+from common.jobs.store import MOST_AT_ONCE
 from common.registration.patching import changed, definition_of, same_json
 from common.registration.registry import Checks, Registry, defined, first_state_in
 

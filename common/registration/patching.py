@@ -8,8 +8,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from common.errors import InvalidInput
-from common.jobs.job import Job
-from common.jobs.store import existing
+from common.jobs.job import Job, existing
 from common.registration.definition import JobDefinition
 from common.registration.registry import Registry, defined
 

@@ -10,8 +10,8 @@ from common.errors import AlreadyExists, InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, Retry
-from common.jobs.store import JobStore, check_revision, exists, next_second
+from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, Retry, check_revision, exists
+from common.jobs.store import JobStore, next_second
 from common.planning.execution import job_key
 from common.registration import target_definitions
 from common.registration.definition import JobDefinition, Limits, parse_definition, schedule_given
