@@ -10,10 +10,12 @@ from typing import Any
 
 from benchmarks import workload
 from benchmarks.measure import track
-from common.planning.due_index import SHARD_ENTRIES
+from common.planning.directory import FILING, SHARD_ENTRIES
 from common.storage import keys
 from common.timing.groups import group_can_fire
+from common.timing.slots import places
 
+MARK_NUMBERS = ("planned_until", "planning_until", "filed_until", "decided_at")
 _PAGE_BYTES = 1_000_000  # DynamoDB's is 1 MB
 
 
@@ -22,7 +24,7 @@ class DueStub:
 
     def __init__(self, registered: int, start: int, end: int, due: int | None = None) -> None:
         """`due`: this many jobs fire in the window, the same ones for any number of registered jobs."""
-        self.mark = {"planned_until": start, "planning_until": start, "decided_at": start}
+        self.mark = dict.fromkeys(MARK_NUMBERS, start)
         self.items_read = 0
         self._shards: dict[tuple[str, int], array[int]] = {}
         self._directory: dict[str, list[tuple[str, bytes]]] = {}
@@ -44,19 +46,33 @@ class DueStub:
 
     def _write_directory(self) -> None:
         for (group, shard), members in self._shards.items():
-            key = keys.directory(group, shard)
-            item = {"sk": {"S": key["sk"]}, "jobs": {"N": str(len(members))}}
+            key, where = keys.directory(group, shard), places(group)
+            item = {"sk": {"S": key["sk"]}, "jobs": {"N": str(len(members))}, "filed": {"S": " ".join(where)}}
             self._directory.setdefault(key["pk"], []).append((key["sk"], json.dumps(item).encode()))
+            for place in where:
+                line = json.dumps({"sk": {"S": key["sk"]}}).encode()
+                self._directory.setdefault(keys.listings(place), []).append((key["sk"], line))
         for listing in self._directory.values():
             listing.sort()
 
     def get_item(self, request: dict[str, Any]) -> bytes:
         return json.dumps({"Item": self._mark_item()}).encode()
 
+    def batch_get_item(self, request: dict[str, Any]) -> bytes:
+        """Directory items, with their keys."""
+        ((table, asked),) = request["RequestItems"].items()
+        found = []
+        for key in asked["Keys"]:
+            group, shard = keys.group_and_shard(key["sk"]["S"])
+            jobs = {"N": str(len(self._shards[group, shard]))}
+            found.append(key | {"jobs": jobs, "filed": {"S": " ".join(places(group))}})
+        self.items_read += len(found)
+        return json.dumps({"Responses": {table: found}, "UnprocessedKeys": {}}).encode()
+
     def update_item(self, request: dict[str, Any]) -> bytes:
         end = int(request["ExpressionAttributeValues"][":end"]["N"])
         moved = "planned_until" if "SET #planned_until" in request["UpdateExpression"] else "planning_until"
-        self.mark[moved] = end
+        self.mark |= {moved: end, "filed_until": end}
         return json.dumps({"Attributes": self._mark_item()}).encode()
 
     def query(self, request: dict[str, Any]) -> bytes:
@@ -85,7 +101,7 @@ class DueStub:
 
     def _mark_item(self) -> dict[str, Any]:
         numbers = {name: {"N": str(value)} for name, value in self.mark.items()}
-        return {"pk": {"S": "MARK"}, "sk": {"S": "MARK"}, **numbers}
+        return {"pk": {"S": "MARK"}, "sk": {"S": "MARK"}, "filing": {"S": FILING}, **numbers}
 
 
 def _entry_item(number: int) -> bytes:

@@ -54,11 +54,12 @@ class Ticker:
             "GetItem": self._table.get_item,
             "UpdateItem": self._table.update_item,
             "Query": self._table.query,
+            "BatchGetItem": self._table.batch_get_item,
         }
         self._dynamodb, self._sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
 
     def tick(self) -> Tick:
-        self._table.mark.update(planned_until=self.start, planning_until=self.start)
+        self._table.mark.update(planned_until=self.start, planning_until=self.start, filed_until=self.start)
         self._table.items_read = 0
         clock = ManualClock(self.start - 119.5)
         due, queue = DynamoTable(self._dynamodb, "due"), ExecutionsQueue(self._sqs, QUEUE_URL, clock)
@@ -200,5 +201,5 @@ def _evaluation(count: int) -> tuple[float, float, int]:
     def ask(start: int) -> float:
         return cpu_s(lambda: sum(groups.group_can_fire(key, start, start + 600) for key in keys))
 
-    groups._parsed.cache_clear()
+    groups.parsed_group.cache_clear()
     return ask(_ON_HOUR), ask(_OFF_HOUR), len(keys)

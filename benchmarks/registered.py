@@ -63,6 +63,7 @@ class Stage:
             "GetItem": table.get_item,
             "UpdateItem": table.update_item,
             "Query": table.query,
+            "BatchGetItem": table.batch_get_item,
             "DeleteItem": table.delete_item,
             "PutItem": table.put_item,
         }

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks import workload
-from benchmarks.due_stub import DueStub
-from common.planning.due_index import SHARD_ENTRIES
+from benchmarks.due_stub import MARK_NUMBERS, DueStub
+from common.planning.directory import SHARD_ENTRIES
 from common.registration.schedule_text import parse_schedule
 from common.storage import keys
 from common.timing.groups import group_key
@@ -37,7 +37,7 @@ class SharesStub(DueStub):
 
     def forget(self) -> None:
         """Reset to the state before the tick."""
-        self.mark = dict.fromkeys(("planned_until", "planning_until", "decided_at"), self._start)
+        self.mark = dict.fromkeys(MARK_NUMBERS, self._start)
         self._recorded.clear()
 
     def get_item(self, request: dict[str, Any]) -> bytes:

@@ -18,7 +18,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.planning.due_index import BadEntry, DueIndex, Mark, Pending, Shard, place
+from common.planning.directory import Shard
+from common.planning.due_index import BadEntry, DueIndex, Mark, Pending, place
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import PACK_FROM, packed
@@ -29,7 +30,7 @@ from common.planning.shares import PlanningQueue, Shares, cut
 from common.runs.records import Runs
 from common.timing.windows import planning_end
 from scheduler.concurrently import for_each
-from scheduler.due import due_shards
+from scheduler.due import Untidy, due_shards, tidy
 from scheduler.set_aside import plan_set_aside
 from scheduler.skipped import Skipped
 from scheduler.summary import TickSummary as TickSummary
@@ -45,10 +46,6 @@ _POSTPONED_UNTIL_S = 150
 # A window that this many ticks have not finished goes to planners, in shares that get smaller each time.
 _TRIES = 2
 _FEWEST_ENTRIES = 50
-# A transaction drops at most 100 empty shards. After this time the next tick continues.
-_DROPPED_AT_ONCE = 100
-_DROPPED_BETWEEN_LOOKS = 1_600
-_DROPS_FOR_S = 60
 # Registrations that were cut off are handed over, and then confirmed, by so many.
 _PENDINGS_AT_ONCE = 500
 
@@ -103,6 +100,8 @@ class Scheduler:
         """
         now = self.clock.now()
         mark = self.index.ensure_mark(now)
+        if not mark.is_filed:
+            mark = self.index.file_anew(now)
         summary = TickSummary(now=now, start=mark.planned_until, end=mark.planned_until)
         mark = self._finish_registrations(mark, summary)
         if mark.is_open and not mark.is_divided:
@@ -126,8 +125,8 @@ class Scheduler:
     def _plan_window(self, window: Mark, summary: TickSummary) -> Mark:
         if self.fan_out and window.is_divided:
             return self._planned_by_others(self.fan_out, window, summary, overdue=True)
-        empty: list[Shard] = []
-        due = due_shards(self.index, self.quarantine, window, summary, empty)
+        untidy = Untidy()
+        due = due_shards(self.index, self.quarantine, window, summary, untidy)
         if self.fan_out:
             shares = cut(due, window, _entries_a_share(self.fan_out, window))
             first, second = next(shares, []), next(shares, [])
@@ -135,12 +134,12 @@ class Scheduler:
                 mark = self.fan_out.shares.record(window, filter(None, chain([first, second], shares)))
                 if mark.is_divided:
                     mark = self._planned_by_others(self.fan_out, mark, summary)
-                self._drop(empty)
+                tidy(self.index, untidy, self.clock)
                 return mark
             due = iter(first)
         self.plan_shards(list(due), window, summary)
         mark = self.index.finish_planning(window.planning_until)
-        self._drop(empty)
+        tidy(self.index, untidy, self.clock)
         return mark
 
     def _hand_over_postponed(self, window: Mark, summary: TickSummary, stop_at: float) -> bool:
@@ -203,16 +202,6 @@ class Scheduler:
         executions = self._executions(progress, window, calendars, skipped, summary, until)
         self._hand_over(executions, skipped, summary, spare_until)
         return progress
-
-    def _drop(self, empty: list[Shard]) -> None:
-        """Every tick reads all that is in the directory, so nobody may fill it faster than it is emptied."""
-        stop_at = self.clock.now() + _DROPS_FOR_S
-        for first in range(0, len(empty), _DROPPED_BETWEEN_LOOKS):
-            if self.clock.now() >= stop_at:
-                return
-            some = empty[first : first + _DROPPED_BETWEEN_LOOKS]
-            batches = [some[at : at + _DROPPED_AT_ONCE] for at in range(0, len(some), _DROPPED_AT_ONCE)]
-            for_each(batches, self.index.drop_all_empty)
 
     def _finish_registrations(self, mark: Mark, summary: TickSummary) -> Mark:
         """Enqueue what a registration committed but did not enqueue, because it was interrupted.

@@ -33,6 +33,7 @@ from common.storage.deployed import Tables
 from common.storage.tables import ConditionFailed, Expression, Table
 from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants, RulesOf
+from common.timing.slots import EVERYWHERE
 from executor.batch import execute_batch
 from executor.pipeline import Executor, Message
 from executor.recorder import Report
@@ -63,6 +64,13 @@ def job(*, invocation: str = "RequestResponse", **fields: Any) -> dict[str, Any]
     schedule = {name: fields.pop(name) for name in timing if name in fields}
     target = {"kind": "lambda", "arn": ARN, "invocation": invocation}
     return {"schedule": schedule, "target": target, **fields}
+
+
+def put_in_directory(due: Table, sk: str, jobs: object = 1) -> None:
+    """A shard that a later version has listed, wherever ticks look."""
+    due.put({"pk": "DIRECTORY#0", "sk": sk, "jobs": jobs, "filed": " ".join(EVERYWHERE)})
+    for place in EVERYWHERE:
+        due.put({"pk": keys.listings(place), "sk": sk})
 
 
 def make_tables(client: Any, prefix: str = "test") -> None:

@@ -40,7 +40,7 @@ _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 # Function -> what its role may do, except its own log. Add new permissions here too.
 PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Scheduler": {
-        "DueTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
+        "DueTable": _WRITE | _READ | {"dynamodb:BatchWriteItem"},
         # The items of a deleted tenant are removed from all of them.
         "JobsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
@@ -63,7 +63,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     },
     "Executor": {
         "JobsTable": _RECORD | {"dynamodb:BatchGetItem"},
-        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
+        "DueTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
         "TenantsTable": {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"},
         "AuditTable": {"dynamodb:PutItem"},
@@ -80,7 +80,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     },
     "Outcomes": {
         "JobsTable": _RECORD,
-        "DueTable": _RECORD | {"dynamodb:DeleteItem"},
+        "DueTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem"},
         "EventsBus": {"events:PutEvents"},
         "AuditTable": {"dynamodb:PutItem"},
         "RunsTable": {"dynamodb:GetItem", "dynamodb:UpdateItem"},

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.history.density import Density
-from common.planning.due_index import BadEntry, BadShard, DueIndex, Shard, place
+from common.planning.directory import BadShard, Shard
+from common.planning.due_index import BadEntry, DueIndex, place
 from common.planning.execution import job_key
 from common.planning.plan import DueEntry
 from common.storage import keys
@@ -79,7 +80,7 @@ def _shards(index: DueIndex, spot: Spot, start: int, end: int) -> Iterator[tuple
     ]
     for number, (name, between) in list(enumerate(partitions))[spot.partition :]:
         after = spot.shard if number == spot.partition else ""
-        for found in index.directory(name, between, after):
+        for found in index.directory.shards(name, between, after):
             yield number, found, ""
 
 

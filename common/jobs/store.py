@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,6 +19,7 @@ from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, existing
 from common.jobs.ledger import TenantLedger
+from common.jobs.placement import Placement, moves
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import fires_soon, plan_registered
@@ -142,6 +142,7 @@ class JobStore:
     ) -> dict[str, Job]:
         """`change` for up to MOST_AT_ONCE jobs in one transaction: all or none. Raises TooManyWrites (calendars)."""
         conflicts = 0
+        placement = Placement(self.index.directory, self.rng)
 
         def attempt() -> dict[str, Job]:
             nonlocal conflicts
@@ -159,7 +160,7 @@ class JobStore:
             if not moved:
                 return news
             try:
-                return news | self._commit(tenant, moved, now, conflicts, idempotency_key)
+                return news | self._commit(tenant, moved, now, placement, conflicts, idempotency_key)
             except ConditionFailed as lost:
                 # The job changed meanwhile, or a quota had no room and may have room now: decide again.
                 if lost.key == keys.tenant(tenant):
@@ -173,79 +174,62 @@ class JobStore:
                 raise
 
         which = f"job {next(iter(changes))!r}" if len(changes) == 1 else f"one of {len(changes)} jobs"
-        return retry_on_conflict(
-            attempt,
-            f"{which}, its schedule's shard or its tenant",
-            on=(ConditionFailed, TransactionConflict),
-            sleep=self.clock.sleep,
-            uniform=self.rng.uniform,
-        )
+        try:
+            changed = retry_on_conflict(
+                attempt,
+                f"{which}, its schedule's shard or its tenant",
+                on=(ConditionFailed, TransactionConflict),
+                sleep=self.clock.sleep,
+                uniform=self.rng.uniform,
+            )
+        except Exception:
+            placement.tidy()
+            raise
+        placement.tidy()
+        return changed
 
     def _commit(
         self,
         tenant: str,
         moved: Sequence[tuple[Job | None, Job]],
         now: float,
+        placement: Placement,
         conflicts: int,
         idempotency_key: IdempotencyKey | None,
     ) -> dict[str, Job]:
         mark = self.index.ensure_mark(now)
         if any(_is_first_http(old, new) for old, new in moved):
             WebhookSecrets(self.ledger.table).ensure(tenant, now, by=self.by)
-        placed = self._placed(moved, conflicts)
+        placed = placement.place(moved, conflicts)
         tx = Transaction(self.jobs.client)
-        entries: Counter[tuple[str, int]] = Counter()
-        pending = [self._write(tx, old, new, now, entries) for old, new in placed]
+        pending = [self._write(tx, old, new, now) for old, new in placed]
         for old, new in placed:
             self.ledger.audit(tx, self.by, old, new, now, mark.planned_until)
         self.ledger.count(tx, tenant, placed, now)
         Calendars(self.jobs).require(tx, placed)
-        for (group, shard), change in entries.items():
-            if change:
-                self.index.count(tx, group, shard, change)
+        placement.count(tx, placed)
         if idempotency_key:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
         tx.commit()
+        placement.committed()
         self._hand_over([one for one in pending if one])
         return {new.job_id: new for _, new in placed}
 
-    def _write(
-        self, tx: Transaction, old: Job | None, new: Job, now: float, entries: Counter[tuple[str, int]]
-    ) -> Pending | None:
-        """Add the change of one job to `tx`. `entries` counts how many entries each shard gains or loses."""
+    def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> Pending | None:
+        """Add the change of one job to `tx`."""
         tx.put(self.jobs, {**keys.job(new.tenant, new.job_id), **new.to_item()}, _unchanged(old))
         if new.state == DELETED:
             kept_until = math.floor(now) + _FORMER_KEPT_S
             tx.put(self.jobs, {**keys.former_job(new.tenant, new.job_id), "expires_at": kept_until})
-        moved = old is None or (old.group, old.shard) != (new.group, new.shard)
-        if old and old.group and moved:
+        if old and old.group and moves(old, new):
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
-            entries[old.group, old.shard] -= 1
         if not new.group:
             return None
         entry = new.due_entry()
         self.index.put_entry(tx, entry, new.group, new.shard)
-        if moved:
-            entries[new.group, new.shard] += 1
         if not _starts_anew(old, new) or not fires_soon(entry, now):
             return None
         return self.index.put_pending(tx, entry, new.revision)
-
-    def _placed(
-        self, moved: Sequence[tuple[Job | None, Job]], conflicts: int
-    ) -> list[tuple[Job | None, Job]]:
-        """The jobs with their shards; jobs of one group get the same shard."""
-        shards: dict[str, int] = {}
-        placed: list[tuple[Job | None, Job]] = []
-        for old, new in moved:
-            if new.group and old and old.group == new.group:
-                new = replace(new, shard=old.shard)
-            elif new.group:
-                if new.group not in shards:
-                    shards[new.group] = self.index.pick_shard(new.group, self.rng, conflicts)
-                new = replace(new, shard=shards[new.group])
-            placed.append((old, new))
-        return placed
 
     def _hand_over(self, pending: Sequence[Pending]) -> None:
         """Enqueue the executions that became due in the time that may be planned already.

@@ -1,18 +1,17 @@
 """The due index: finds the jobs that fire in a window, at a cost that grows with what is due.
 
-A *directory* lists each group of schedules once, with the number of its entries; a group's entries lie in *shards*, and
+A *directory* (common/planning/directory.py) has each group of schedules once. A group's entries lie in *shards*, and
 are read only when the group is due. Nothing is written per fire: the index changes only when a job does.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from common.planning.bad_entry import BadEntry as BadEntry
+from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.plan import DueEntry
 from common.storage import keys
 from common.storage.tables import (
@@ -21,28 +20,9 @@ from common.storage.tables import (
     Item,
     Table,
     Transaction,
-    TransactionConflict,
 )
-from common.timing.groups import entry_weight
-from common.timing.instants import DAY_S
-from common.timing.windows import WINDOW_S, planning_end, window_start
+from common.timing.windows import planning_end
 from common.timing.zones import TZDATA_VERSION
-
-# A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
-# or write in the seconds that a tick takes. Of jobs that fire more than once a minute it takes fewer.
-SHARD_ENTRIES = 2_000
-# Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
-_ONE_OFF_KEPT_S = 400 * DAY_S
-# Where somebody else has dropped it, nothing is left to compare.
-_IS_EMPTY = Expression("attribute_not_exists(pk) OR #jobs <= :zero", {":zero": 0})
-
-
-class Shard(NamedTuple):
-    """One shard of one group, with the number of its entries."""
-
-    group: str
-    shard: int
-    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +43,11 @@ class Mark:
     division: int = 0
     # How many ticks took the window up after the one that announced it.
     tries: int = 0
+    # What the directory is filed by, since when nothing was found misfiled, and up to where windows were announced by
+    # code that knows of listings. Code of an earlier version leaves the last one behind.
+    filing: str = ""
+    filed_since: float = 0
+    filed_until: int = 0
 
     @property
     def is_open(self) -> bool:
@@ -73,13 +58,10 @@ class Mark:
         """Planners have the open window's shares; common/planning/shares.py."""
         return self.is_open and self.divided_until == self.planning_until
 
-
-@dataclass(frozen=True, slots=True)
-class BadShard:
-    """An unreadable directory item: its sort key, and the reason."""
-
-    name: str
-    problem: str
+    @property
+    def is_filed(self) -> bool:
+        """Only code that files the directory as this version does has announced windows."""
+        return self.filing == FILING and self.filed_until == self.planning_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +77,7 @@ class DueIndex:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self.directory = Directory(table)
 
     # The mark
 
@@ -109,7 +92,14 @@ class DueIndex:
         end = planning_end(now)
         with suppress(ConditionFailed):
             self._table.put(
-                {**keys.MARK, "planned_until": end, "planning_until": end, "tzdata": TZDATA_VERSION},
+                {
+                    **keys.MARK,
+                    "planned_until": end,
+                    "planning_until": end,
+                    "tzdata": TZDATA_VERSION,
+                    "filing": FILING,
+                    "filed_until": end,
+                },
                 Expression("attribute_not_exists(pk)", {}),
             )
         mark = self.mark()
@@ -129,7 +119,8 @@ class DueIndex:
         if mark.is_open:
             return mark
         change = Expression(
-            "SET #planning_until = :end, #decided_at = :now, #tzdata = :tzdata, #tries = :none",
+            "SET #planning_until = :end, #filed_until = :end, #decided_at = :now, #tzdata = :tzdata,"
+            " #tries = :none",
             {":end": end, ":now": now, ":tzdata": TZDATA_VERSION, ":none": 0},
         )
         unmoved = Expression(
@@ -164,30 +155,15 @@ class DueIndex:
             moved = further.existing
         return _mark(moved)
 
-    # Reading what is due
+    def file_anew(self, now: float) -> Mark:
+        """From `now` on, ticks read the whole directory for a while. Returns the stored mark."""
+        change = Expression(
+            "SET #filing = :filing, #filed_since = :now, #filed_until = #planning_until",
+            {":filing": FILING, ":now": now},
+        )
+        return _mark(self._table.update(keys.MARK, change))
 
-    def recurring_shards(self) -> Iterator[Shard | BadShard]:
-        """The whole directory except one-off jobs."""
-        for partition in keys.directory_partitions():
-            yield from self.directory(partition)
-
-    def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
-        """The shards of one-off jobs in the windows that touch [start, end)."""
-        windows = keys.one_off_range(window_start(start), end - 1)
-        for partition in keys.one_off_partitions():
-            yield from self.directory(partition, windows)
-
-    def directory(
-        self, partition: str, between: tuple[str, str] | None = None, after: str = ""
-    ) -> Iterator[Shard | BadShard]:
-        """A partition of the directory, after the sort key `after`."""
-        begin: keys.Key | None = {"pk": partition, "sk": after} if after else None
-        for item in self._table.query(partition, sk_between=between, after=begin, attributes=("sk", "jobs")):
-            try:
-                group, shard = keys.group_and_shard(item["sk"])
-                yield Shard(group, shard, int(item["jobs"]))
-            except (KeyError, ValueError, TypeError) as error:
-                yield BadShard(item["sk"], f"unreadable directory item: {error!r}")
+    # The entries of a shard
 
     def entries(self, shard: Shard, after: str = "") -> Iterator[DueEntry | BadEntry]:
         """The entries of a shard, starting after the `place` of one of them."""
@@ -196,61 +172,12 @@ class DueIndex:
         for item in self._table.query(partition, attributes=("sk", "entry"), after=start):
             yield _readable(item)
 
-    # Writing, as part of a job's transaction
-
-    def pick_shard(self, group: str, rng: random.Random, conflicts: int = 0) -> int:
-        """A shard of `group` with room; a new one when all are full, or when writers keep colliding."""
-        partition = keys.directory_partition(group)
-        shards = [
-            shard
-            for item in self._table.query(partition, sk_prefix=f"{group}#", consistent=False)
-            for shard in [Shard(*keys.group_and_shard(item["sk"]), item["jobs"])]
-            if shard.group == group
-        ]
-        weight = entry_weight(group, WINDOW_S)
-        open_shards = [shard.shard for shard in shards if shard.jobs * weight < SHARD_ENTRIES]
-        new_shard = max((shard.shard for shard in shards), default=-1) + 1
-        if conflicts > 1 or not open_shards:
-            open_shards.append(new_shard)
-        return rng.choice(open_shards)
-
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
         key = keys.due_entry(group, shard, entry.tenant, entry.job_id)
-        tx.put(self._table, {**key, "entry": entry.encode(), "expires_at": _expires_at(group)})
+        tx.put(self._table, {**key, "entry": entry.encode(), "expires_at": expiry(group)})
 
     def delete_entry(self, tx: Transaction, group: str, shard: int, tenant: str, job_id: str) -> None:
         tx.delete(self._table, keys.due_entry(group, shard, tenant, job_id))
-
-    def count(self, tx: Transaction, group: str, shard: int, change: int) -> None:
-        """Change a shard's number of entries; its directory item is created with the first entry."""
-        words, values = "ADD #jobs :change", {":change": change}
-        if expires_at := _expires_at(group):
-            words, values = f"{words} SET #expires_at = :expires_at", values | {":expires_at": expires_at}
-        tx.update(self._table, keys.directory(group, shard), Expression(words, values))
-
-    def drop_empty(self, shard: Shard) -> bool:
-        """Take an empty shard out of the directory; safe against a registration that fills it at the same moment."""
-        try:
-            self._table.delete(keys.directory(shard.group, shard.shard), _IS_EMPTY)
-        except ConditionFailed:
-            return False
-        return True
-
-    def drop_all_empty(self, shards: Sequence[Shard]) -> None:
-        """The same for up to 100 at once, in one request: one tenant can leave a thousand behind in a second."""
-        if len(shards) == 1:
-            self.drop_empty(shards[0])
-            return
-        tx = Transaction(self._table.client)
-        for shard in shards:
-            tx.delete(self._table, keys.directory(shard.group, shard.shard), _IS_EMPTY)
-        try:
-            tx.commit()
-        except ConditionFailed:  # one of them has just been filled
-            for shard in shards:
-                self.drop_empty(shard)
-        except TransactionConflict:
-            pass  # a writer holds one, or DynamoDB throttles: they are as empty for the next tick
 
     # Registrations whose executions may not be enqueued yet
 
@@ -294,6 +221,9 @@ def _mark(item: Item) -> Mark:
         item.get("tzdata", ""),
         item.get("division", 0),
         item.get("tries", 0),
+        item.get("filing", ""),
+        float(item.get("filed_since", 0)),
+        item.get("filed_until", 0),
     )
 
 
@@ -307,9 +237,3 @@ def _readable(item: Item) -> DueEntry | BadEntry:
 def place(entry: DueEntry | BadEntry) -> str:
     """An entry's place in its shard, from which `DueIndex.entries` can continue."""
     return keys.due_entry("", 0, entry.tenant, entry.job_id)["sk"]
-
-
-def _expires_at(group: str) -> int | None:
-    if not group.startswith("at|"):
-        return None
-    return int(group.removeprefix("at|")) + WINDOW_S + _ONE_OFF_KEPT_S

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from common.errors import Minute8Error
-from common.planning.due_index import DueIndex, Mark, Shard
+from common.planning.directory import Shard
+from common.planning.due_index import DueIndex, Mark
 from common.planning.executions_queue import BATCH_SIZE, HandOverFailed
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table

@@ -194,7 +194,7 @@ class Deletions:
         tx.put(self.jobs, keys.former_job(tenant_id, job_id))
         if item.get("group"):
             self.index.delete_entry(tx, item["group"], item["shard"], tenant_id, job_id)
-            self.index.count(tx, item["group"], item["shard"], -1)
+            self.index.directory.count(tx, item["group"], item["shard"], -1)
         try:
             tx.commit()
         except (ConditionFailed, TransactionConflict):

@@ -6,6 +6,7 @@
 | jobs    | tenant                       | CALENDAR#name                   | dates that jobs name to exclude them    |
 | due     | GROUP#group#shard            | tenant#job_id                   | due entry: what the tick needs of a job |
 | due     | DIRECTORY#0…7                | group#shard                     | how many entries that shard has        |
+| due     | LISTED#place                 | group#shard                     | a shard that can fire at that time     |
 | due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
 | due     | PENDING#0…7                  | tenant#job_id#revision          | registered, its hand-over unconfirmed  |
 | due     | POSTPONED#0…7                | second#execution id#attempt     | waits longer than SQS can delay it     |
@@ -175,6 +176,15 @@ def one_off_range(start: int, end: int) -> tuple[str, str]:
 def directory_partitions() -> list[str]:
     """The partitions of all recurring groups."""
     return [f"DIRECTORY#{n}" for n in range(SPREAD)]
+
+
+def listing(place: str, group: str, shard: int) -> Key:
+    """Where a tick finds a shard that can be due; common/timing/slots.py has the places."""
+    return {"pk": listings(place), "sk": f"{group}#{shard}"}
+
+
+def listings(place: str) -> str:
+    return f"LISTED#{place}"
 
 
 def group_and_shard(directory_sk: str) -> tuple[str, int]:

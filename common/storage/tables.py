@@ -252,6 +252,11 @@ class Transaction:
     def update(self, table: Table, key: Key, change: Expression, condition: Expression | None = None) -> None:
         self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
 
+    def extend(self, other: Transaction) -> None:
+        """Add all that is in another one."""
+        self._writes += other._writes
+        self._keys += other._keys
+
     def check(self, table: Table, key: Key, condition: Expression) -> None:
         """Require that `condition` holds for an item that is not written."""
         self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)

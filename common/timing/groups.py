@@ -66,8 +66,8 @@ def group_can_fire(key: str, start: int, end: int) -> bool:
     """
     if start >= end:
         return False
-    group = _parsed(key)
-    if isinstance(group, _CronGroup):
+    group = parsed_group(key)
+    if isinstance(group, CronGroup):
         for span in spans(group.zone, start, end):  # noqa: SIM110  as in can_fire
             if can_fire(group.cron, span):
                 return True
@@ -89,7 +89,9 @@ def entry_weight(key: str, span_s: int) -> int:
     return 1
 
 
-class _CronGroup:
+class CronGroup:
+    """An expression in a zone, whose minutes are whole tens."""
+
     __slots__ = ("cron", "zone")
 
     def __init__(self, zone: str, cron: Cron) -> None:
@@ -97,7 +99,7 @@ class _CronGroup:
         self.cron = cron
 
 
-class _Stretch:
+class Stretch:
     """Fires lie in [offset, offset + length) of every period; a period of 0 means once."""
 
     __slots__ = ("length", "offset", "period")
@@ -115,19 +117,20 @@ class _Stretch:
 
 
 @lru_cache(maxsize=1 << 18)
-def _parsed(key: str) -> _CronGroup | _Stretch:
+def parsed_group(key: str) -> CronGroup | Stretch:
+    """When the members of a group can fire. Raises ValueError for text that is not a key."""
     kind, _, rest = key.partition("|")
     if kind == "cron":
         zone, _, text = rest.partition("|")
-        return _CronGroup(zone, _read(text))
+        return CronGroup(zone, _read(text))
     if kind == "every":
         interval_s, bucket = map(int, rest.split("|"))
         if interval_s <= WINDOW_S:
-            return _Stretch(0, interval_s, interval_s)
+            return Stretch(0, interval_s, interval_s)
         offset = bucket * WINDOW_S
-        return _Stretch(offset, min(WINDOW_S, interval_s - offset), interval_s)
+        return Stretch(offset, min(WINDOW_S, interval_s - offset), interval_s)
     if kind == "at":
-        return _Stretch(int(rest), WINDOW_S, 0)
+        return Stretch(int(rest), WINDOW_S, 0)
     raise ValueError(f"not a group key: {key!r}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from cli.doctor.findings import Level
-from common.planning.due_index import Shard
+from common.planning.directory import Shard
 from common.planning.shares import Shares
 from tests.doctor.stage import Patient
 from tests.worlds import at

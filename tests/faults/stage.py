@@ -114,9 +114,9 @@ def staged(now: str) -> Iterator[Stage]:
     yield Stage(now)
 
 
-def killed_after(stage: Stage, call: str, step: Callable[[World], object]) -> None:
-    """Do one step and kill its process after its first call of that name."""
-    stage.wire.arm(1, Fault.KILLED_AFTER, only=call)
+def killed_after(stage: Stage, call: str, step: Callable[[World], object], nth: int = 1) -> None:
+    """Do one step and kill its process after its `nth` call of that name."""
+    stage.wire.arm(nth, Fault.KILLED_AFTER, only=call)
     assert isinstance(stage.attempt(step), Killed)
 
 

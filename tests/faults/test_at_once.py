@@ -141,7 +141,7 @@ def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
     # seen it in the directory; and the two hand-overs, since a message is known by its execution's id.
     shared = ["transact_write_items", "update_item MARK"]
     if name == "create":
-        shared += ["get_item MARK", "query DIRECTORY"]
+        shared += ["get_item MARK", "query LISTED", "batch_get_item"]
     for choose, apart in orders(*shared):
         w, played = stage.restore(), played + 1
         died = play(stage.wire, {"tick": w.scheduler.tick, "change": partial(change, w)}, choose, apart)
@@ -162,7 +162,7 @@ def test_two_ticks_and_a_registration_of_which_two_are_killed(stage: Stage) -> N
         w = stage.restore()
         killed_at = 1 + seed % 12
         tick, registers = w.scheduler.tick, partial(CHANGES["create"][1], w)
-        stage.wire.kill_in({"registration": ("transact_write_items", 1), "tick": ("", killed_at)})
+        stage.wire.kill_in({"registration": ("transact_write_items", 2), "tick": ("", killed_at)})
         play(stage.wire, {"registration": registers, "tick": tick, "other": tick}, choose)
         stage.wire.kill_in({})
         everything_explained(settled(w), {("alice", "a"): minutes(25, 35)})
@@ -180,7 +180,7 @@ def test_a_tick_that_read_the_mark_too_early_loses_no_registration(stage: Stage)
         calls.append(call)
         if call == "update_item MARK" and calls.count(call) == 2:
             stage.wire.turn = lambda call: None
-            killed_after(stage, "transact_write_items", CHANGES["create"][1])
+            killed_after(stage, "transact_write_items", CHANGES["create"][1], nth=2)
             stage.wire.turn = of_the_other
 
     def of_the_first(call: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from common.storage import keys
+from common.timing.slots import places
 from tests.faults.stage import Stage, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import Fault
@@ -35,7 +36,7 @@ def after_an_outage(stage: Stage) -> None:
     w.registry.create("bob", "gone", job(cron="0 12 * * *"))
     w.store.delete("bob", "gone")
     w.run_until("2026-11-21T03:17:30Z")
-    killed_after(stage, "transact_write_items", cut_off)
+    killed_after(stage, "transact_write_items", cut_off, nth=2)  # the first opens its shard
     w.clock.move_to(at(OUTAGE_ENDS))
     stage.save()
 
@@ -68,14 +69,18 @@ def after_a_rollback(stage: Stage) -> None:
     w.registry.create(
         "alice", "tokyo", job(cron="1-59/10 * * * *", timezone="Asia/Tokyo", invocation="Event")
     )
-    [item] = w.table("due").query(keys.directory_partition(group_of(w)))
-    w.table("due").delete(keys.key_of(item))
+    name = f"{group_of(w)}#0"
+    pks = [keys.directory_partition(group_of(w)), *map(keys.listings, places(group_of(w)))]
+    items = [item for pk in pks for item in w.table("due").query(pk) if item["sk"] == name]
+    for item in items:
+        w.table("due").delete(keys.key_of(item))
     w.run_until("2026-11-21T03:18:00Z")
     window = w.index.ensure_mark(w.clock.now())
     w.scheduler.tick()
     window = replace(window, planning_until=window.planned_until + 600)
-    w.scheduler.quarantine.add_group(item["sk"], window, "unreadable", w.clock.now())
-    w.table("due").put(item)
+    w.scheduler.quarantine.add_group(name, window, "unreadable", w.clock.now())
+    for item in items:
+        w.table("due").put(item)
     w.run_until("2026-11-21T03:28:00Z")
     stage.save()
 

@@ -9,7 +9,9 @@ from typing import Any
 from boto3.dynamodb.types import TypeDeserializer
 
 from common.jobs.job import ACTIVE
+from common.storage import keys
 from common.timing.instants import rfc3339
+from common.timing.slots import places
 from tests.worlds import World, at
 
 FINAL = {"succeeded", "failed", "dispatched", "skipped"}
@@ -84,6 +86,12 @@ def index_is_right(w: World, pending: int = 0) -> None:
     counted = {i["sk"]: int(i["jobs"]) for i in due if i["pk"].startswith(("DIRECTORY#", "ONE_OFF#"))}
     real = Counter(pk.removeprefix("GROUP#") for pk, _ in entries)
     assert {sk: n for sk, n in counted.items() if n} == real
+    listed = {(i["pk"], i["sk"]) for i in due if i["pk"].startswith("LISTED#")}
+    for sk in real:
+        group, _ = keys.group_and_shard(sk)
+        assert {(keys.listings(place), sk) for place in places(group)} <= listed, (
+            f"{sk} is not where ticks look"
+        )
     assert len([i for i in due if i["pk"].startswith("PENDING#")]) == pending
 
 

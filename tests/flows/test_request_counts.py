@@ -121,10 +121,18 @@ def test_a_registration(w: World, counts: Counts) -> None:
     far = {"get_item": 3, "transact_write_items": 1, "query": 1}  # the tenant's rules, the job, the mark
     w.registry.create("alice", "first", job(cron="0 12 * * *"))  # which creates the mark
     with counts.of(far):
-        w.registry.create("alice", "far", job(cron="0 13 * * *"))
+        w.registry.create("alice", "far", job(cron="1 12 * * *"))
+    with counts.of(far | {"transact_write_items": 2}):  # the first job of its group opens a shard
+        w.registry.create("alice", "opens", job(cron="0 13 * * *"))
     near = far | {"get_item": 4, "delete_item": 1, "sent messages": 1}
     with counts.of(near):
         w.registry.create("alice", "near", job(at=DUE))
+    with counts.of(
+        {"get_item": 2, "transact_write_items": 1, "batch_get_item": 1}
+    ):  # has its shard become empty?
+        w.store.delete("alice", "far")
+    with counts.of({"get_item": 2, "transact_write_items": 2, "batch_get_item": 1}):
+        w.store.delete("alice", "opens")
 
 
 def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(w: World, counts: Counts) -> None:
@@ -133,7 +141,8 @@ def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(w: World, counts: Cou
     w.registry.create("alice", "due", job(cron="25 3 * * *"))
     w.clock.move_to(at("2026-11-21T03:18:00Z"))
     spread = 8
-    # The mark; pending and postponed entries, directory, one-off groups by partition; one group; what is set aside;
-    # the mark twice.
-    with counts.of({"get_item": 1, "query": 4 * spread + 2, "update_item": 2, "sent messages": 1}):
+    # The mark; pending and postponed entries, one-off groups by partition; the four places of its slot, and the shard
+    # found there; one group; what is set aside; the mark twice.
+    requests = {"get_item": 1, "query": 3 * spread + 6, "batch_get_item": 1, "update_item": 2}
+    with counts.of(requests | {"sent messages": 1}):
         w.scheduler.tick()

@@ -11,7 +11,7 @@ from common import config, telemetry
 from common.planning.executions_queue import HandOverFailed
 from common.platform.deletion import Deletions
 from scheduler import handler
-from tests.worlds import World, job
+from tests.worlds import World, job, put_in_directory
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def told(printed: str) -> dict[str, float]:
 
 def test_a_tick_that_succeeds_says_what_it_did(deployed: World, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.registry.create("alice", "minutely", job(cron="* * * * *"))
-    deployed.table("due").put({"pk": "DIRECTORY#0", "sk": "lunar|full#0", "jobs": 1})
+    put_in_directory(deployed.table("due"), "lunar|full#0")
     deployed.run_until("2026-11-21T03:28:00Z")
     handler.handle({}, None)
     found = told(capsys.readouterr().out)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from common.planning.due_index import Shard
+from common.planning.directory import Listing, Shard
 from common.planning.executions_queue import HandOverFailed
 from common.storage import keys
 from tests.worlds import World, at, job
@@ -131,7 +131,7 @@ def test_what_is_not_due_is_not_read(w: World) -> None:
     w.registry.create("alice", "soon", job(cron="25 3 * * *"))
     w.clock.move_to(at("2026-11-21T03:18:00Z"))
     summary = w.scheduler.tick()
-    assert (summary.groups_known, summary.shards_due, summary.entries_read, summary.planned) == (3, 1, 1, 1)
+    assert (summary.groups_known, summary.shards_due, summary.entries_read, summary.planned) == (1, 1, 1, 1)
 
 
 def test_a_one_off_years_ahead_runs_on_its_second(w: World) -> None:
@@ -145,14 +145,15 @@ def test_a_one_off_years_ahead_runs_on_its_second(w: World) -> None:
 
 
 def test_more_empty_shards_than_one_writer_can_drop_one_by_one_are_gone_after_a_tick(w: World) -> None:
-    """A tenant that keeps changing the intervals of a thousand jobs leaves many empty groups."""
+    """Of many registrations that died after they had opened their shards."""
     w.registry.create("bob", "quiet", job(cron="* * * * *"))
-    for n in range(250):
-        w.table("due").put({**keys.directory(f"every|{700 + n}|0", 0), "jobs": 0})
+    dates = [(day, month) for day in range(1, 21) for month in (*range(1, 11), 12)]
+    texts = [f"cron|UTC|20-29 3 {day},21 {month},11 *" for day, month in dates]
+    w.index.directory.open([Listing(Shard(text, 0)) for text in texts])
     w.run_until("2026-11-21T03:18:00Z")
     requests: Counter[str] = Counter()
     w.dynamodb.before = lambda name: requests.update([name])
     w.scheduler.tick()
-    assert [shard.jobs for shard in w.index.recurring_shards() if isinstance(shard, Shard)] == [1]
-    assert requests["transact_write_items"] == 3
+    assert [one.shard.jobs for one in w.index.directory.whole() if isinstance(one, Listing)] == [1]
+    assert requests["transact_write_items"] == 5
     assert requests["delete_item"] == 0

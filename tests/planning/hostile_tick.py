@@ -26,6 +26,7 @@ if __name__ == "__main__":  # before botocore looks; a test that imports this ke
     }
 
 from common.jobs.calendars import Calendar
+from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution
 from common.planning.plan import DueEntry
@@ -42,7 +43,7 @@ from common.timing.windows import WINDOW_S, planning_end
 from common.timing.zones import zone_names
 from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.worlds import TABLES
+from tests.worlds import TABLES, put_in_directory
 
 TENANT = "t" * 64
 EACH_SECOND = 11
@@ -105,8 +106,9 @@ def fill(dynamodb: Any, now: int) -> None:
         entry = DueEntry(TENANT, f"job-{number}".ljust(128, "j"), schedule, now - 40 * DAY_S, 1, "all")
         group = group_key(schedule)
         tx = Transaction(dynamodb)
+        index.directory.open([Listing(Shard(group, 0))])
         index.put_entry(tx, entry, group, 0)
-        index.count(tx, group, 0, 1)
+        index.directory.count(tx, group, 0, 1)
         if number < PENDING:
             index.put_pending(tx, replace(entry, effective_at=end - WINDOW_S), 1)
         tx.commit()
@@ -118,7 +120,7 @@ def fill(dynamodb: Any, now: int) -> None:
         key = keys.postponed(run.visible_at, f"{run.execution_id}#2")
         due.put({**key, "body": run.encode() if number % 5 else "{" * 5_000})
     for number in range(BAD_GROUPS):
-        due.put({**keys.directory(f"cron|No/Where|{number} 3 * * *", 0), "jobs": 1})
+        put_in_directory(due, f"cron|No/Where|{number} 3 * * *#0")
     for number in range(EMPTY):
         due.put({**keys.directory(f"every|{86_400 + number * 300}|{number}", 0), "jobs": 0})
     due.put({**keys.MARK, "planned_until": end, "planning_until": end})

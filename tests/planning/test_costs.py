@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from common.planning.due_index import DueIndex, Shard
+from common.planning.directory import Listing, Shard
+from common.planning.due_index import DueIndex
 from common.planning.plan import DueEntry
 from common.runs.records import Runs
 from common.storage import keys
@@ -36,8 +37,9 @@ def store(w: World, timing: Timing, number: int) -> None:
     """A job's entry that has no fire time before next year."""
     schedule = Schedule(timing, start_at=NEXT_YEAR)
     tx, group = Transaction(w.dynamodb), group_key(schedule)
+    w.index.directory.open([Listing(Shard(group, 0))])
     w.index.put_entry(tx, DueEntry("alice", f"job-{number}", schedule, int(NOW) - 60, 1, "latest"), group, 0)
-    w.index.count(tx, group, 0, 1)
+    w.index.directory.count(tx, group, 0, 1)
     tx.commit()
 
 
@@ -83,9 +85,9 @@ def test_distinct_intervals_cost_few_queries_where_nothing_is_due(
 def test_jobs_with_seconds_fill_shards_and_shares_by_what_they_fire(w: World) -> None:
     each_second = group_key(Schedule(CronTiming("* * * * * *", "UTC")))
     w.table("due").put({**keys.directory(each_second, 0), "jobs": 33})
-    assert w.index.pick_shard(each_second, random.Random(1)) == 0
+    assert w.index.directory.pick(each_second, random.Random(1)).shard == (each_second, 0, 33)
     w.table("due").put({**keys.directory(each_second, 0), "jobs": 34})
-    assert w.index.pick_shard(each_second, random.Random(1)) == 1
+    assert w.index.directory.pick(each_second, random.Random(1)).shard == (each_second, 1, 0)
 
 
 def test_jobs_in_groups_of_earlier_versions_fire_and_move(w: World) -> None:
@@ -95,9 +97,10 @@ def test_jobs_in_groups_of_earlier_versions_fire_and_move(w: World) -> None:
         created = w.registry.create("alice", job_id, definitions[job_id])
         tx, due = Transaction(w.dynamodb), w.index
         due.delete_entry(tx, created.group, created.shard, "alice", job_id)
-        due.count(tx, created.group, created.shard, -1)
+        due.directory.count(tx, created.group, created.shard, -1)
         due.put_entry(tx, created.due_entry(), former, 0)
-        due.count(tx, former, 0, 1)
+        due.directory.open([Listing(Shard(former, 0))])
+        due.directory.count(tx, former, 0, 1)
         tx.commit()
         w.table("jobs").put({**keys.job("alice", job_id), **created.to_item(), "group": former, "shard": 0})
     w.run_until("2026-11-21T04:00:30Z", ticks=True)
@@ -106,8 +109,8 @@ def test_jobs_in_groups_of_earlier_versions_fire_and_move(w: World) -> None:
     assert len(fired) == len(set(fired)) == 255
     for job_id, definition in definitions.items():
         w.registry.put("alice", job_id, definition | {"name": "moved"})
-    shards = list(w.index.recurring_shards())
-    assert sorted(shard for shard in shards if isinstance(shard, Shard) and shard.jobs) == [
+    listings = list(w.index.directory.whole())
+    assert sorted(one.shard for one in listings if isinstance(one, Listing) and one.shard.jobs) == [
         Shard("cron|UTC|* * * * *|60", 0, 1),
         Shard("every|600|0", 0, 1),
     ]

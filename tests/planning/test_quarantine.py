@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from common.jobs.calendars import Calendars
-from common.planning.due_index import Mark, Shard
+from common.planning.directory import Shard
+from common.planning.due_index import Mark
 from common.planning.quarantine import ENTRY, GROUP, PARTS, SHARE, Quarantine, SetAside
 from common.planning.shares import Shares
 from common.storage import keys
@@ -15,7 +16,7 @@ from common.timing import groups
 from scheduler import due, planner, set_aside, tick
 from tests.flows.test_ticks import minutes
 from tests.planning.test_shares import END, Died, Fleet, mark_at
-from tests.worlds import World, at, job
+from tests.worlds import World, at, job, put_in_directory
 
 
 def found(w: World) -> list[SetAside]:
@@ -85,7 +86,7 @@ def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
 )
 def test_a_directory_item_of_a_later_version_stops_nobody(w: World, sk: str) -> None:
     w.registry.create("alice", "quiet", job(cron="* * * * *"))
-    w.table("due").put({"pk": "DIRECTORY#0", "sk": sk, "jobs": 1})
+    put_in_directory(w.table("due"), sk)
     w.run_until("2026-11-21T03:39:30Z", ticks=True)
     assert w.target.fire_times("quiet") == minutes(13, 39)
     assert [(one.kind, one.name) for one in found(w)] == [(GROUP, sk)]

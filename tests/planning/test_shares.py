@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.planning.due_index import DueIndex, Mark, Shard
+from common.planning.directory import Shard
+from common.planning.due_index import DueIndex, Mark
 from common.planning.executions_queue import ExecutionsQueue, HandOverFailed
 from common.planning.quarantine import Quarantine
 from common.planning.shares import (

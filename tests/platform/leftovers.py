@@ -7,6 +7,7 @@ from typing import Any
 
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
+from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletions
 from common.platform.request_rate import RequestRate
@@ -95,8 +96,9 @@ def left_of(w: World, tenant: str) -> list[tuple[str, str]]:
 
 def directory(w: World) -> dict[str, int]:
     index = DueIndex(w.table("due"))
-    shards = [*index.recurring_shards(), *index.one_off_shards(0, 10**10 - 1)]
-    return {shard.group: shard.jobs for shard in shards}
+    recurring = [one.shard for one in index.directory.whole() if isinstance(one, Listing)]
+    shards = [*recurring, *index.directory.one_off_shards(0, 10**10 - 1)]
+    return {shard.group: shard.jobs for shard in shards if isinstance(shard, Shard)}
 
 
 def finish(w: World, most: int = 500) -> int:

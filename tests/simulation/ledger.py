@@ -42,6 +42,8 @@ class Ledger:
     lives: dict[str, list[Life]] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
     planned_until: int = 0
+    # The mark before the tick that is under way: what this tick enqueues late has not been delivered yet.
+    before_tick: int | None = None
 
     def alive(self, job_id: str) -> Life | None:
         lives = self.lives.get(job_id)
@@ -53,7 +55,8 @@ class Ledger:
 
     def ended(self, job_id: str, now: float) -> None:
         if life := self.alive(job_id):
-            life.ends, life.mark_at_end = now, self.planned_until
+            mark = self.planned_until if self.before_tick is None else self.before_tick
+            life.ends, life.mark_at_end = now, mark
 
     def marked(self, item: dict[str, int | float], now: float) -> None:
         """The mark has been written."""

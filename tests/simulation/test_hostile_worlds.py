@@ -17,7 +17,7 @@ from common.storage import keys
 from common.timing.fires import fires
 from tests.planning.test_shares import Died, Fleet, mark_at
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.worlds import World, at, job, make_world
+from tests.worlds import World, at, job, make_world, put_in_directory
 
 WORLDS: Final = int(os.environ.get("HOSTILE_WORLDS", "100"))
 BEGIN, END = "2026-11-21T03:12:00Z", "2026-11-21T03:49:00Z"
@@ -37,7 +37,7 @@ def bad_entries(w: World, rng: random.Random) -> None:
 def strange_groups(w: World, rng: random.Random) -> None:
     for n in range(rng.randint(1, 40)):
         sk = rng.choice([f"lunar|{n}#0", f"cron|Mars/{n}|* * * * *#0", f"no-number-{n}", f"every|x{n}|0#0"])
-        w.table("due").put({"pk": f"DIRECTORY#{n % 8}", "sk": sk, "jobs": rng.choice([1, "many"])})
+        put_in_directory(w.table("due"), sk, rng.choice([1, "many"]))
 
 
 def missing_calendars(w: World, rng: random.Random) -> None:

@@ -203,6 +203,7 @@ class Simulation:
     def _tick(self, nth: int = 0, meanwhile: Callable[[], None] | None = None) -> None:
         self.seen.ticks += 1
         if meanwhile:
+            self.ledger.before_tick = self.ledger.planned_until
             self.wire.arm(nth, meanwhile)
         try:
             summary = self.w.scheduler.tick()
@@ -211,6 +212,7 @@ class Simulation:
             pass
         finally:
             self.wire.disarm()
+            self.ledger.before_tick = None
         self._look_at_mark()
 
     # What is seen
@@ -252,7 +254,7 @@ class Simulation:
                 if float(ended["N"]) >= before:
                     continue
                 self._read(from_wire(wire))
-                self.dynamodb._apply({"Delete": {"TableName": "test-runs", "Key": wire}})
+                self.dynamodb._set("test-runs", wire, None)
         for kept in (self.w.sqs.bodies, self.w.sqs.delays, self.w.target.calls, self.w.events):
             kept.clear()
 

@@ -6,15 +6,18 @@ import random
 
 import pytest
 
-from common.planning import due_index
-from common.planning.due_index import DueIndex, Shard
+from common.planning import directory
+from common.planning.directory import Listing, Shard
+from common.planning.due_index import DueIndex
 from common.planning.plan import DueEntry
 from common.registration.schedule_text import parse_schedule
 from common.storage import keys
-from common.storage.tables import Table, Transaction
+from common.storage.tables import ConditionFailed, Table, Transaction
+from common.timing.instants import DAY_S
 
 NOW = 1_795_230_720  # 2026-11-21T03:12:00Z
 DAILY = "cron|UTC|0-9 12 * * *"
+NOON = (NOW - NOW % DAY_S + DAY_S // 2, NOW - NOW % DAY_S + DAY_S // 2 + 600)
 ONE_OFF = f"at|{NOW - NOW % 600}"
 
 
@@ -33,11 +36,20 @@ def add(
 ) -> None:
     tx = Transaction(tables["due"].client)
     if change > 0:
+        index.directory.open([Listing(Shard(group, shard))])
         index.put_entry(tx, entry(job_id), group, shard)
     else:
         index.delete_entry(tx, group, shard, "alice", job_id)
-    index.count(tx, group, shard, change)
+    index.directory.count(tx, group, shard, change)
     tx.commit()
+
+
+def listings(index: DueIndex) -> list[Listing]:
+    return [one for one in index.directory.whole() if isinstance(one, Listing)]
+
+
+def listed(index: DueIndex, start: int, end: int) -> list[Listing]:
+    return [one for one in index.directory.listed(start, end) if isinstance(one, Listing)]
 
 
 def test_the_mark_is_made_once_and_moves_forward_only(index: DueIndex) -> None:
@@ -66,43 +78,87 @@ def test_shards_count_their_entries_and_fall_away_when_empty(
     add(index, tables, DAILY, 0, "a")
     add(index, tables, DAILY, 0, "b")
     add(index, tables, ONE_OFF, 0, "c")
-    assert list(index.recurring_shards()) == [Shard(DAILY, 0, 2)]
-    assert list(index.one_off_shards(NOW, NOW + 600)) == [Shard(ONE_OFF, 0, 1)]
-    assert list(index.one_off_shards(NOW + 600, NOW + 1_200)) == []
+    daily = Listing(Shard(DAILY, 0, 2), ("s72",))
+    assert list(index.directory.whole()) == [daily]
+    assert list(index.directory.one_off_shards(NOW, NOW + 600)) == [Shard(ONE_OFF, 0, 1)]
+    assert list(index.directory.one_off_shards(NOW + 600, NOW + 1_200)) == []
     assert list(index.entries(Shard(DAILY, 0))) == [entry("a"), entry("b")]
-    assert not index.drop_empty(Shard(DAILY, 0))
+    index.directory.drop_empty([daily])
+    assert list(index.directory.whole()) == [daily]
     add(index, tables, DAILY, 0, "a", -1)
     add(index, tables, DAILY, 0, "b", -1)
-    assert index.drop_empty(Shard(DAILY, 0))
-    assert list(index.recurring_shards()) == []
+    index.directory.drop_empty([daily])
+    assert list(index.directory.whole()) == list(index.directory.listed(*NOON)) == []
 
 
-def test_empty_shards_are_dropped_a_hundred_in_a_request_and_a_filled_one_stays(
+def test_empty_shards_are_dropped_many_in_a_request_and_a_filled_one_stays(
     index: DueIndex, tables: dict[str, Table]
 ) -> None:
-    shards = [Shard(f"every|{n}|0", 0) for n in range(601, 701)]
     requests: list[str] = []
-    for shard in shards:
-        tables["due"].put({**keys.directory(shard.group, 0), "jobs": 0})
+    weekly = [Listing(Shard(f"every|604800|{n}", 0)) for n in range(51)]
+    index.directory.open(weekly)
+    empty = listings(index)
     events = tables["due"].client.meta.events
     events.register("before-call.dynamodb", lambda model, **_: requests.append(model.name), "seen")
-    index.drop_all_empty(shards[:99])
+    index.directory.drop_empty(empty[:50])
     assert requests == ["TransactWriteItems"]
     events.unregister("before-call.dynamodb", unique_id="seen")
-    assert [shard.group for shard in index.recurring_shards() if isinstance(shard, Shard)] == ["every|700|0"]
-    add(index, tables, "every|690|0", 0, "filled again")
-    index.drop_all_empty(shards)
-    assert list(index.recurring_shards()) == [Shard("every|690|0", 0, 1)]
+    assert listings(index) == empty[50:]
+    index.directory.open(weekly)
+    add(index, tables, "every|604800|7", 0, "filled again")
+    index.directory.drop_empty(empty)
+    filled = Listing(Shard("every|604800|7", 0, 1), ("w7",))
+    assert listings(index) == [filled]
+    assert [one.shard.group for one in listed(index, 0, 7 * DAY_S)] == ["every|604800|7"]
+
+
+def test_a_shard_takes_entries_only_while_it_is_listed(index: DueIndex, tables: dict[str, Table]) -> None:
+    add(index, tables, DAILY, 0, "a")
+    add(index, tables, DAILY, 0, "a", -1)
+    index.directory.drop_empty(listings(index))
+    tx = Transaction(tables["due"].client)
+    index.directory.count(tx, DAILY, 0, 1)
+    with pytest.raises(ConditionFailed):
+        tx.commit()
+
+
+def test_a_shard_of_an_earlier_version_is_opened_before_it_takes_more(
+    index: DueIndex, tables: dict[str, Table]
+) -> None:
+    tables["due"].put({**keys.directory(DAILY, 0), "jobs": 3})
+    picked = index.directory.pick(DAILY, random.Random(1))
+    assert (picked.shard, picked.is_open) == (Shard(DAILY, 0, 3), False)
+    index.directory.open([picked])
+    assert listings(index) == [Listing(Shard(DAILY, 0, 3), ("s72",))]
+    assert [one.shard.group for one in listed(index, *NOON)] == [DAILY]
+
+
+def test_a_shard_that_was_listed_elsewhere_is_moved(index: DueIndex, tables: dict[str, Table]) -> None:
+    tables["due"].put({**keys.directory(DAILY, 0), "jobs": 3, "filed": "s71 s73"})
+    for place in ("s71", "s73"):
+        tables["due"].put({**keys.listing(place, DAILY, 0)})
+    index.directory.open(listings(index))
+    assert [one.places for one in listed(index, NOON[0] - 1_200, NOON[1] + 1_200)] == [("s72",)]
+
+
+def test_what_is_listed_and_not_in_the_directory_counts_as_empty(
+    index: DueIndex, tables: dict[str, Table]
+) -> None:
+    tables["due"].put({**keys.listing("s72", DAILY, 0)})
+    orphans = list(index.directory.counted(listed(index, *NOON)))
+    assert orphans == [Listing(Shard(DAILY, 0, 0), ("s72",))]
+    index.directory.drop_empty([one for one in orphans if isinstance(one, Listing)])
+    assert listed(index, *NOON) == []
 
 
 def test_a_group_opens_a_shard_when_its_shards_are_full(
     index: DueIndex, tables: dict[str, Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(due_index, "SHARD_ENTRIES", 2)
+    monkeypatch.setattr(directory, "SHARD_ENTRIES", 2)
     rng = random.Random(1)
     for n in range(5):
-        add(index, tables, DAILY, index.pick_shard(DAILY, rng), str(n))
-    assert [(s.shard, s.jobs) for s in index.recurring_shards()] == [(0, 2), (1, 2), (2, 1)]
+        add(index, tables, DAILY, index.directory.pick(DAILY, rng).shard.shard, str(n))
+    assert [one.shard[1:] for one in listings(index)] == [(0, 2), (1, 2), (2, 1)]
 
 
 def test_pending_registrations_are_distinguished_by_revision(

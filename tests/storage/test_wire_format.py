@@ -11,7 +11,8 @@ from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.planning.due_index import DueIndex, Shard
+from common.planning.directory import Shard
+from common.planning.due_index import DueIndex
 from common.storage import aws
 from common.storage.tables import Table
 from common.storage.wire_format import NotStorable, from_wire, to_wire

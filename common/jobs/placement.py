@@ -1,0 +1,83 @@
+"""In which shards of the due index the jobs of one change lie."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from common.jobs.job import Job
+from common.planning.directory import Directory
+from common.storage.tables import Transaction
+
+_log = logging.getLogger("minute8.job_store")
+
+
+class Placement:
+    """Picks the shards, opens new ones before the change is committed, and removes those that it leaves empty."""
+
+    def __init__(self, directory: Directory, rng: random.Random) -> None:
+        self._directory = directory
+        self._rng = rng
+        self._tries = 0
+        # How many entries each shard gains or loses.
+        self._entries: Counter[tuple[str, int]] = Counter()
+        self._may_be_empty: set[tuple[str, int]] = set()
+
+    def place(self, moved: Sequence[tuple[Job | None, Job]], conflicts: int) -> list[tuple[Job | None, Job]]:
+        """The jobs with their shards; jobs of one group get the same shard. Raises TransactionConflict."""
+        group_shards = {}
+        for old, new in moved:
+            if new.group and not _stays(old, new) and new.group not in group_shards:
+                group_shards[new.group] = self._directory.pick(
+                    new.group, self._rng, conflicts, consistent=self._tries > 0
+                )
+        self._tries += 1
+        unlisted = [one for one in group_shards.values() if not one.is_open]
+        self._may_be_empty |= {(one.shard.group, one.shard.shard) for one in unlisted}
+        self._directory.open(unlisted)
+        placed: list[tuple[Job | None, Job]] = []
+        for old, new in moved:
+            if old and _stays(old, new):
+                new = replace(new, shard=old.shard)
+            elif new.group:
+                new = replace(new, shard=group_shards[new.group].shard.shard)
+            placed.append((old, new))
+        return placed
+
+    def count(self, tx: Transaction, placed: Sequence[tuple[Job | None, Job]]) -> None:
+        """Add the changed numbers of entries to `tx`."""
+        self._entries.clear()
+        for old, new in placed:
+            if moves(old, new):
+                if old and old.group:
+                    self._entries[old.group, old.shard] -= 1
+                if new.group:
+                    self._entries[new.group, new.shard] += 1
+        for (group, shard), change in self._entries.items():
+            if change:
+                self._directory.count(tx, group, shard, change)
+
+    def committed(self) -> None:
+        """What `count` counted is stored."""
+        gained = {name for name, change in self._entries.items() if change > 0}
+        lost = {name for name, change in self._entries.items() if change < 0}
+        self._may_be_empty = self._may_be_empty - gained | lost
+
+    def tidy(self) -> None:
+        """Remove the shards that the change left empty, also one that failed: no tick may look at them before days."""
+        try:
+            self._directory.drop_if_empty(sorted(self._may_be_empty))
+        except Exception:  # noqa: BLE001  the next tick that looks at them removes them
+            _log.exception("empty shards are left to a tick")
+
+
+def moves(old: Job | None, new: Job) -> bool:
+    """Whether a change puts the job's entry into another shard, or takes it away."""
+    return old is None or (old.group, old.shard) != (new.group, new.shard)
+
+
+def _stays(old: Job | None, new: Job) -> bool:
+    return old is not None and bool(new.group) and old.group == new.group

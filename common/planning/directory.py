@@ -1,0 +1,235 @@
+"""The directory of the due index: each shard of each group of schedules once, with the number of its entries.
+
+A tick reads only the shards that can be due. So each recurring shard is also listed in the places where ticks look for
+it (common/timing/slots.py). Its own item names these places; an item of an earlier version names none. A shard and its
+listings are written in one transaction, before the first job that needs it, and not for each job.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from common.storage import keys
+from common.storage.tables import (
+    MOST_WRITES,
+    ConditionFailed,
+    Expression,
+    Item,
+    Table,
+    Transaction,
+    TransactionConflict,
+)
+from common.timing.groups import entry_weight
+from common.timing.instants import DAY_S
+from common.timing.slots import EVERYWHERE, places, places_of
+from common.timing.windows import WINDOW_S, window_start
+from common.timing.zones import TZDATA_VERSION
+
+# What decides where groups are listed. Where the mark names another, ticks read everything and list it anew.
+FILING: Final = f"1/{TZDATA_VERSION}"
+# A shard takes this many entries before a group opens another: one page of a query, far below what a partition can read
+# or write in the seconds that a tick takes. Of jobs that fire more than once a minute it takes fewer.
+SHARD_ENTRIES = 2_000
+# Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
+_ONE_OFF_KEPT_S = 400 * DAY_S
+# Where somebody else has dropped it, nothing is left to compare.
+_IS_EMPTY = Expression("attribute_not_exists(pk) OR #jobs <= :zero", {":zero": 0})
+_IS_LISTED = Expression("attribute_exists(#filed)", {})
+
+
+class Shard(NamedTuple):
+    """One shard of one group, with the number of its entries."""
+
+    group: str
+    shard: int
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BadShard:
+    """An unreadable directory item: its sort key, and the reason."""
+
+    name: str
+    problem: str
+
+
+class Listing(NamedTuple):
+    """A recurring shard and the places in which it is listed."""
+
+    shard: Shard
+    places: tuple[str, ...] = ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether entries may be added; one-off shards need no listing."""
+        return bool(self.places) or expiry(self.shard.group) is not None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether ticks of this version look for it in these places."""
+        return self.places == _right_places(self.shard.group)
+
+
+class Directory:
+    """Reads and writes of the directory, in the due table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    # Reading
+
+    def whole(self) -> Iterator[Listing | BadShard]:
+        """Everything except one-off jobs."""
+        for partition in keys.directory_partitions():
+            for item in self._table.query(partition, attributes=("sk", "jobs", "filed")):
+                yield _read(item)
+
+    def listed(self, start: int, end: int) -> Iterator[Listing | BadShard]:
+        """What is listed where a tick looks that plans [start, end), each once; without the numbers of entries."""
+        is_one_slot = end - start <= WINDOW_S and start % WINDOW_S == 0
+        seen: set[str] = set()
+        for place in places_of(start, end):
+            for item in self._table.query(keys.listings(place), attributes=("sk",)):
+                if not is_one_slot:
+                    if item["sk"] in seen:
+                        continue
+                    seen.add(item["sk"])
+                yield _read({"sk": item["sk"], "jobs": 0, "filed": place})
+
+    def counted(self, listings: Sequence[Listing]) -> Iterator[Listing | BadShard]:
+        """The same with the numbers of entries, 0 where the directory has none of that name."""
+        wanted = [keys.directory(one.shard.group, one.shard.shard) for one in listings]
+        found = {item["sk"]: item for item in self._table.get_many(wanted)}
+        for one, key in zip(listings, wanted, strict=True):
+            yield _read(found[key["sk"]]) if key["sk"] in found else one
+
+    def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
+        """The shards of one-off jobs in the windows that touch [start, end)."""
+        windows = keys.one_off_range(window_start(start), end - 1)
+        for partition in keys.one_off_partitions():
+            yield from self.shards(partition, windows)
+
+    def shards(
+        self, partition: str, between: tuple[str, str] | None = None, after: str = ""
+    ) -> Iterator[Shard | BadShard]:
+        """A partition of the directory, after the sort key `after`."""
+        begin: keys.Key | None = {"pk": partition, "sk": after} if after else None
+        for item in self._table.query(partition, sk_between=between, after=begin, attributes=("sk", "jobs")):
+            one = _read(item)
+            yield one.shard if isinstance(one, Listing) else one
+
+    # Writing
+
+    def pick(
+        self, group: str, rng: random.Random, conflicts: int = 0, *, consistent: bool = False
+    ) -> Listing:
+        """A shard of `group` with room; a new one when all are full, or when writers keep colliding.
+
+        Before its first entry, one that is not listed has to be opened.
+        """
+        partition = keys.directory_partition(group)
+        found = self._table.query(partition, sk_prefix=f"{group}#", consistent=consistent)
+        listings = [one for one in map(_read, found) if isinstance(one, Listing) and one.shard.group == group]
+        weight = entry_weight(group, WINDOW_S)
+        with_room = [one for one in listings if one.shard.jobs * weight < SHARD_ENTRIES]
+        if conflicts > 1 or not with_room:
+            with_room.append(
+                Listing(Shard(group, max((one.shard.shard for one in listings), default=-1) + 1))
+            )
+        return rng.choice(with_room)
+
+    def open(self, listings: Sequence[Listing]) -> None:
+        """List these shards where ticks look for them, and nowhere else. Raises TransactionConflict."""
+
+        def add(tx: Transaction, one: Listing) -> None:
+            group, shard, _ = one.shard
+            wanted = _right_places(group)
+            filed = Expression(
+                "ADD #jobs :zero SET #filed = :filed", {":zero": 0, ":filed": " ".join(wanted)}
+            )
+            tx.update(self._table, keys.directory(group, shard), filed)
+            for place in wanted:
+                tx.put(self._table, {**keys.listing(place, group, shard)})
+            for place in set(one.places) - set(wanted):
+                tx.delete(self._table, keys.listing(place, group, shard))
+
+        for tx, _ in self._transactions(listings, add):
+            tx.commit()
+
+    def count(self, tx: Transaction, group: str, shard: int, change: int) -> None:
+        """Change a shard's number of entries, as part of a job's transaction; a recurring one gains only if it is open.
+
+        The directory item of one-off jobs is created with the first entry.
+        """
+        words, values = "ADD #jobs :change", {":change": change}
+        if expires_at := expiry(group):
+            words, values = f"{words} SET #expires_at = :expires_at", values | {":expires_at": expires_at}
+        condition = _IS_LISTED if change > 0 and not expires_at else None
+        tx.update(self._table, keys.directory(group, shard), Expression(words, values), condition)
+
+    def drop_empty(self, listings: Sequence[Listing]) -> None:
+        """Remove those that have no entries; safe against a registration that fills one at the same moment."""
+        for tx, some in self._transactions(listings, self._drop):
+            try:
+                tx.commit()
+            except ConditionFailed:  # one of them has just been filled
+                if len(some) > 1:
+                    for one in some:
+                        self.drop_empty([one])
+            except TransactionConflict:
+                pass  # a writer holds one, or DynamoDB throttles: they are as empty for the next tick
+
+    def drop_if_empty(self, names: Sequence[tuple[str, int]]) -> None:
+        """Look whether these recurring shards became empty, and remove those that did."""
+        listings = [Listing(Shard(*name)) for name in names if not expiry(name[0])]
+        found = list(self.counted(listings)) if listings else []
+        self.drop_empty(
+            [one for one in found if isinstance(one, Listing) and one.places and one.shard.jobs <= 0]
+        )
+
+    def _drop(self, tx: Transaction, one: Listing) -> None:
+        group, shard, _ = one.shard
+        tx.delete(self._table, keys.directory(group, shard), _IS_EMPTY)
+        for place in one.places:
+            tx.delete(self._table, keys.listing(place, group, shard))
+
+    def _transactions(
+        self, listings: Sequence[Listing], add: Callable[[Transaction, Listing], None]
+    ) -> Iterator[tuple[Transaction, list[Listing]]]:
+        """As few transactions as hold the writes of all of them."""
+        tx, some = Transaction(self._table.client), list[Listing]()
+        for one in listings:
+            alone = Transaction(self._table.client)
+            add(alone, one)
+            if len(tx) + len(alone) > MOST_WRITES:
+                yield tx, some
+                tx, some = Transaction(self._table.client), []
+            tx.extend(alone)
+            some.append(one)
+        if some:
+            yield tx, some
+
+
+def expiry(group: str) -> int | None:
+    """When TTL removes what is stored of a one-off group; None for a recurring one."""
+    if not group.startswith("at|"):
+        return None
+    return int(group.removeprefix("at|")) + WINDOW_S + _ONE_OFF_KEPT_S
+
+
+def _right_places(group: str) -> tuple[str, ...]:
+    try:
+        return places(group)
+    except Exception:  # noqa: BLE001  ticks set it aside wherever they look, until a version can read it
+        return EVERYWHERE
+
+
+def _read(item: Item) -> Listing | BadShard:
+    try:
+        group, shard = keys.group_and_shard(item["sk"])
+        return Listing(Shard(group, shard, int(item["jobs"])), tuple(item.get("filed", "").split()))
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        return BadShard(item["sk"], f"unreadable directory item: {error!r}")
