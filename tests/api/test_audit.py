@@ -51,6 +51,9 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
     if call.path.endswith("/resume"):
         before_that = {"operator": "/v1/tenants/alice/suspend", "write": "/v1/jobs/report/pause"}
         assert caller("POST", before_that[call.role]).status == 200
+    if "/backfills/" in call.path:
+        past = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z", "backfill_id": "one"}
+        assert caller("POST", "/v1/jobs/report/backfills", past).status < 300
     before = written(busy)
     answer = caller(call.method, call.url, call.body)
     assert answer.status < 300, answer.text

@@ -29,7 +29,7 @@ def client(caller: Caller) -> Client:
 
 def furnish(office: Office) -> None:
     for job_id, definition in JOBS.items():
-        assert office.alice("PUT", f"/v1/jobs/{job_id}", definition).status == 201
+        assert office.alice("PUT", f"/v1/jobs/{job_id}?past=true", definition).status == 201
     office.alice("POST", "/v1/jobs/b/pause", {"note": "until the move is done"})
     office.alice("PUT", "/v1/jobs/gone", JOBS["a"])
     office.alice("DELETE", "/v1/jobs/gone")

@@ -58,7 +58,8 @@ def test_a_retry_of_a_suspended_tenant_ends_explained(ruled: World) -> None:
     ruled.run_until("2026-11-21T03:20:00Z")
     (run,) = ruled.run_items("alice", "once")
     assert (run["status"], run["error_type"]) == ("failed", "suspended")
-    assert run["error"] == "not tried again: the platform has suspended the tenant"
+    words = "not tried again: the platform has suspended the tenant; attempt 1 failed: Boom: it went wrong"
+    assert run["error"] == words
     assert len(ruled.target.calls) == 1
 
 
