@@ -76,8 +76,7 @@ class Progress:
 class Scheduler:
     """Stage one. Without `fan_out` it plans whatever is due by itself.
 
-    A `patient` one uses the time that it has before a window begins to send when executors hold the messages least. A
-    second with more executions than `pack_from` has them travel in packs.
+    A `patient` one sends when executors hold messages least. Seconds of more than `pack_from` executions are packed.
     """
 
     index: DueIndex
@@ -226,8 +225,7 @@ class Scheduler:
     def _hand_over(
         self, executions: Iterator[Execution], skipped: Skipped, summary: TickSummary, spare_until: float = 0
     ) -> None:
-        packs = packed(executions, self.pack_from)
-        planned, refused = self.queue.send_packs(packs, spare_until=spare_until)
+        planned, refused = self.queue.send_packs(packed(executions, self.pack_from), spare_until=spare_until)
         for refusal in refused:
             skipped.refused(refusal.execution, refusal.reason)
         skipped.write()
