@@ -28,7 +28,7 @@ _MOST_SEEN: Final = 200
 _THREADS: Final = 32
 _ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
-    *("lateness_s", "duration_s", "started_at", "attempts", "error_type", "error", "skipped_count"),
+    *("lateness_s", "duration_s", "started_at", "attempt", "attempts", "error_type", "error", "skipped_count"),
     "skipped_from_at",
 )  # fmt: skip
 

@@ -79,3 +79,12 @@ def test_a_page_with_health_counts_as_more_requests(office: Office) -> None:
     office.world.clock.sleep(60)
     answers = [office.alice("GET", "/v1/jobs?health=true&limit=50").status for _ in range(6)]
     assert (answers.count(200), answers.count(429)) == (5, 1)
+
+
+def test_a_run_that_goes_on_has_an_outcome_too(office: Office) -> None:
+    w = office.world
+    office.alice("PUT", "/v1/jobs/handed-over", job(cron="* * * * *", invocation="Event"))
+    w.run_until("2026-11-21T03:13:00Z")
+    found = health(office)["handed-over"]
+    assert [run["status"] for run in found["outcomes"]] == ["dispatched"]
+    assert found["last_run"]["status"] == "dispatched"
