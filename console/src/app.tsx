@@ -3,16 +3,47 @@ import { place, to } from "./lib/router";
 import { session } from "./lib/session";
 import { Empty } from "./ui/parts";
 import { Shell } from "./ui/shell";
+import { Api } from "./views/api";
+import { Audit } from "./views/audit";
+import { Calendars } from "./views/calendars";
+import { EditJob, NewJob } from "./views/editor";
+import { Failures } from "./views/failures";
 import { Job } from "./views/job";
 import { Jobs } from "./views/jobs";
+import { Keys } from "./views/keys";
+import { Overview } from "./views/overview";
+import { Platform } from "./views/platform";
+import { Quota } from "./views/quota";
+import { Run } from "./views/run";
+import { Runs } from "./views/runs";
 import { SignIn } from "./views/sign-in";
+import { Tenant } from "./views/tenant";
 
 type View = (path: string[]) => JSX.Element;
 
 const OF_TENANT: Record<string, View> = {
-  jobs: ([, id]) => (id ? <Job id={id} key={id} /> : <Jobs />),
+  "": () => <Overview />,
+  jobs: ([, id, verb]) => {
+    if (!id) return <Jobs />;
+    if (verb === "edit") return <EditJob id={id} key={id} />;
+    return <Job id={id} key={id} />;
+  },
+  "new-job": () => <NewJob />,
+  runs: ([, id]) => (id ? <Run id={id} key={id} /> : <Runs />),
+  failures: () => <Failures />,
+  calendars: () => <Calendars />,
+  keys: () => <Keys owner={{ kind: "self" }} />,
+  audit: () => <Audit owner={{ kind: "self" }} />,
+  quota: () => <Quota />,
+  api: () => <Api />,
 };
-const OF_PLATFORM: Record<string, View> = {};
+const OF_PLATFORM: Record<string, View> = {
+  "": () => <Platform />,
+  tenants: ([, id]) => (id ? <Tenant id={id} key={id} /> : <Platform />),
+  keys: () => <Keys owner={{ kind: "platform" }} />,
+  audit: () => <Audit owner={{ kind: "platform" }} />,
+  api: () => <Api />,
+};
 
 export function App(): JSX.Element {
   const current = session.value;

@@ -23,6 +23,8 @@ const LOOKS: Record<string, Look> = {
   on_time: { tone: "good", shape: "check", word: "on time" },
   late: { tone: "late", shape: "clock", word: "late" },
   no_record: { tone: "alarm", shape: "bang", word: "no record" },
+  overdue: { tone: "bad", shape: "clock", word: "overdue" },
+  not_kept: { tone: "quiet", shape: "dash", word: "no longer kept" },
   to_come: { tone: "quiet", shape: "ring", word: "to come" },
   // jobs, tenants, keys
   active: { tone: "good", shape: "check", word: "active" },
@@ -42,6 +44,7 @@ export function lookOf(state: string): Look {
 export const WORST_FIRST = [
   "no_record",
   "failed",
+  "overdue",
   "missed",
   "late",
   "retrying",
@@ -52,6 +55,7 @@ export const WORST_FIRST = [
   "dispatched",
   "succeeded",
   "on_time",
+  "not_kept",
   "to_come",
 ] as const;
 

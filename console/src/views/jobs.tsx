@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Sparkline } from "../draw/sparkline";
 import { type Health, healthOf } from "../lib/health";
-import { complete, type Job, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
+import { complete, healths, type Job, type JobHealth, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
 import { place, setQuery, to } from "../lib/router";
 import { may } from "../lib/session";
 import { span } from "../lib/time";
@@ -22,13 +22,13 @@ export interface JobFilter {
 }
 
 /** The jobs that a filter keeps. Pure. */
-export function filtered(all: readonly Job[], filter: JobFilter, present: number): Job[] {
+export function filtered(all: readonly Job[], filter: JobFilter, stateOf: (job: Job) => Health["state"]): Job[] {
   const words = (filter.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
   return all.filter((job) => {
     if (filter.state && job.state !== filter.state) return false;
     if (filter.tag && !job.tags.includes(filter.tag)) return false;
     if (filter.kind && job.target.kind !== filter.kind) return false;
-    if (filter.health && healthOf(job, present).state !== filter.health) return false;
+    if (filter.health && stateOf(job) !== filter.health) return false;
     const text = `${job.job_id} ${job.name} ${job.tags.join(" ")}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
@@ -42,14 +42,15 @@ export function Jobs(): JSX.Element {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [asking, setAsking] = useState<BulkVerb>();
   const all = jobs.value;
+  const known = healths.value;
   const shown = useMemo(() => {
     const present = Date.now();
-    const rank = new Map(all.map((job) => [job.job_id, WORST[healthOf(job, present).state]]));
-    return filtered(all, filter, present).sort(
-      (one, other) =>
-        (rank.get(one.job_id) ?? 9) - (rank.get(other.job_id) ?? 9) || (one.job_id < other.job_id ? -1 : 1),
+    const states = new Map(all.map((job) => [job.job_id, healthOf(job, known.get(job.job_id), present).state]));
+    const stateOf = (job: Job) => states.get(job.job_id) ?? "unknown";
+    return filtered(all, filter, stateOf).sort(
+      (one, other) => WORST[stateOf(one)] - WORST[stateOf(other)] || (one.job_id < other.job_id ? -1 : 1),
     );
-  }, [all, filter]);
+  }, [all, filter, known]);
   const tags = useMemo(() => [...new Set(all.flatMap((job) => job.tags))].sort(), [all]);
   const kinds = useMemo(() => [...new Set(all.map((job) => job.target.kind))].sort(), [all]);
   const picked = shown.filter((job) => chosen.has(job.job_id));
@@ -66,7 +67,7 @@ export function Jobs(): JSX.Element {
         sub={`${shown.length === all.length ? "" : `${shown.length} of `}${all.length}${complete.value ? "" : "…"} jobs`}
       >
         {may("write") ? (
-          <a class="button primary" href={to(["jobs", "new"])}>
+          <a class="button primary" href={to(["new-job"])}>
             New job
           </a>
         ) : null}
@@ -122,7 +123,7 @@ export function Jobs(): JSX.Element {
           ) : (
             <Empty title="No jobs yet">
               {may("write") ? (
-                <a href={to(["jobs", "new"])}>Create the first one</a>
+                <a href={to(["new-job"])}>Create the first one</a>
               ) : (
                 "A key of the role write can create one."
               )}
@@ -182,7 +183,10 @@ function columns(
       ),
     },
     { name: "State", cell: (job) => <HealthState job={job} /> },
-    { name: "Last outcomes", cell: (job) => <Sparkline states={healthOf(job, Date.now()).outcomes} /> },
+    {
+      name: "Last outcomes",
+      cell: (job) => <Sparkline states={healthOf(job, healths.value.get(job.job_id), Date.now()).outcomes} />,
+    },
     {
       name: "Schedule",
       class: "clip",
@@ -208,8 +212,8 @@ function columns(
   ];
 }
 
-export function HealthState({ job }: { job: Job }): JSX.Element {
-  const health = healthOf(job, Date.now());
+export function HealthState({ job, found }: { job: Job; found?: JobHealth | undefined }): JSX.Element {
+  const health = healthOf(job, found ?? healths.value.get(job.job_id), Date.now());
   if (health.state === "paused") return <State state="paused" />;
   if (health.state === "overdue") return <State state="late" more={`by ${span(health.lateS)}`} />;
   if (health.state === "failing")

@@ -1,0 +1,86 @@
+/** The way of one execution: from due to its end, each wait and each attempt as a bar. */
+
+import type { Shapes } from "minute8-client";
+import type { JSX } from "preact";
+import { duration } from "../lib/time";
+
+type Run = Shapes["Run"];
+
+export interface Step {
+  name: string;
+  /** ms */
+  from: number;
+  until: number;
+  tone: "wait" | "good" | "bad" | "busy";
+  what: string;
+}
+
+/** The steps of a run, the first first. `present` ends what goes on. Pure. */
+export function stepsOf(run: Run, present: number): Step[] {
+  const due = Date.parse(run.due_at);
+  const steps: Step[] = [];
+  let at = due;
+  for (const attempt of run.attempts) {
+    const from = Date.parse(attempt.started_at);
+    const isOpen = !attempt.finished_at;
+    const until = isOpen ? Math.max(from, present) : Date.parse(attempt.finished_at ?? "");
+    const wait = attempt.attempt === 1 ? "waited" : "waited to retry";
+    if (from > at) steps.push({ name: wait, from: at, until: from, tone: "wait", what: "" });
+    steps.push({
+      name: `attempt ${attempt.attempt}`,
+      from,
+      until,
+      tone: attempt.outcome === "failed" ? "bad" : isOpen ? "busy" : "good",
+      what: [attempt.outcome, attempt.error_type].filter(Boolean).join(": "),
+    });
+    at = until;
+  }
+  if (run.next_attempt_at) {
+    steps.push({ name: "waits to retry", from: at, until: Date.parse(run.next_attempt_at), tone: "wait", what: "" });
+  } else if (run.status === "queued") {
+    steps.push({
+      name: "waits in the queue",
+      from: Math.min(at, present),
+      until: Math.max(at, present),
+      tone: "wait",
+      what: "",
+    });
+  }
+  return steps;
+}
+
+const CLASSES = { wait: "f-quiet", good: "f-good", bad: "f-bad", busy: "f-busy" };
+
+export function Waterfall({ run, present }: { run: Run; present: number }): JSX.Element | null {
+  const steps = stepsOf(run, present);
+  const [first] = steps;
+  if (!first) return null;
+  const from = first.from;
+  const whole = Math.max(1, Math.max(...steps.map((step) => step.until)) - from);
+  return (
+    <table class="waterfall" aria-label="The way of this execution">
+      <tbody>
+        {steps.map((step) => (
+          <tr key={`${step.name} ${step.from}`}>
+            <th scope="row">{step.name}</th>
+            <td class="bars">
+              <svg viewBox="0 0 1000 14" preserveAspectRatio="none" width="100%" height="14" aria-hidden="true">
+                <rect x="0" y="6.500" width="1000" height="1" class="f-track" />
+                <rect
+                  x={Math.min(994, ((step.from - from) / whole) * 1000)}
+                  y={step.tone === "wait" ? 5 : 1}
+                  width={Math.max(6, ((step.until - step.from) / whole) * 1000)}
+                  height={step.tone === "wait" ? 4 : 12}
+                  class={CLASSES[step.tone]}
+                />
+              </svg>
+            </td>
+            <td class="num">{duration((step.until - step.from) / 1000)}</td>
+            <td class="num muted">+{duration((step.from - from) / 1000)}</td>
+            <td class={step.tone === "bad" ? "bad" : "muted"}>{step.what}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,134 @@
+/** Calendars: dates on which the jobs that name them do not fire. */
+
+import type { Shapes } from "minute8-client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useLoad } from "../lib/load";
+import { api, may } from "../lib/session";
+import { Ask, Field, say } from "../ui/actions";
+import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+
+type Calendar = Shapes["CalendarView"];
+type Dialog = { kind: "edit"; calendar: Calendar | null } | { kind: "delete"; calendar: Calendar };
+
+export function Calendars(): JSX.Element {
+  const [dialog, setDialog] = useState<Dialog>();
+  const found = useLoad("calendars", async (signal) => {
+    const calendars: Calendar[] = [];
+    for await (const page of api().pages("/v1/calendars", { query: { limit: 200 }, signal }))
+      calendars.push(...page.calendars);
+    return calendars;
+  });
+  const close = () => setDialog(undefined);
+  return (
+    <>
+      <Head title="Calendars" sub="Dates on which the jobs that name them do not fire.">
+        {may("write") ? (
+          <button type="button" class="primary" onClick={() => setDialog({ kind: "edit", calendar: null })}>
+            New calendar
+          </button>
+        ) : null}
+      </Head>
+      <Problem error={found.error} retry={found.reload} />
+      <Card>
+        {!found.data ? (
+          <Waiting />
+        ) : found.data.length ? (
+          <div class="scroll">
+            <table aria-label="Calendars">
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  <th scope="col" class="num">
+                    Dates
+                  </th>
+                  <th scope="col">The next</th>
+                  <th scope="col">Stored</th>
+                  <th scope="col">
+                    <span class="sr">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {found.data.map((calendar) => (
+                  <tr key={calendar.name}>
+                    <td class="mono">{calendar.name}</td>
+                    <td class="num">{calendar.dates.length}</td>
+                    <td class="wrap mono">{coming(calendar.dates).slice(0, 4).join(", ") || "none to come"}</td>
+                    <td>
+                      <Time at={calendar.updated_at} />
+                    </td>
+                    <td>
+                      {may("write") ? (
+                        <div class="actions">
+                          <button type="button" class="quiet" onClick={() => setDialog({ kind: "edit", calendar })}>
+                            Edit
+                          </button>
+                          <button type="button" class="quiet" onClick={() => setDialog({ kind: "delete", calendar })}>
+                            Delete
+                          </button>
+                        </div>
+                      ) : null}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        ) : (
+          <Empty title="No calendars yet">
+            <code>minute8 calendars set holidays --country DE</code> makes one of a country’s public holidays.
+          </Empty>
+        )}
+      </Card>
+      {dialog?.kind === "edit" ? <Edit calendar={dialog.calendar} close={close} changed={found.reload} /> : null}
+      {dialog?.kind === "delete" ? <Delete name={dialog.calendar.name} close={close} changed={found.reload} /> : null}
+    </>
+  );
+}
+
+function coming(dates: readonly string[]): string[] {
+  const today = new Date().toISOString().slice(0, 10);
+  return dates.filter((date) => date >= today).sort();
+}
+
+function Edit(props: { calendar: Calendar | null; close: () => void; changed: () => void }): JSX.Element {
+  const [name, setName] = useState(props.calendar?.name ?? "");
+  const [dates, setDates] = useState((props.calendar?.dates ?? []).join("\n"));
+  const act = async () => {
+    const body = { dates: dates.split(/[\s,]+/).filter(Boolean) };
+    await api().put("/v1/calendars/{name}", { path: { name }, body });
+    props.changed();
+    say(`${name} is stored with ${body.dates.length} dates`);
+  };
+  return (
+    <Ask title={props.calendar ? `Edit ${name}` : "New calendar"} verb="Store" act={act} close={props.close}>
+      {props.calendar ? null : (
+        <Field label="Name" wide>
+          {(attributes) => (
+            <input {...attributes} required value={name} onInput={(event) => setName(event.currentTarget.value)} />
+          )}
+        </Field>
+      )}
+      <Field label="Dates" hint="One a line, such as 2026-12-24." wide>
+        {(attributes) => (
+          <textarea {...attributes} rows={10} value={dates} onInput={(event) => setDates(event.currentTarget.value)} />
+        )}
+      </Field>
+    </Ask>
+  );
+}
+
+function Delete(props: { name: string; close: () => void; changed: () => void }): JSX.Element {
+  const act = async () => {
+    await api().delete("/v1/calendars/{name}", { path: { name: props.name } });
+    props.changed();
+  };
+  return (
+    <Ask title="Delete this calendar" verb="Delete" danger act={act} close={props.close}>
+      <p>
+        <Text>{props.name}</Text> can be deleted only if no job names it.
+      </p>
+    </Ask>
+  );
+}

@@ -1,0 +1,223 @@
+import type { JSX } from "preact";
+import type { Form } from "../lib/definition";
+import { Field } from "../ui/actions";
+import { Card } from "../ui/parts";
+
+interface Props {
+  form: Form;
+  problems: Record<string, string>;
+  isNew: boolean;
+  set: (changes: Partial<Form>) => void;
+}
+
+const TARGETS: Record<string, object> = {
+  lambda: { kind: "lambda", arn: "" },
+  http: { kind: "http", url: "https://" },
+  sqs: { kind: "sqs", arn: "" },
+  sns: { kind: "sns", arn: "" },
+  event_bus: { kind: "event_bus", arn: "" },
+  step_functions: { kind: "step_functions", arn: "" },
+};
+
+export function EditorFields(props: Props): JSX.Element {
+  const { form, set } = props;
+  return (
+    <>
+      <Card title="Job">
+        <div class="form">
+          {props.isNew ? (
+            <Line {...props} name="job_id" label="Id" hint="Letters, digits, . _ -; made up if empty." mono />
+          ) : null}
+          <Line {...props} name="name" label="Name" hint="For people." />
+          <Line {...props} name="tags" label="Tags" hint="Separated by commas." />
+        </div>
+      </Card>
+      <Card title="Schedule">
+        <fieldset class="actions modes">
+          <legend class="sr">Kind of schedule</legend>
+          {(["cron", "every", "at"] as const).map((mode) => (
+            <label key={mode} class="check">
+              <input type="radio" name="mode" checked={form.mode === mode} onChange={() => set({ mode })} />
+              {{ cron: "Cron", every: "Every so long", at: "Once" }[mode]}
+            </label>
+          ))}
+        </fieldset>
+        <div class="form">
+          {form.mode === "cron" ? (
+            <Line
+              {...props}
+              name="cron"
+              label="Cron expression"
+              hint="minute hour day month weekday; six fields begin with the second."
+              mono
+            />
+          ) : null}
+          {form.mode === "every" ? (
+            <>
+              <Line {...props} name="every" label="Every" hint="90m, 1h30m, or seconds." mono />
+              <Line {...props} name="anchor" label="Counted from" hint="An instant; now if empty." mono />
+            </>
+          ) : null}
+          {form.mode === "at" ? (
+            <Line {...props} name="at" label="At" hint="2026-12-24T08:00:00Z, or a local time with a time zone." mono />
+          ) : null}
+          {form.mode === "every" ? null : <Zone {...props} />}
+          <Line {...props} name="start_at" label="Not before" hint="An instant." mono />
+          <Line {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." mono />
+          <Line {...props} name="jitter_s" label="Jitter (s)" hint="Each run is due up to this much later." mono />
+          <Line {...props} name="exclude_dates" label="Not on these dates" hint="2026-12-24, 2026-12-25" mono />
+          <Line
+            {...props}
+            name="exclude_calendars"
+            label="Not on the dates of these calendars"
+            hint="Names, separated by commas."
+            mono
+          />
+        </div>
+      </Card>
+      <Card title="Target">
+        <div class="form">
+          <Field label="Kind" hint="Choosing one writes its fields below.">
+            {(attributes) => (
+              <select
+                {...attributes}
+                value={kindOf(form.target)}
+                onChange={(event) => set({ target: JSON.stringify(TARGETS[event.currentTarget.value] ?? {}, null, 2) })}
+              >
+                {Object.keys(TARGETS).map((kind) => (
+                  <option key={kind}>{kind}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+          <Line {...props} name="timeout_s" label="Time limit (s)" hint="60 if empty." mono />
+          <Area
+            {...props}
+            name="target"
+            label="Target"
+            hint="JSON; docs/job.md lists the fields of each kind."
+            rows={5}
+          />
+          <Area {...props} name="payload" label="Payload" hint="JSON; texts may hold {{placeholders}}." rows={5} />
+        </div>
+      </Card>
+      <Card title="Policies">
+        <div class="form">
+          <Choice
+            {...props}
+            name="overlap"
+            label="While the previous run goes on"
+            of={["allow", "skip", "queue_one"]}
+          />
+          <Choice {...props} name="catch_up" label="Missed fire times" of={["none", "latest", "all"]} />
+          <Line
+            {...props}
+            name="start_deadline_s"
+            label="Start deadline (s)"
+            hint="Skipped if it cannot start in time; none if empty."
+            mono
+          />
+          <Line
+            {...props}
+            name="pause_after_failures"
+            label="Pause after failures in a row"
+            hint="Never if empty."
+            mono
+          />
+          <Line {...props} name="max_attempts" label="Attempts" hint="3 if empty." mono />
+          <Line {...props} name="base_s" label="First wait (s)" hint="30 if empty." mono />
+          <Line {...props} name="factor" label="Each wait is longer by" hint="2 if empty." mono />
+          <Line {...props} name="cap_s" label="Longest wait (s)" hint="900 if empty." mono />
+          <Line {...props} name="max_age_s" label="No attempt later than (s)" hint="86,400 if empty." mono />
+          <Area
+            {...props}
+            name="others"
+            label="Other fields"
+            hint="JSON: fields that have no box here, such as owner, runbook, on_crash."
+            rows={3}
+          />
+        </div>
+      </Card>
+    </>
+  );
+}
+
+function kindOf(target: string): string {
+  return /"kind"\s*:\s*"(\w+)"/.exec(target)?.[1] ?? "lambda";
+}
+
+type LineProps = Props & { name: keyof Form; label: string; hint?: string; mono?: boolean };
+
+function Line({ form, problems, set, name, label, hint, mono }: LineProps): JSX.Element {
+  return (
+    <Field label={label} hint={hint} problem={problems[name]}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          class={mono ? "mono" : ""}
+          autocomplete="off"
+          spellcheck={false}
+          value={form[name]}
+          onInput={(event) => set({ [name]: event.currentTarget.value })}
+        />
+      )}
+    </Field>
+  );
+}
+
+function Area({ form, problems, set, name, label, hint, rows }: LineProps & { rows: number }): JSX.Element {
+  return (
+    <Field label={label} hint={hint} problem={problems[name]} wide>
+      {(attributes) => (
+        <textarea
+          {...attributes}
+          rows={rows}
+          spellcheck={false}
+          value={form[name]}
+          onInput={(event) => set({ [name]: event.currentTarget.value })}
+        />
+      )}
+    </Field>
+  );
+}
+
+function Choice({ form, problems, set, name, label, of }: LineProps & { of: string[] }): JSX.Element {
+  return (
+    <Field label={label} problem={problems[name]}>
+      {(attributes) => (
+        <select {...attributes} value={form[name]} onChange={(event) => set({ [name]: event.currentTarget.value })}>
+          {of.map((one) => (
+            <option key={one} value={one}>
+              {one.replace("_", " ")}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+const ZONES = Intl.supportedValuesOf("timeZone");
+
+function Zone(props: Props): JSX.Element {
+  return (
+    <Field label="Time zone" hint="UTC if empty." problem={props.problems.timezone}>
+      {(attributes) => (
+        <>
+          <input
+            {...attributes}
+            list="zones"
+            autocomplete="off"
+            value={props.form.timezone}
+            onInput={(event) => props.set({ timezone: event.currentTarget.value })}
+          />
+          <datalist id="zones">
+            {ZONES.map((zone) => (
+              <option key={zone} value={zone} />
+            ))}
+          </datalist>
+        </>
+      )}
+    </Field>
+  );
+}

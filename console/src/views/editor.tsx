@@ -1,0 +1,209 @@
+/** A job's definition, every field of it, with what it will do while one types. */
+
+import { Minute8Problem, type Shapes } from "minute8-client";
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { BLANK, type Form, fieldOf, formOf, definitionOf as written } from "../lib/definition";
+import { diffOf } from "../lib/diff";
+import { type Job, replaceJob } from "../lib/jobs";
+import { useLoad } from "../lib/load";
+import { go, to } from "../lib/router";
+import { api } from "../lib/session";
+import { absolute, BROWSER_ZONE, local } from "../lib/time";
+import { say } from "../ui/actions";
+import { useSettled } from "../ui/hooks";
+import { Card, Head, Problem, Text, Waiting } from "../ui/parts";
+import { EditorFields } from "./editor-fields";
+import { Changes, ConsequencesOf, definitionOf } from "./job-definition";
+
+export function NewJob(): JSX.Element {
+  return <Editor before={null} />;
+}
+
+export function EditJob({ id }: { id: string }): JSX.Element {
+  const job = useLoad(`edit ${id}`, (signal) => api().get("/v1/jobs/{job_id}", { path: { job_id: id }, signal }));
+  if (!job.data) return job.error ? <Problem error={job.error} retry={job.reload} /> : <Waiting />;
+  return <Editor before={job.data} key={id} />;
+}
+
+/** Messages beside their fields. */
+function byField(error: unknown): Record<string, string> {
+  if (!(error instanceof Minute8Problem)) return {};
+  const found: Record<string, string> = {};
+  for (const one of error.errors) {
+    const field = fieldOf(one.field);
+    if (field) found[field] = `${one.field}: ${one.message}${one.accepted ? `; accepted: ${one.accepted}` : ""}`;
+  }
+  return found;
+}
+
+function Editor({ before }: { before: Job | null }): JSX.Element {
+  const initial = useMemo(() => (before ? formOf(before.job_id, definitionOf(before)) : BLANK), [before]);
+  const [form, setForm] = useState<Form>(initial);
+  const [error, setError] = useState<unknown>();
+  const [busy, setBusy] = useState(false);
+  const text = useSettled(JSON.stringify(written(form)), 300);
+  const settled = useMemo(() => JSON.parse(text) as ReturnType<typeof written>, [text]);
+  const id = useSettled(form.job_id.trim(), 300);
+  const preview = useLoad(`preview ${JSON.stringify(settled.schedule)} ${id}`, (signal) =>
+    api().post("/v1/schedules/preview", {
+      body: {
+        schedule: settled.schedule as Shapes["ScheduleDefinition"],
+        count: 8,
+        ...(/^[A-Za-z0-9][\w.-]*$/.test(id) ? { job_id: id } : {}),
+      },
+      repeatable: true,
+      signal,
+    }),
+  );
+  const problems = { ...byField(preview.error), ...byField(error), ...settled.problems };
+  const save = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      await store(before, form);
+    } catch (refused) {
+      setError(refused);
+      document.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <Head
+        title={before ? `Edit ${before.job_id}` : "New job"}
+        sub={before ? `revision ${before.revision}` : "Nothing runs before you create it."}
+      />
+      <form class="editor" onSubmit={save} noValidate>
+        <div>
+          <EditorFields
+            form={form}
+            problems={problems}
+            isNew={!before}
+            set={(changes) => setForm({ ...form, ...changes })}
+          />
+          <Problem error={error} />
+          <div class="buttons">
+            <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
+              {busy ? "…" : before ? "Save" : "Create"}
+            </button>
+            <a class="button" href={before ? to(["jobs", before.job_id]) : to(["jobs"])}>
+              Cancel
+            </a>
+          </div>
+        </div>
+        <aside class="preview">
+          <Preview found={preview.data} error={preview.error} zone={form.timezone || "UTC"} />
+          {before ? <Against before={before} after={settled.definition} /> : null}
+        </aside>
+      </form>
+    </>
+  );
+}
+
+async function store(before: Job | null, form: Form): Promise<void> {
+  const { definition } = written(form);
+  const id = form.job_id.trim();
+  if (before) {
+    const path = { job_id: before.job_id };
+    const body = definition as Shapes["NewJob"];
+    const job = await api().put("/v1/jobs/{job_id}", { path, body, revision: before.revision });
+    replaceJob(job);
+    say(`${job.job_id} is stored as revision ${job.revision}`);
+    go(["jobs", job.job_id]);
+    return;
+  }
+  const body = { ...definition, ...(id ? { job_id: id } : {}) } as Shapes["NewJob"];
+  const job = await api().post("/v1/jobs", { body, idempotencyKey: crypto.randomUUID() });
+  say(`${job.job_id} is created`);
+  go(["jobs", job.job_id]);
+}
+
+function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: unknown; zone: string }): JSX.Element {
+  const { found } = props;
+  return (
+    <Card title="What it will do">
+      <div aria-live="polite">
+        {props.error ? (
+          <p class="bad">
+            <Text most={400}>{props.error instanceof Error ? props.error.message : String(props.error)}</Text>
+          </p>
+        ) : found ? (
+          <p>
+            <strong>
+              <Text most={400}>{found.sentence}</Text>
+            </strong>
+          </p>
+        ) : (
+          <Waiting lines={2} />
+        )}
+        {found?.warnings.map((warning) => (
+          <p key={warning} class="notice late">
+            <Text most={400}>{warning}</Text>
+          </p>
+        ))}
+      </div>
+      {found ? (
+        <div class="scroll">
+          <table aria-label="Next times">
+            <thead>
+              <tr>
+                <th scope="col">UTC</th>
+                {found.timezone === "UTC" ? null : <th scope="col">{found.timezone}</th>}
+                {[found.timezone, "UTC"].includes(BROWSER_ZONE) ? null : <th scope="col">{BROWSER_ZONE}</th>}
+              </tr>
+            </thead>
+            <tbody>
+              {found.fires.map(({ fire_at }) => {
+                const at = Date.parse(fire_at);
+                return (
+                  <tr key={fire_at}>
+                    {["UTC", found.timezone, BROWSER_ZONE]
+                      .filter((zone, n, all) => all.indexOf(zone) === n)
+                      .map((zone) => (
+                        <td key={zone}>
+                          <span class="muted">{local(at, zone).weekday}</span> {absolute(at, zone)}
+                        </td>
+                      ))}
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      ) : null}
+      {found && !found.fires.length ? <p class="bad">It never fires.</p> : null}
+    </Card>
+  );
+}
+
+function Against({ before, after }: { before: Job; after: Record<string, unknown> }): JSX.Element {
+  const old = definitionOf(before);
+  // What the form leaves out has its default, so only what it says can differ.
+  const names = Object.keys(after);
+  const changes = diffOf(pruned(Object.fromEntries(names.map((name) => [name, old[name]]))), pruned(after));
+  const isRescheduled = changes.some((change) => change.field.startsWith("schedule"));
+  return (
+    <Card title="What changes">
+      {changes.length ? <Changes changes={changes} /> : <p class="muted">Nothing yet.</p>}
+      {isRescheduled ? (
+        <ConsequencesOf job={before} before={before.schedule} after={after.schedule as Shapes["ScheduleDefinition"]} />
+      ) : null}
+    </Card>
+  );
+}
+
+/** Without nulls and empty lists, which mean the default. */
+function pruned(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const kept = Object.entries(value)
+    .map(([name, one]) => [name, pruned(one)] as const)
+    .filter(
+      ([, one]) =>
+        one !== null &&
+        !(Array.isArray(one) && !one.length) &&
+        !(typeof one === "object" && !Array.isArray(one) && one && !Object.keys(one).length),
+    );
+  return Object.fromEntries(kept);
+}

@@ -1,0 +1,228 @@
+/** What can be done with a job: run it, pause it, run a past range again, edit it, delete it. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { type Job, removeJob, replaceJob } from "../lib/jobs";
+import { refresh } from "../lib/load";
+import { go, to } from "../lib/router";
+import { api, may } from "../lib/session";
+import { DAY, rfc3339 } from "../lib/time";
+import { Ask, Field, say } from "../ui/actions";
+import { Text } from "../ui/parts";
+
+type Dialog = "run" | "skip" | "pause" | "backfill" | "delete";
+
+export function JobActions({ job, changed }: { job: Job; changed: () => void }): JSX.Element | null {
+  const [dialog, setDialog] = useState<Dialog>();
+  if (!may("write")) return null;
+  const close = () => setDialog(undefined);
+  const done = (fresh: Job) => {
+    replaceJob(fresh);
+    changed();
+  };
+  const path = { job_id: job.job_id };
+  const resume = async () => {
+    done(await api().post("/v1/jobs/{job_id}/resume", { path, repeatable: true }));
+    say(`${job.job_id} is active again`);
+  };
+  return (
+    <>
+      <button type="button" onClick={() => setDialog("run")}>
+        Run now
+      </button>
+      {job.state === "paused" ? null : (
+        <button type="button" onClick={() => setDialog("skip")}>
+          Skip next
+        </button>
+      )}
+      {job.state === "paused" ? (
+        <button type="button" class="primary" onClick={() => resume().catch((error: unknown) => say(String(error)))}>
+          Resume
+        </button>
+      ) : (
+        <button type="button" onClick={() => setDialog("pause")}>
+          Pause
+        </button>
+      )}
+      <button type="button" onClick={() => setDialog("backfill")}>
+        Backfill
+      </button>
+      <a class="button" href={to(["jobs", job.job_id, "edit"])}>
+        Edit
+      </a>
+      <button type="button" class="danger" onClick={() => setDialog("delete")}>
+        Delete
+      </button>
+      {dialog === "run" ? <RunNow job={job} close={close} /> : null}
+      {dialog === "skip" ? <Skip job={job} close={close} changed={changed} /> : null}
+      {dialog === "pause" ? <Pause job={job} done={done} close={close} /> : null}
+      {dialog === "backfill" ? <Backfill job={job} close={close} /> : null}
+      {dialog === "delete" ? <Delete job={job} close={close} /> : null}
+    </>
+  );
+}
+
+function RunNow({ job, close }: { job: Job; close: () => void }): JSX.Element {
+  const own = JSON.stringify(job.payload ?? null, null, 2);
+  const [payload, setPayload] = useState(own);
+  const act = async () => {
+    const body = payload === own ? {} : { payload: JSON.parse(payload) };
+    const run = await api().post("/v1/jobs/{job_id}/run", { path: { job_id: job.job_id }, body });
+    go(["runs", run.execution_id]);
+  };
+  return (
+    <Ask title="Run now" verb="Run now" act={act} close={close}>
+      <p>
+        <code>{job.job_id}</code> runs once, now{job.state === "paused" ? ", although it is paused" : ""}. Its schedule
+        stays as it is.
+      </p>
+      <Field label="Payload of this run" hint="JSON. The job keeps its own." wide>
+        {(attributes) => (
+          <textarea
+            {...attributes}
+            rows={6}
+            value={payload}
+            onInput={(event) => setPayload(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+    </Ask>
+  );
+}
+
+function Skip({ job, close, changed }: { job: Job; close: () => void; changed: () => void }): JSX.Element {
+  const [count, setCount] = useState(1);
+  const [note, setNote] = useState("");
+  const act = async () => {
+    await api().post("/v1/jobs/{job_id}/skip", { path: { job_id: job.job_id }, body: { count, note } });
+    changed();
+    refresh();
+    say(`The next ${count === 1 ? "fire time is" : `${count} fire times are`} skipped`);
+  };
+  return (
+    <Ask title="Skip the next fire times" verb="Skip" act={act} close={close}>
+      <p>They are cancelled beforehand. The job stays active.</p>
+      <Field label="How many">
+        {(attributes) => (
+          <input
+            {...attributes}
+            type="number"
+            min={1}
+            max={50}
+            value={count}
+            onInput={(event) => setCount(Number(event.currentTarget.value))}
+          />
+        )}
+      </Field>
+      <Field label="Note" wide>
+        {(attributes) => (
+          <input {...attributes} maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+        )}
+      </Field>
+    </Ask>
+  );
+}
+
+function Pause(props: { job: Job; done: (job: Job) => void; close: () => void }): JSX.Element {
+  const [note, setNote] = useState("");
+  const path = { job_id: props.job.job_id };
+  const act = async () => {
+    props.done(await api().post("/v1/jobs/{job_id}/pause", { path, body: { note }, repeatable: true }));
+    say(`${props.job.job_id} is paused`);
+  };
+  return (
+    <Ask title="Pause" verb="Pause" act={act} close={props.close}>
+      <p>Nothing of it starts until it is resumed. What is queued is skipped.</p>
+      <Field label="Note" hint="Why; everybody who looks at the job reads it." wide>
+        {(attributes) => (
+          <input {...attributes} maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+        )}
+      </Field>
+    </Ask>
+  );
+}
+
+function Backfill({ job, close }: { job: Job; close: () => void }): JSX.Element {
+  const [start, setStart] = useState(() => rfc3339(Date.now() - DAY));
+  const [end, setEnd] = useState(() => rfc3339(Date.now()));
+  const [concurrency, setConcurrency] = useState(1);
+  const [count, setCount] = useState<number>();
+  const path = { job_id: job.job_id };
+  const body = { start_at: start, end_at: end, concurrency };
+  const act = async () => {
+    if (count === undefined) {
+      const counted = await api().post("/v1/jobs/{job_id}/backfills", {
+        path,
+        body: { ...body, dry_run: true },
+        repeatable: true,
+      });
+      setCount(counted.total);
+      throw new Error(`That is ${counted.total} fire times. Press the button once more to run them.`);
+    }
+    await api().post("/v1/jobs/{job_id}/backfills", { path, body });
+    say(`${count} runs of ${job.job_id} begin, ${concurrency} at a time`);
+  };
+  const change = (set: () => void) => {
+    set();
+    setCount(undefined);
+  };
+  return (
+    <Ask
+      title="Run a past range"
+      verb={count === undefined ? "Count" : `Run ${count} fire times`}
+      disabled={count === 0}
+      act={act}
+      close={close}
+    >
+      <Field label="From" hint="An instant in UTC, included.">
+        {(attributes) => (
+          <input {...attributes} value={start} onInput={(event) => change(() => setStart(event.currentTarget.value))} />
+        )}
+      </Field>
+      <Field label="Until" hint="Not included.">
+        {(attributes) => (
+          <input {...attributes} value={end} onInput={(event) => change(() => setEnd(event.currentTarget.value))} />
+        )}
+      </Field>
+      <Field label="At a time" hint="How many of its runs go at once.">
+        {(attributes) => (
+          <input
+            {...attributes}
+            type="number"
+            min={1}
+            max={100}
+            value={concurrency}
+            onInput={(event) => setConcurrency(Number(event.currentTarget.value))}
+          />
+        )}
+      </Field>
+    </Ask>
+  );
+}
+
+function Delete({ job, close }: { job: Job; close: () => void }): JSX.Element {
+  const [typed, setTyped] = useState("");
+  const act = async () => {
+    await api().delete("/v1/jobs/{job_id}", { path: { job_id: job.job_id } });
+    removeJob(job.job_id);
+    say(`${job.job_id} is deleted`);
+    go(["jobs"]);
+  };
+  return (
+    <Ask title="Delete" verb="Delete" danger disabled={typed !== job.job_id} act={act} close={close}>
+      <p>
+        The job stops at once. Its runs stay until they expire. Type <Text>{job.job_id}</Text> to delete it.
+      </p>
+      <Field label="The job’s id" wide>
+        {(attributes) => (
+          <input
+            {...attributes}
+            autocomplete="off"
+            value={typed}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+    </Ask>
+  );
+}

@@ -1,0 +1,208 @@
+/** What a job is, and how it became so: its revisions with their differences and what these changed. */
+
+import type { Shapes } from "minute8-client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { consequences, diffOf, shortly } from "../lib/diff";
+import type { Job } from "../lib/jobs";
+import { useLoad } from "../lib/load";
+import { api } from "../lib/session";
+import { Card, Code, Empty, Facts, Problem, Text, Time, Waiting } from "../ui/parts";
+
+/** A job as a client writes it: without what Minute8 adds. */
+export function definitionOf(job: Job): Record<string, unknown> {
+  const added = [
+    ...["job_id", "schedule_resolved", "state", "note", "revision", "schedule_revision", "created_at", "updated_at"],
+    ...["next_fire_at", "health", "last_outcomes", "last_run", "failures_in_row", "overdue_s"],
+  ];
+  return Object.fromEntries(Object.entries(job).filter(([name]) => !added.includes(name)));
+}
+
+/** The same without fields that are null, to be read. */
+function compact(value: unknown): unknown {
+  if (Array.isArray(value) || typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(
+    ([, one]) => one !== null && one !== "" && !(Array.isArray(one) && !one.length),
+  );
+  return Object.fromEntries(kept.map(([name, one]) => [name, compact(one)]));
+}
+
+export function Definition({ job }: { job: Job }): JSX.Element {
+  const preview = useLoad(`words ${job.job_id} ${job.schedule_revision}`, (signal) =>
+    api().post("/v1/schedules/preview", {
+      body: { schedule: job.schedule, count: 1, job_id: job.job_id },
+      repeatable: true,
+      signal,
+    }),
+  );
+  const target = job.target;
+  const { runbook, owner } = job;
+  return (
+    <Card title="Definition" side={`revision ${job.revision}`}>
+      <Facts
+        facts={[
+          ["Schedule", <Text key="s">{preview.data?.sentence ?? "…"}</Text>],
+          ["Target", <Text key="t">{`${target.kind} ${"url" in target ? target.url : target.arn}`}</Text>],
+          [
+            "Retries",
+            `${job.retry.max_attempts} attempts, from ${job.retry.base_s} s, at most ${job.retry.cap_s} s apart`,
+          ],
+          ["Time limit", `${job.timeout_s} s`],
+          ["Overlap", job.overlap],
+          ["Catch-up", job.catch_up],
+          ...(owner ? [["Owner", <Text key="o">{owner}</Text>] as [string, JSX.Element]] : []),
+          ...(runbook ? [["Runbook", <Text key="r">{runbook}</Text>] as [string, JSX.Element]] : []),
+          ["Created", <Time key="c" at={job.created_at} full />],
+          ["Changed", <Time key="u" at={job.updated_at} full />],
+        ]}
+      />
+      {preview.data?.warnings.map((warning) => (
+        <p key={warning} class="notice late">
+          <Text>{warning}</Text>
+        </p>
+      ))}
+      <Code text={JSON.stringify(compact(definitionOf(job)), null, 2)} label="definition" />
+    </Card>
+  );
+}
+
+type Entry = Shapes["AuditEntry"];
+
+export function Revisions({ job }: { job: Job }): JSX.Element {
+  const audit = useLoad(`audit of ${job.job_id} ${job.revision}`, (signal) =>
+    api().get("/v1/audit", { query: { subject: job.job_id, action: "job", limit: 30 }, signal }),
+  );
+  return (
+    <Card title="Revisions">
+      <Problem error={audit.error} retry={audit.reload} />
+      {audit.data ? (
+        audit.data.entries.length ? (
+          <ul class="revisions">
+            {audit.data.entries.map((entry) => (
+              <Revision key={entry.entry_id} entry={entry} job={job} />
+            ))}
+          </ul>
+        ) : (
+          <Empty title="No change is recorded" />
+        )
+      ) : (
+        <Waiting />
+      )}
+    </Card>
+  );
+}
+
+function Revision({ entry, job }: { entry: Entry; job: Job }): JSX.Element {
+  const changes = diffOf(entry.before, entry.after);
+  const schedules = [entry.before.schedule, entry.after.schedule];
+  return (
+    <li>
+      <div class="row">
+        <strong>{entry.action.replace("job.", "")}</strong>
+        <span class="muted">
+          <Time at={entry.at} /> by <Text most={60}>{entry.by}</Text>
+        </span>
+      </div>
+      <Changes changes={changes} />
+      {entry.action === "job.changed" && schedules.every(isSchedule) ? (
+        <Consequences
+          job={job}
+          before={schedules[0] as Shapes["ScheduleDefinition"]}
+          after={schedules[1] as Shapes["ScheduleDefinition"]}
+        />
+      ) : null}
+    </li>
+  );
+}
+
+export function Changes({ changes }: { changes: ReturnType<typeof diffOf> }): JSX.Element | null {
+  if (!changes.length) return null;
+  return (
+    <dl class="changes">
+      {changes.map((change) => (
+        <div key={change.field}>
+          <dt>
+            <code>{change.field}</code>
+          </dt>
+          <dd>
+            <del>
+              <Text>{shortly(change.before)}</Text>
+            </del>{" "}
+            <ins>
+              <Text>{shortly(change.after)}</Text>
+            </ins>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function isSchedule(value: unknown): value is Shapes["ScheduleDefinition"] {
+  return typeof value === "object" && value !== null && ["cron", "every", "at"].some((name) => name in value);
+}
+
+/** Which of the next fire times vanish with a change, and which appear. */
+export function Consequences(props: {
+  job: { job_id: string };
+  before: Shapes["ScheduleDefinition"];
+  after: Shapes["ScheduleDefinition"];
+}): JSX.Element {
+  const [asked, ask] = useState(false);
+  return asked ? (
+    <ConsequencesOf {...props} />
+  ) : (
+    <button type="button" class="quiet" onClick={() => ask(true)}>
+      What it changed
+    </button>
+  );
+}
+
+const COUNT = 50;
+
+export function ConsequencesOf(props: {
+  job: { job_id: string };
+  before: Shapes["ScheduleDefinition"];
+  after: Shapes["ScheduleDefinition"];
+}): JSX.Element {
+  const key = JSON.stringify([props.before, props.after]);
+  const both = useLoad(key, (signal) =>
+    Promise.all(
+      [props.before, props.after].map((schedule) =>
+        api().post("/v1/schedules/preview", {
+          body: { schedule, count: COUNT, ...(props.job.job_id ? { job_id: props.job.job_id } : {}) },
+          repeatable: true,
+          signal,
+        }),
+      ),
+    ),
+  );
+  if (!both.data) return both.error ? <Problem error={both.error} /> : <Waiting lines={1} />;
+  const [before, after] = both.data.map((one) => one.fires.map((fire) => fire.fire_at));
+  const found = consequences(before ?? [], after ?? []);
+  return (
+    <div class="consequences small">
+      Of the next {COUNT} fire times, {found.stay} stay.
+      <Instants title="vanish" tone="bad" instants={found.vanish} />
+      <Instants title="appear" tone="good" instants={found.appear} />
+    </div>
+  );
+}
+
+function Instants({ title, tone, instants }: { title: string; tone: string; instants: string[] }): JSX.Element | null {
+  if (!instants.length) return null;
+  return (
+    <div>
+      <strong class={tone}>
+        {tone === "good" ? "+" : "−"}
+        {instants.length} {title}
+      </strong>{" "}
+      {instants.slice(0, 6).map((at) => (
+        <span key={at} class="tag">
+          <Time at={at} full />
+        </span>
+      ))}
+      {instants.length > 6 ? "…" : ""}
+    </div>
+  );
+}

@@ -1,0 +1,245 @@
+/** The last and the next 24 hours of all jobs, what needs somebody first, and lateness and success by hour. */
+
+import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
+import { type Cell, Heat } from "../draw/heat";
+import { TimeLine } from "../draw/timeline";
+import { byHour, countStates, type Fire, loadExpected, stateOfFire } from "../lib/expected";
+import { healthOf } from "../lib/health";
+import { complete, healths, type Job, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
+import { useLoad } from "../lib/load";
+import { to } from "../lib/router";
+import { may } from "../lib/session";
+import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
+import { Card, Empty, Figure, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { HealthState } from "./jobs";
+
+export function Overview(): JSX.Element {
+  useJobs();
+  const present = Math.floor(now.value / MINUTE) * MINUTE;
+  const range = { from_at: rfc3339(present - DAY), until_at: rfc3339(present + DAY) };
+  const found = useLoad("overview", (signal) => loadExpected(null, range, signal), 30);
+  const fires = found.data?.fires;
+  const all = jobs.value;
+  if (complete.value && !all.length) {
+    return (
+      <>
+        <Head title="Overview" />
+        <Empty title="No jobs yet">
+          {may("write") ? (
+            <a href={to(["new-job"])}>Create the first one</a>
+          ) : (
+            "A key of the role write can create one."
+          )}
+        </Empty>
+      </>
+    );
+  }
+  return (
+    <>
+      <Head title="Overview" sub="The last 24 hours and the next." />
+      <Problem error={jobsError.value} retry={loadJobs} />
+      <Problem error={found.error} retry={found.reload} />
+      <Figures fires={fires} />
+      <Card title="What was due, and what will be">
+        {fires ? (
+          <TimeLine
+            label="All jobs"
+            marks={fires.map((fire) => ({ at: Date.parse(fire.fire_at), state: stateOfFire(fire) }))}
+            from={present - DAY}
+            until={present + DAY}
+            height={112}
+          />
+        ) : (
+          <Waiting lines={3} />
+        )}
+        {found.data && !found.data.complete ? (
+          <p class="hint">There is more than one picture holds: only the first jobs are shown.</p>
+        ) : null}
+      </Card>
+      <div class="grid">
+        <Attention />
+        <Coming fires={fires} />
+      </div>
+      <Card title="By hour">{fires ? <Hours fires={fires} present={present} /> : <Waiting lines={2} />}</Card>
+    </>
+  );
+}
+
+function Figures({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element {
+  const counts = useMemo(() => countStates(fires ?? []), [fires]);
+  const all = jobs.value;
+  const states = all.map((job) => healthOf(job, healths.value.get(job.job_id), now.value).state);
+  const count = (state: string) => states.filter((one) => one === state).length;
+  const failed = counts.get("failed") ?? 0;
+  const succeeded = (fires ?? []).filter((fire) => fire.run?.status === "succeeded").length;
+  const rate = succeeded + failed ? (100 * succeeded) / (succeeded + failed) : null;
+  const late = counts.get("late") ?? 0;
+  const lost = counts.get("no_record") ?? 0;
+  return (
+    <dl class="figures">
+      <Figure name="Jobs" value={all.length} hint={`${count("paused")} paused`} />
+      <Figure
+        name="Failing"
+        value={count("failing")}
+        tone={count("failing") ? "bad" : "good"}
+        hint="their last run failed"
+      />
+      <Figure
+        name="Overdue"
+        value={count("overdue")}
+        tone={count("overdue") ? "bad" : "good"}
+        hint="due, and not started"
+      />
+      <Figure
+        name="Succeeded, 24 h"
+        value={rate === null ? "–" : `${rate.toFixed(rate > 99.9 || rate === 0 ? 0 : 1)} %`}
+        tone={rate === null ? undefined : rate < 95 ? "late" : "good"}
+        hint={`${failed} failed`}
+      />
+      <Figure name="Late, 24 h" value={late} tone={late ? "late" : "good"} hint="started over 10 s late" />
+      <Figure name="No record" value={lost} tone={lost ? "bad" : "good"} hint="must always be 0" />
+    </dl>
+  );
+}
+
+function Attention(): JSX.Element {
+  const present = now.value;
+  const wrong = jobs.value
+    .map((job) => ({ job, health: healthOf(job, healths.value.get(job.job_id), present) }))
+    .filter(({ health }) => health.state === "overdue" || health.state === "failing")
+    .sort((one, other) => other.health.lateS - one.health.lateS || other.health.inRow - one.health.inRow);
+  return (
+    <Card title="Needs somebody" side={wrong.length > 10 ? <a href={to(["jobs"])}>All {wrong.length}</a> : null}>
+      {wrong.length ? (
+        <div class="scroll">
+          <table aria-label="Failing and overdue jobs">
+            <tbody>
+              {wrong.slice(0, 10).map(({ job }) => (
+                <Wrong key={job.job_id} job={job} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : (
+        <Empty title="Nothing is failing or overdue">Each job’s last run went well.</Empty>
+      )}
+    </Card>
+  );
+}
+
+function Wrong({ job }: { job: Job }): JSX.Element {
+  const last = healths.value.get(job.job_id)?.last_run;
+  return (
+    <tr>
+      <td class="clip">
+        <a data-row class="mono" href={to(["jobs", job.job_id])}>
+          {job.job_id}
+        </a>
+      </td>
+      <td>
+        <HealthState job={job} />
+      </td>
+      <td class="wrap">
+        {last && last.status === "failed" ? (
+          <a href={to(["runs", last.execution_id])}>
+            <Text most={120}>{[last.error_type, last.error].filter(Boolean).join(": ") || "failed"}</Text>
+          </a>
+        ) : null}
+      </td>
+    </tr>
+  );
+}
+
+function Coming({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element {
+  const { next, crowded } = useMemo(() => comingOf(fires ?? []), [fires]);
+  return (
+    <Card title="Next" side={fires ? <a href={to(["jobs"])}>All jobs</a> : null}>
+      {fires ? (
+        next.length ? (
+          <>
+            <table aria-label="Next fire times">
+              <tbody>
+                {next.map((fire) => (
+                  <tr key={`${fire.job_id} ${fire.fire_at}`}>
+                    <td>
+                      <Time at={fire.fire_at} />
+                    </td>
+                    <td class="clip">
+                      <a class="mono" href={to(["jobs", fire.job_id])}>
+                        {fire.job_id}
+                      </a>
+                    </td>
+                    <td class="num muted">{span(Math.max(0, (Date.parse(fire.fire_at) - now.value) / 1000))}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+            {crowded.length ? (
+              <p class="hint">
+                Crowded minutes:{" "}
+                {crowded.map(([minute, count]) => (
+                  <span key={minute} class="tag">
+                    <Time at={minute} full /> {count}
+                  </span>
+                ))}{" "}
+                <code>H</code> in the place of a minute spreads jobs.
+              </p>
+            ) : null}
+          </>
+        ) : (
+          <Empty title="Nothing is due in the next 24 hours" />
+        )
+      ) : (
+        <Waiting />
+      )}
+    </Card>
+  );
+}
+
+const SHOWN = 8;
+const CROWDED = 5;
+
+/** The next fire times, and the minutes with the most of them. Pure. */
+export function comingOf(fires: readonly Fire[]): { next: Fire[]; crowded: [string, number][] } {
+  const coming = fires.filter((fire) => fire.status === "to_come");
+  const next = [...coming].sort((one, other) => (one.fire_at < other.fire_at ? -1 : 1)).slice(0, SHOWN);
+  const minutes = new Map<string, number>();
+  for (const fire of coming) {
+    const minute = `${fire.fire_at.slice(0, 16)}:00Z`;
+    minutes.set(minute, (minutes.get(minute) ?? 0) + 1);
+  }
+  const crowded = [...minutes]
+    .filter(([, count]) => count >= CROWDED)
+    .sort((one, other) => other[1] - one[1])
+    .slice(0, 3);
+  return { next, crowded };
+}
+
+function Hours({ fires, present }: { fires: readonly Fire[]; present: number }): JSX.Element {
+  const hours = useMemo(() => byHour(fires, present - DAY + HOUR, present), [fires, present]);
+  const success: Cell[] = hours.map((hour) => {
+    const ended = hour.succeeded + hour.failed;
+    const badness = ended ? hour.failed / ended : null;
+    return {
+      at: hour.from,
+      badness,
+      text: badness === null ? "" : String(Math.floor(100 * (1 - badness))),
+      title: `${hour.succeeded} succeeded, ${hour.failed} failed`,
+    };
+  });
+  const lateness: Cell[] = hours.map((hour) => ({
+    at: hour.from,
+    badness: hour.due ? Math.min(1, hour.latestS / 300) : null,
+    text: hour.latestS ? span(hour.latestS).replace(" ", "") : "",
+    title: `${hour.due} due, the latest by ${span(hour.latestS)}`,
+  }));
+  return (
+    <Heat
+      rows={[
+        { name: "Succeeded, %", cells: success },
+        { name: "Latest start", cells: lateness },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,174 @@
+/** One run: its way as a waterfall, what each attempt said, and what can be done about it. */
+
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Waterfall } from "../draw/waterfall";
+import { cli, curl } from "../lib/commands";
+import type { Run as RunShape } from "../lib/jobs";
+import { useLoad } from "../lib/load";
+import { to } from "../lib/router";
+import { addressOfApi, api, may } from "../lib/session";
+import { stateOfRun } from "../lib/states";
+import { duration, now } from "../lib/time";
+import { Ask, Field, say } from "../ui/actions";
+import { Card, Code, Facts, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+
+const GOES_ON = ["queued", "running", "retrying"];
+
+export function Run({ id }: { id: string }): JSX.Element {
+  const path = { execution_id: id };
+  const [isEnded, setEnded] = useState(false);
+  const run = useLoad(
+    `run ${id}`,
+    async (signal) => {
+      const found = await api().get("/v1/runs/{execution_id}", { path, signal });
+      setEnded(!GOES_ON.includes(found.status));
+      return found;
+    },
+    isEnded ? 30 : 1,
+  );
+  const jobId = id.split(":")[1] ?? "";
+  const job = useLoad(`job of run ${jobId}`, (signal) =>
+    api().get("/v1/jobs/{job_id}", { path: { job_id: jobId }, signal }),
+  );
+  const zone = job.data?.schedule.timezone ?? undefined;
+  return (
+    <>
+      <Head
+        title="Run"
+        sub={
+          <>
+            <a class="mono" href={to(["jobs", jobId])}>
+              {jobId}
+            </a>
+            {run.data ? <State state={stateOfRun(run.data)} /> : null}
+            {run.data ? <Time at={run.data.fire_at} zone={zone} full /> : null}
+          </>
+        }
+      >
+        {run.data && may("write") ? <Actions run={run.data} changed={run.reload} /> : null}
+      </Head>
+      <Problem error={run.error} retry={run.reload} />
+      {run.data ? <Shown run={run.data} zone={zone} payload={job.data?.payload} /> : run.error ? null : <Waiting />}
+    </>
+  );
+}
+
+function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined; payload: unknown }): JSX.Element {
+  const address = `${addressOfApi(location.href)}/v1/runs/${encodeURIComponent(run.execution_id).replaceAll("%3A", ":")}`;
+  return (
+    <>
+      {run.error || run.detail || run.reason ? (
+        <div class={`notice ${run.status === "failed" ? "bad" : "late"}`}>
+          <strong>
+            <Text>{run.reason ? `Skipped: ${run.reason}` : (run.error_type ?? "")}</Text>
+          </strong>{" "}
+          <Text most={1000}>{[run.detail, run.error].filter(Boolean).join(" ")}</Text>
+        </div>
+      ) : null}
+      <Card title="The way of this execution">
+        <Waterfall run={run} present={now.value} />
+        {run.attempts.length ? null : <p class="muted">No attempt was made.</p>}
+      </Card>
+      <div class="grid">
+        <Card title="Facts">
+          <Facts
+            facts={[
+              ["Execution", <code key="e">{run.execution_id}</code>],
+              ["Fire time", <Time key="f" at={run.fire_at} zone={zone} full />],
+              ["Due", <Time key="d" at={run.due_at} zone={zone} full />],
+              ["Started", <Time key="s" at={run.started_at} zone={zone} full />],
+              ["Late by", run.lateness_s == null ? "–" : duration(run.lateness_s)],
+              ["Ended", <Time key="x" at={run.finished_at} zone={zone} full />],
+              ["Took", run.duration_s == null ? "–" : duration(run.duration_s)],
+              ["Next attempt", <Time key="n" at={run.next_attempt_at} zone={zone} full />],
+              ["Trigger", run.trigger],
+              ["Schedule’s revision", String(run.schedule_revision)],
+            ]}
+          />
+        </Card>
+        <Card title="Payload">
+          <Code text={JSON.stringify(payload ?? null, null, 2)} label="payload" />
+          <p class="hint">The job’s present payload; placeholders are replaced for each run.</p>
+        </Card>
+      </div>
+      {run.attempts.map((attempt) => (
+        <Card
+          key={attempt.attempt}
+          title={`Attempt ${attempt.attempt}`}
+          side={
+            <>
+              <State state={attempt.outcome} />
+              {attempt.request_id ? <code>{attempt.request_id}</code> : null}
+            </>
+          }
+        >
+          {attempt.error ? (
+            <p>
+              <strong class="bad">
+                <Text>{attempt.error_type ?? "error"}</Text>
+              </strong>{" "}
+              <Text most={2000}>{attempt.error}</Text>
+            </p>
+          ) : null}
+          {attempt.log_tail ? (
+            <Code text={attempt.log_tail} label={`end of the log of attempt ${attempt.attempt}`} />
+          ) : (
+            <p class="muted">No log came with the answer.</p>
+          )}
+        </Card>
+      ))}
+      <Card title="In a terminal">
+        <Code text={`${cli("runs", "show", run.execution_id)}\n${curl("GET", address)}`} label="commands" />
+      </Card>
+    </>
+  );
+}
+
+function Actions({ run, changed }: { run: RunShape; changed: () => void }): JSX.Element {
+  const [cancelling, setCancelling] = useState(false);
+  const [note, setNote] = useState("");
+  const [error, setError] = useState<unknown>();
+  const path = { execution_id: run.execution_id };
+  const retry = async () => {
+    setError(undefined);
+    await api().post("/v1/runs/{execution_id}/retry", { path });
+    say("One more attempt begins");
+    changed();
+  };
+  const cancel = async () => {
+    await api().post("/v1/runs/{execution_id}/cancel", { path, body: { note } });
+    say("The run is cancelled");
+    changed();
+  };
+  return (
+    <>
+      {run.status === "failed" ? (
+        <button type="button" class="primary" onClick={() => retry().catch(setError)}>
+          Retry
+        </button>
+      ) : null}
+      {run.status === "queued" || run.status === "retrying" ? (
+        <button type="button" class="danger" onClick={() => setCancelling(true)}>
+          Cancel
+        </button>
+      ) : null}
+      <Problem error={error} />
+      {cancelling ? (
+        <Ask title="Cancel this run" verb="Cancel the run" danger act={cancel} close={() => setCancelling(false)}>
+          <p>It does not start, or is not tried again. An attempt that goes on is not stopped.</p>
+          <Field label="Note" wide>
+            {(attributes) => (
+              <input
+                {...attributes}
+                maxLength={500}
+                value={note}
+                onInput={(event) => setNote(event.currentTarget.value)}
+              />
+            )}
+          </Field>
+        </Ask>
+      ) : null}
+    </>
+  );
+}
