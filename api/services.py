@@ -10,6 +10,7 @@ from api.auth.tokens import Tokens, is_token
 from common.clock import Clock, SystemClock
 from common.config import Config
 from common.history.expected_runs import ExpectedRuns
+from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth
 from common.history.lists import RunLists
 from common.history.tenant_runs import TenantRuns
@@ -46,6 +47,7 @@ class Services:
     expected: ExpectedRuns
     health: JobHealth
     upcoming: Upcoming
+    failed_runs: FailedRuns
     manual: ManualCommands
     tenants: Tenants
     known_tenants: KnownTenants
@@ -91,6 +93,7 @@ class Services:
             expected=ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), store.index),
             health=JobHealth(tables.runs),
             upcoming=Upcoming(tables.jobs),
+            failed_runs=FailedRuns(tables.jobs, tables.runs),
             manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,

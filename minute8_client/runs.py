@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
 from minute8_client.jobs import job_path
-from minute8_client.shapes import Run, RunPage, RunSummary, TenantRunPage
+from minute8_client.shapes import FailureGroup, FailureGroups, Run, RunPage, RunSummary, TenantRunPage
 from minute8_client.transport import Json, Transport, path_of
 
 # In the place of a payload: the job's own.
@@ -90,12 +90,38 @@ class RunCalls(Transport):
             if not (cursor := part["next_cursor"]):
                 return
 
-    def failures_page(self, *, limit: int | None = None, cursor: str | None = None) -> RunPage:
-        return cast(RunPage, self.call("GET", "/v1/failures", query={"limit": limit, "cursor": cursor}))
+    def failures_page(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        from_at: str | None = None,
+        job_id: str | None = None,
+        tag: str | None = None,
+    ) -> RunPage:
+        """A page of failed runs: since an instant, of a job, of jobs with a tag."""
+        query = {"limit": limit, "cursor": cursor, "from_at": from_at, "job_id": job_id, "tag": tag}
+        return cast(RunPage, self.call("GET", "/v1/failures", query=query))
 
-    def failures(self) -> Iterator[Run]:
-        """The failed runs of all jobs, latest failure first."""
-        return all_runs(lambda cursor: self.failures_page(limit=100, cursor=cursor))
+    def failures(self, **wanted: str | None) -> Iterator[Run]:
+        """The failed runs of all jobs, latest failure first; `wanted` as for `failures_page`."""
+        return all_runs(lambda cursor: self.failures_page(limit=100, cursor=cursor, **wanted))
+
+    def failure_groups(self, **wanted: str | None) -> list[FailureGroup]:
+        """The failed runs of the last 7 days by job and error, the latest first; `wanted` as for `failures_page`."""
+        groups: dict[tuple[str, str], FailureGroup] = {}
+        cursor = None
+        while True:
+            page = cast(
+                FailureGroups, self.call("GET", "/v1/failures/groups", query={"cursor": cursor, **wanted})
+            )
+            for group in page["groups"]:
+                newer = groups.setdefault((group["job_id"], group["fingerprint"]), group)
+                if newer is not group:
+                    newer["count"] += group["count"]
+                    newer["first_at"] = min(newer["first_at"], group["first_at"])
+            if not (cursor := page["next_cursor"]):
+                return list(groups.values())
 
     def get_run(self, execution_id: str) -> Run:
         return cast(Run, self.call("GET", path_of("runs", execution_id)))

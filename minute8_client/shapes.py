@@ -351,6 +351,27 @@ class ExpectedPage(TypedDict):
     next_cursor: str | None
 
 
+class FailureGroup(TypedDict):
+    """Failed runs of one job with one error."""
+
+    job_id: str
+    fingerprint: str
+    error_type: str
+    error: str
+    count: int
+    first_at: str
+    last_at: str
+    last_execution_id: str
+
+
+class FailureGroups(TypedDict):
+    """Up to 2,000 failed runs by job and error; if there are more, the cursor leads to the others."""
+
+    from_at: str
+    groups: list[FailureGroup]
+    next_cursor: str | None
+
+
 class ComingExecution(TypedDict):
     """One coming execution."""
 

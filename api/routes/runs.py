@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from api.http.cursors import read_cursor, write_cursor
@@ -14,8 +13,7 @@ from api.views import run_view
 from common.errors import InvalidInput, NotFound
 from common.history.lists import RunFilter
 from common.history.walk import Place
-from common.ids import JOB_ID_CHARS, is_id
-from common.planning.execution import split_execution_id, split_run_name
+from common.planning.execution import split_execution_id
 from common.runs.records import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
@@ -81,15 +79,6 @@ def next_place(
     }
 
 
-def failures(services: Services, request: Request) -> Reply:
-    """GET /v1/failures"""
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
-    before = _read_failure(read_cursor(request.tenant, "failures", request.query.get("cursor")))
-    page, next_place = services.run_lists.failures(request.tenant, limit=limit, before=before)
-    cursor = write_cursor(request.tenant, "failures", json.dumps(next_place)) if next_place else None
-    return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
-
-
 def get(services: Services, request: Request) -> Reply:
     """GET /v1/runs/{execution_id}"""
     execution_id = request.path["execution_id"]
@@ -112,21 +101,6 @@ def _filter(query: Mapping[str, str]) -> RunFilter:
     return RunFilter(**bounds, status=query.get("status", ""), trigger=query.get("trigger", ""))
 
 
-def _read_failure(cursor: str) -> tuple[float, str, str] | None:
-    """The position in a cursor. The cursor belongs to this list, but a client may have written it."""
-    if not cursor:
-        return None
-    try:
-        failed_at, job_id, run_name = json.loads(cursor)
-        if not isinstance(failed_at, int | float) or not 0 < failed_at < _LATEST:
-            raise ValueError
-        if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
-            raise ValueError
-    except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
-    return failed_at, job_id, run_name
-
-
 INSTANT = {"type": "string", "format": "date-time"}
 _FILTERS = (
     Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
@@ -143,10 +117,6 @@ ROUTES = (
     Route(
         "GET", "/v1/runs", "list_runs", of_tenant, "read", "The runs of all jobs, newest first",
         "TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS), weight=A_THOUSAND_JOBS,
-    ),
-    Route(
-        "GET", "/v1/failures", "list_failures", failures, "read",
-        "The failed runs of all jobs, latest failure first", "RunPage", query=(LIMIT, CURSOR),
     ),
     Route("GET", "/v1/runs/{execution_id}", "get_run", get, "read", "Get a run with its attempts", "Run"),
 )  # fmt: skip

@@ -66,6 +66,27 @@ class TenantRunPage(RunPage):
     )
 
 
+class FailureGroup(Answer):
+    """Failed runs of one job with one error."""
+
+    job_id: JobId
+    fingerprint: str = Field(description="The same for errors that differ only in numbers and ids.")
+    error_type: str
+    error: str = Field(description="Of the latest failure.")
+    count: int
+    first_at: Instant
+    last_at: Instant
+    last_execution_id: str
+
+
+class FailureGroups(Answer):
+    """Up to 2,000 failed runs by job and error; if there are more, the cursor leads to the others."""
+
+    from_at: Instant
+    groups: list[FailureGroup] = Field(description="The group of the latest failure first.")
+    next_cursor: str | None
+
+
 class Spread(Answer):
     """How some values are spread; percentiles by nearest rank. Without values only the count."""
 
@@ -187,6 +208,7 @@ GIVEN: Shapes = (
     RunPage,
     TenantRunPage,
     RunSummary,
+    FailureGroups,
     Backfill,
     SkippedFires,
 )

@@ -8,23 +8,53 @@ from typing import Annotated
 import typer
 
 from cli import output
+from cli.commands.runs import since_at
 from cli.output import console, print_json, relative, why
 from cli.session import session
+from common.timing.instants import rfc3339
 
 
 def failures(
     ctx: typer.Context,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    since: Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")] = None,
+    job_id: Annotated[str | None, typer.Option("--job", help="Only of this job.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only of jobs that have this tag now.")] = None,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Group them by job and error; of the last 7 days by default.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the failed runs of all jobs, latest failure first."""
+    now = session(ctx).clock.now()
+    wanted = {"from_at": rfc3339(since_at(since, now)) if since else None, "job_id": job_id, "tag": tag}
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
     with session(ctx).client() as client:
-        found = list(islice(client.failures(), limit))
+        if groups:
+            by_error = client.failure_groups(**wanted)[:limit]
+            columns = ("TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST RUN")
+            rows = [
+                (
+                    group["count"],
+                    relative(group["last_at"], now),
+                    relative(group["first_at"], now),
+                    group["job_id"],
+                    f"{group['error_type']}: {group['error']}".strip(": ").partition("\n")[0],
+                    group["last_execution_id"],
+                )
+                for group in by_error
+            ]
+            found: object = by_error
+        else:
+            runs = list(islice(client.failures(**wanted), limit))
+            columns = ("FAILED", "JOB", "WHY", "RUN")
+            rows = [
+                (relative(run.get("finished_at"), now), run["job_id"], why(run), run["execution_id"])
+                for run in runs
+            ]
+            found = runs
     if as_json:
         print_json(found)
         return
-    now = session(ctx).clock.now()
-    rows = [
-        (relative(run.get("finished_at"), now), run["job_id"], why(run), run["execution_id"]) for run in found
-    ]
-    console().print(output.table(("FAILED", "JOB", "WHY", "RUN"), rows) if rows else "no failures")
+    console().print(output.table(columns, rows) if rows else "no failures")

@@ -1,4 +1,4 @@
-"""Lists of runs: one job's by time and outcome, and all failures of a tenant through the sparse index `failures`.
+"""The list of a job's runs by time and outcome.
 
 Each call reads a bounded number of records and returns where the next call continues, even if it found nothing yet.
 """
@@ -58,20 +58,3 @@ class RunLists:
                 found.append(item)
             last_seen = item["sk"]
         return found, ""
-
-    def failures(
-        self, tenant: str, *, limit: int, before: tuple[float, str, str] | None = None
-    ) -> tuple[list[Item], tuple[float, str, str] | None]:
-        """All failed runs of a tenant, latest failure first, and where the next page starts."""
-        after = None
-        if before:
-            failed_at, job_id, run_name = before
-            after = {**keys.run(tenant, job_id, run_name), "failed_tenant": tenant, "failed_at": failed_at}
-        items = self._table.query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
-        found: list[Item] = []
-        for item in items:
-            if len(found) == limit:
-                last = found[-1]
-                return found, (last["failed_at"], last["job_id"], last["sk"])
-            found.append(item)
-        return found, None

@@ -153,3 +153,15 @@ def test_watching_shows_each_change_once(desk: Desk, monkeypatch: pytest.MonkeyP
         ["2026-11-21T03:15:00Z", "succeeded"],
     ]
     assert "ValueError: not yet" in lines[0]
+
+
+def test_failures_grouped_by_error(desk: Desk) -> None:
+    desk.office.world.target.answer = lambda event: Outcome(
+        ok=False, permanent=True, error_type="Boom", error=f"no customer {event['minute8']['fire_at']}"
+    )
+    desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    desk.office.world.run_until("2026-11-21T03:15:30Z")
+    lines = desk("failures", "--groups", "--since", "1h").out.splitlines()
+    assert lines[0].split() == ["TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST", "RUN"]
+    assert len(lines) == 2 and lines[1].startswith("3 ") and "minutely" in lines[1]
+    assert desk("failures", "--job", "other").out == "no failures\n"

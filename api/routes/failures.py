@@ -1,0 +1,113 @@
+"""The routes of failed runs: as a list, and grouped by job and error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from api.http.cursors import read_cursor, write_cursor
+from api.http.requests import Request
+from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.services import Services
+from api.views import run_view
+from common.errors import InvalidInput
+from common.history.failed_runs import FailureFilter, FailureGroup, Place
+from common.ids import JOB_ID_CHARS, is_id
+from common.planning.execution import execution_id, split_run_name
+from common.timing.durations import parse_instant
+from common.timing.instants import DAY_S, rfc3339
+
+_LATEST: Final = 1e11
+_GROUPED_DAYS: Final = 7
+
+
+def failures(services: Services, request: Request) -> Reply:
+    """GET /v1/failures"""
+    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    wanted = _filter(request, 0)
+    list_name = f"failures:{_named(request)}"
+    before = _read_place(request, list_name)
+    page, place = services.failed_runs.page(request.tenant, wanted, limit=limit, before=before)
+    return Reply(
+        {"runs": [run_view(item) for item in page], "next_cursor": _cursor(request, list_name, place)}
+    )
+
+
+def groups(services: Services, request: Request) -> Reply:
+    """GET /v1/failures/groups"""
+    wanted = _filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
+    list_name = f"failure groups:{_named(request)}"
+    found, place = services.failed_runs.groups(request.tenant, wanted, _read_place(request, list_name))
+    return Reply(
+        {
+            "from_at": rfc3339(wanted.from_at),
+            "groups": [_group_view(group) for group in found],
+            "next_cursor": _cursor(request, list_name, place),
+        }
+    )
+
+
+def _group_view(group: FailureGroup) -> dict[str, Any]:
+    latest = group.latest
+    return {
+        "job_id": group.job_id,
+        "fingerprint": group.fingerprint,
+        "error_type": group.error_type,
+        "error": group.error,
+        "count": group.count,
+        "first_at": rfc3339(int(group.first_at)),
+        "last_at": rfc3339(int(group.last_at)),
+        "last_execution_id": execution_id(latest["tenant"], latest["job_id"], latest["sk"]),
+    }
+
+
+def _filter(request: Request, from_at: int) -> FailureFilter:
+    query = request.query
+    return FailureFilter(
+        from_at=parse_instant(query["from_at"], "from_at") if "from_at" in query else from_at,
+        job_id=query.get("job_id", ""),
+        tag=query.get("tag", ""),
+    )
+
+
+def _named(request: Request) -> str:
+    return json.dumps([request.query.get(name) for name in ("from_at", "job_id", "tag")])
+
+
+def _cursor(request: Request, list_name: str, place: Place | None) -> str | None:
+    return write_cursor(request.tenant, list_name, json.dumps(place)) if place else None
+
+
+def _read_place(request: Request, list_name: str) -> Place | None:
+    """The position in a cursor. The cursor belongs to this list, but a client may have written it."""
+    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
+    if not cursor:
+        return None
+    try:
+        failed_at, job_id, run_name = json.loads(cursor)
+        if not isinstance(failed_at, int | float) or not 0 < failed_at < _LATEST:
+            raise ValueError
+        if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
+            raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+    return failed_at, job_id, run_name
+
+
+_FILTERS: Final = (
+    Query("from_at", "Only those that failed at or after this.", {"type": "string", "format": "date-time"}),
+    Query("job_id", "Only those of this job.", {"type": "string", "maxLength": JOB_ID_CHARS}),
+    Query("tag", "Only those of jobs that have this tag now.", {"type": "string", "maxLength": 200}),
+)
+
+ROUTES = (
+    Route(
+        "GET", "/v1/failures", "list_failures", failures, "read",
+        "The failed runs of all jobs, latest failure first", "RunPage", query=(LIMIT, CURSOR, *_FILTERS),
+    ),
+    Route(
+        "GET", "/v1/failures/groups", "list_failure_groups", groups, "read",
+        f"The failed runs of the last {_GROUPED_DAYS} days by job and error, latest failure first", "FailureGroups",
+        query=(CURSOR, *_FILTERS),
+    ),
+)  # fmt: skip

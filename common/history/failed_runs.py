@@ -1,0 +1,145 @@
+"""The failed runs of all of a tenant's jobs, through the sparse index `failures`: as a list, and grouped by error.
+
+Each call reads a bounded number of records and returns where the next call continues, even if it found nothing yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from common.history.lists import MOST_SEEN
+from common.jobs.job import Job
+from common.storage import keys
+from common.storage.tables import Item, Table
+
+_PAGE: Final = 200
+# What differs between two errors of one cause: ids, addresses, times and numbers.
+_DIFFERS: Final = re.compile(
+    r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b|\d+",
+    re.IGNORECASE,
+)
+
+# Of the last failure that was read: when it failed, its job, its run's name.
+Place = tuple[float, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureFilter:
+    """Failures at or after `from_at`, of one job, or of jobs that have a tag now."""
+
+    from_at: int = 0
+    job_id: str = ""
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Failures of one job with one error. `latest` is the newest of them, with its error."""
+
+    job_id: str
+    fingerprint: str
+    error_type: str
+    error: str
+    count: int
+    first_at: float
+    last_at: float
+    latest: Item
+
+
+class FailedRuns:
+    """The tenant always comes from the credential."""
+
+    def __init__(self, jobs: Table, runs: Table) -> None:
+        self._jobs = jobs
+        self._runs = runs
+
+    def page(
+        self, tenant: str, wanted: FailureFilter, *, limit: int, before: Place | None = None
+    ) -> tuple[list[Item], Place | None]:
+        """The failed runs, latest failure first, and where the next page starts."""
+        found: list[Item] = []
+        place = before
+        for seen, (item, takes) in enumerate(self._from(tenant, wanted, before)):
+            if seen == MOST_SEEN or (takes and len(found) == limit):
+                return found, place
+            if takes:
+                found.append(item)
+            place = _place(item)
+        return found, None
+
+    def groups(
+        self, tenant: str, wanted: FailureFilter, before: Place | None = None
+    ) -> tuple[list[FailureGroup], Place | None]:
+        """The next MOST_SEEN failures by job and error, the group of the latest failure first."""
+        read = list(islice(self._from(tenant, wanted, before), MOST_SEEN + 1))
+        more = len(read) > MOST_SEEN
+        read = read[:MOST_SEEN]
+        return grouped(item for item, takes in read if takes), _place(read[-1][0]) if more else None
+
+    def _from(self, tenant: str, wanted: FailureFilter, before: Place | None) -> Iterator[tuple[Item, bool]]:
+        """The failures from a place on, and whether the filter takes them."""
+        after = None
+        if before:
+            failed_at, job_id, run_name = before
+            after = {**keys.run(tenant, job_id, run_name), "failed_tenant": tenant, "failed_at": failed_at}
+        items = iter(
+            self._runs.query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
+        )
+        tagged: dict[str, bool] = {}
+        while page := list(islice(items, _PAGE)):
+            if wanted.tag:
+                tagged |= self._tagged(tenant, wanted.tag, {item["job_id"] for item in page} - tagged.keys())
+            for item in page:
+                if item["failed_at"] < wanted.from_at:
+                    return
+                of_job = wanted.job_id in ("", item["job_id"])
+                yield item, of_job and (not wanted.tag or tagged[item["job_id"]])
+
+    def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:
+        """Whether each job has the tag; a deleted job has none."""
+        items = self._jobs.get_many([keys.job(tenant, job_id) for job_id in sorted(job_ids)])
+        found = {job.job_id: tag in job.tags for job in map(Job.from_item, items)}
+        return dict.fromkeys(job_ids, False) | found
+
+
+def grouped(items: Iterable[Item]) -> list[FailureGroup]:
+    """Failures by job and error; the latest first, as they come. Pure."""
+    groups: dict[tuple[str, str], FailureGroup] = {}
+    for item in items:
+        error_type, error = error_of(item)
+        key = item["job_id"], fingerprint(error_type, error)
+        at = float(item["failed_at"])
+        if group := groups.get(key):
+            groups[key] = replace(
+                group,
+                count=group.count + 1,
+                first_at=min(group.first_at, at),
+                last_at=max(group.last_at, at),
+            )
+        else:
+            groups[key] = FailureGroup(*key, error_type, error, 1, at, at, item)
+    return list(groups.values())
+
+
+def error_of(item: Item) -> tuple[str, str]:
+    """Type and text of the error that ended a run."""
+    last = (item.get("attempts") or [{}])[-1]
+    return (
+        item.get("error_type") or last.get("error_type", ""),
+        item.get("error") or last.get("error", ""),
+    )
+
+
+def fingerprint(error_type: str, error: str) -> str:
+    """The same for errors that differ only in numbers and ids: 12 hexadecimal digits."""
+    first_line = error.strip().partition("\n")[0]
+    return hashlib.sha256(f"{error_type}\n{_DIFFERS.sub('#', first_line)}".encode()).hexdigest()[:12]
+
+
+def _place(item: Item) -> Place:
+    return float(item["failed_at"]), item["job_id"], item["sk"]

@@ -1,0 +1,92 @@
+"""Failed runs by job and error, and their filters; bounded pages whose groups add up."""
+
+from __future__ import annotations
+
+import pytest
+
+from common.history import failed_runs
+from common.history.failed_runs import fingerprint
+from common.runs.records import Outcome
+from minute8_client import Client
+from tests.api.calls import HandlerTransport, Office
+from tests.worlds import job
+
+
+def failing(office: Office) -> None:
+    """`bills` fails with a number that differs, `mail` with two errors in turn; both each minute."""
+    w = office.world
+    counts = {"bills": 0, "mail": 0}
+
+    def answer(event: object) -> Outcome:
+        job_id = event["minute8"]["job_id"]  # type: ignore[index]
+        counts[job_id] += 1
+        n = counts[job_id]
+        texts = {
+            "bills": f"no customer {n} in 3f2504e0-4f89-11d3-9a0c-0305e82c33{n:02}\nline {n}",
+            "mail": ("timed out", "refused")[n % 2],
+        }
+        return Outcome(ok=False, permanent=True, error_type="Boom", error=texts[job_id])
+
+    w.target.answer = answer
+    office.alice("PUT", "/v1/jobs/bills", job(cron="* * * * *", tags=["money"]))
+    office.alice("PUT", "/v1/jobs/mail", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:18:30Z")
+
+
+def test_failures_by_job_and_error(office: Office) -> None:
+    failing(office)
+    found = office.alice_reads("GET", "/v1/failures/groups").json
+    told = {(one["job_id"], one["error"].partition("\n")[0]): one["count"] for one in found["groups"]}
+    assert told == {
+        ("bills", "no customer 6 in 3f2504e0-4f89-11d3-9a0c-0305e82c3306"): 6,
+        ("mail", "timed out"): 3,
+        ("mail", "refused"): 3,
+    }
+    (bills,) = [one for one in found["groups"] if one["job_id"] == "bills"]
+    assert (bills["first_at"], bills["last_at"]) == ("2026-11-21T03:13:00Z", "2026-11-21T03:18:00Z")
+    assert bills["last_execution_id"] == "alice:bills:20261121T031800Z:1"
+    assert office.bob("GET", "/v1/failures/groups").json["groups"] == []
+
+
+def test_filters_of_the_list_and_of_the_groups(office: Office) -> None:
+    failing(office)
+    for query, count in (
+        ("", 12),
+        ("job_id=mail", 6),
+        ("tag=money", 6),
+        ("tag=none", 0),
+        ("from_at=2026-11-21T03:16:00Z", 6),
+        ("from_at=2026-11-21T03:16:00Z&tag=money", 3),
+    ):
+        assert len(office.alice("GET", f"/v1/failures?limit=200&{query}").json["runs"]) == count, query
+        groups = office.alice("GET", f"/v1/failures/groups?{query}").json["groups"]
+        assert sum(group["count"] for group in groups) == count, query
+
+
+def test_groups_of_pages_add_up(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(office)
+    client = Client("https://api.test", office.alice.key or "", transport=HandlerTransport())
+    whole = client.failure_groups()
+    monkeypatch.setattr(failed_runs, "MOST_SEEN", 5)
+    monkeypatch.setattr(failed_runs, "_PAGE", 2)
+    assert office.alice("GET", "/v1/failures/groups").json["next_cursor"]
+    assert client.failure_groups() == whole
+    page = office.alice("GET", "/v1/failures?tag=none").json
+    assert (page["runs"], bool(page["next_cursor"])) == ([], True)
+    assert len(list(client.failures(tag="money"))) == 6
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("customer 7", "customer 1234", True),
+        ("at 0x7fe2 of a1b2c3d4e5f60718", "at 0x1 of 00ff00ff00ff00ff", True),
+        ("no such file", "no such table", False),
+        ("first line\nsecond", "first line\nthird", True),
+        ("decade of facade", "facade of decade", False),
+        ("", "", True),
+    ],
+)
+def test_fingerprints(one: str, other: str, same: bool) -> None:
+    assert (fingerprint("E", one) == fingerprint("E", other)) is same
+    assert fingerprint("E", one) != fingerprint("F", one)
