@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
-from typing import Any
+from typing import Any, Final
 
 from common.jobs.job import ACTIVE, Job
 from common.planning.execution import execution_id
@@ -31,6 +31,13 @@ _RUN_FIELDS = (
     "skipped_count",
     "skipped_from_at",
 )
+
+_UNKNOWN: Final = "unknown"
+_DIED: Final = {
+    "outcome": _UNKNOWN,
+    "error_type": "ExecutorDied",
+    "error": "the executor died before it recorded the outcome; the attempt was made again",
+}
 
 
 def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
@@ -70,16 +77,7 @@ def schedule_view(schedule: Schedule) -> dict[str, Any]:
 
 def run_view(item: Item) -> dict[str, Any]:
     """One run with its attempts."""
-    attempts = [_attempt_view(attempt) for attempt in item.get("attempts", [])]
-    last = attempts[-1] if attempts else {}
-    if item["status"] in (RUNNING, DISPATCHED) and item["attempt"] > last.get("attempt", 0):
-        attempts.append(
-            {
-                "attempt": item["attempt"],
-                "started_at": rfc3339(item["started_at"]),
-                "outcome": item["status"],
-            }
-        )
+    last = (item.get("attempts") or [{}])[-1]
     view: dict[str, Any] = {
         "execution_id": execution_id(item["tenant"], item["job_id"], item["sk"]),
         "job_id": item["job_id"],
@@ -91,7 +89,25 @@ def run_view(item: Item) -> dict[str, Any]:
         "error": item.get("error") or last.get("error"),
     }
     shown = {name: value for name, value in _instants(view).items() if value is not None}
-    return shown | {"attempts": attempts}
+    return shown | {"attempts": _calls(item)}
+
+
+def _calls(item: Item) -> list[dict[str, Any]]:
+    """Every call, in order: those that ended, those whose executor died, and the one that is being made."""
+    ended = [_attempt_view(attempt) for attempt in item.get("attempts", [])]
+    lost = [{**_instants(call), **_DIED} for call in item.get("lost_calls", [])]
+    calls = sorted([*ended, *lost], key=lambda call: (call["attempt"], call["outcome"] != _UNKNOWN))
+    newest = ended[-1]["attempt"] if ended else 0
+    if item["status"] in (RUNNING, DISPATCHED) and item["attempt"] > newest:
+        going = {
+            "attempt": item["attempt"],
+            "started_at": rfc3339(item["started_at"]),
+            "outcome": item["status"],
+        }
+        if item["attempt"] == 1 and "lateness_s" in item:
+            going["lateness_s"] = item["lateness_s"]
+        calls.append(going)
+    return calls
 
 
 def _attempt_view(attempt: Mapping[str, Any]) -> dict[str, Any]:

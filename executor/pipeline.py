@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Runs
+from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.storage import outgoing
 from common.storage.tables import Item
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 from common.tenants.rules_cache import RulesOf
@@ -19,6 +20,7 @@ from executor.asked import as_asked
 from executor.calling import call
 from executor.due_jobs import DueJobs, Jobs
 from executor.exclusions import excluded
+from executor.lead import Lead
 from executor.locks import OverlapPolicy
 from executor.overlap import Wait
 from executor.recorder import Dispatched, Lost, Recorder, Report
@@ -85,6 +87,9 @@ class Executor:
     clock: Clock
     kinds: Mapping[str, Kind]
     tenants: RulesOf
+    # From a claim of its own to the call, and from a claim together with others.
+    lead: Lead = field(default_factory=Lead)
+    lead_together: Lead = field(default_factory=Lead)
 
     def execute(
         self,
@@ -121,8 +126,10 @@ class Executor:
 
     def claim_together(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """Claim these first attempts in few requests. Those that are certainly claimed say so."""
-        certain = self.runs.claim_together([(attempt.claim, attempt.status) for attempt in attempts])
-        return [replace(attempt, is_claimed=won) for attempt, won in zip(attempts, certain, strict=True)]
+        calls_at = self.clock.now() + self.lead_together.s
+        foreseen = [replace(one, claim=replace(one.claim, called_at=calls_at)) for one in attempts]
+        certain = self.runs.claim_together([(one.claim, one.status) for one in foreseen])
+        return [replace(one, is_claimed=won) for one, won in zip(foreseen, certain, strict=True)]
 
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""
@@ -172,11 +179,25 @@ class Executor:
         return Lost(record, no_takeover="the job's on_crash is fail" if once else "", permanent=once)
 
     def _make(self, attempt: Attempt) -> Report:
-        if not attempt.is_claimed and (lost := self._take_turn(attempt) or self._claim(attempt)):
-            return self.recorder.record(attempt.claim, attempt.job, lost)
-        outcome = call(attempt.kind, attempt.job, attempt.claim, attempt.timeout_s)
+        lead = self.lead_together if attempt.is_claimed else self.lead
+        if not attempt.is_claimed:
+            if held := self._take_turn(attempt):
+                return self.recorder.record(attempt.claim, attempt.job, held)
+            attempt = replace(attempt, claim=replace(attempt.claim, called_at=self.clock.now() + lead.s))
+            if lost := self._claim(attempt):
+                return self.recorder.record(attempt.claim, attempt.job, lost)
+        outcome, called_at = self._call(attempt)
+        lead.correct(called_at - attempt.claim.starts_at)
         verdict = Dispatched() if outcome.ok and not attempt.is_awaited else outcome
-        return self.recorder.record(attempt.claim, attempt.job, verdict)
+        return self.recorder.record(replace(attempt.claim, called_at=called_at), attempt.job, verdict)
+
+    def _call(self, attempt: Attempt) -> tuple[Outcome, float]:
+        """The outcome, and when the call went out."""
+        began_at = self.clock.now()
+        outgoing.forget()
+        outcome = call(attempt.kind, attempt.job, attempt.claim, attempt.timeout_s)
+        ago_s = outgoing.went_s_ago()
+        return outcome, began_at if ago_s is None else self.clock.now() - ago_s
 
 
 def _kept_s(rules: TenantRules | None) -> int:

@@ -95,7 +95,7 @@ class Recorder:
                 return self._claim_lost(claim, job, verdict)
             case Dispatched():
                 self._ended(job, claim.execution)
-                return Report("dispatched", claim.execution, _lateness_s(claim))
+                return Report("dispatched", claim.execution, claim.lateness_s)
             case Outcome():
                 return self._outcome(claim, job, verdict)
 
@@ -141,7 +141,9 @@ class Recorder:
             error_type="ExecutorDied",
             error=f"the executor died during the call, so its outcome is unknown; not called again: {why}",
         )
-        began = replace(claim, message_id=record["claimed_by"], started_at=record["started_at"])
+        began = replace(
+            claim, message_id=record["claimed_by"], started_at=record["started_at"], called_at=None
+        )
         return self._outcome(began, job, died)
 
     def _claimed_before(self, claim: Claim, job: Job | None, record: Item) -> Report:
@@ -165,7 +167,7 @@ class Recorder:
     def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:
         """Classify the result: success, retry, or permanent failure."""
         execution, finished_at, next_at = claim.execution, self.clock.now(), None
-        lateness_s = _lateness_s(claim)
+        lateness_s = claim.lateness_s
         if job and not outcome.ok:
             next_at = retry_at(job.retry, execution, outcome, execution.aged_from_at, finished_at)
         if not self._finish(claim, outcome, finished_at, next_at):
@@ -214,10 +216,6 @@ class Recorder:
                 **responsible(job),
             },
         )
-
-
-def _lateness_s(claim: Claim) -> float:
-    return max(0.0, claim.started_at - claim.execution.due_at)
 
 
 def _last_error(record: Item) -> str:

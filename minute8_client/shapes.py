@@ -163,7 +163,8 @@ class Attempt(TypedDict):
 
     attempt: int
     started_at: str
-    outcome: Literal["running", "dispatched", "succeeded", "failed"]
+    outcome: Literal["running", "dispatched", "succeeded", "failed", "unknown"]
+    lateness_s: NotRequired[float]
     finished_at: NotRequired[str]
     duration_s: NotRequired[float]
     error_type: NotRequired[str]

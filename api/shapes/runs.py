@@ -16,8 +16,13 @@ class Attempt(Answer):
     """One call of the target."""
 
     attempt: int
-    started_at: Instant
-    outcome: Literal["running", "dispatched", "succeeded", "failed"]
+    started_at: Instant = Field(description="When the call went out.")
+    outcome: Literal["running", "dispatched", "succeeded", "failed", "unknown"] = Field(
+        description="`unknown`: its executor died, so the attempt was made again."
+    )
+    lateness_s: Seconds | None = Field(
+        default=None, description="From when this attempt was due until its call went out."
+    )
     finished_at: Instant | None = None
     duration_s: Seconds | None = None
     error_type: str | None = None
@@ -40,10 +45,14 @@ class Run(Answer):
     attempts: list[Attempt]
     reason: str | None = Field(default=None, description="Why it was skipped.")
     detail: str | None = None
-    started_at: Instant | None = None
+    started_at: Instant | None = Field(default=None, description="When the last call went out.")
     finished_at: Instant | None = None
     next_attempt_at: Instant | None = None
-    lateness_s: Seconds | None = None
+    lateness_s: Seconds | None = Field(
+        default=None,
+        description="From `due_at` until the first attempt's call went out. Of a call without an answer it is foreseen"
+        " when the run is recorded, which is just before.",
+    )
     duration_s: Seconds | None = None
     error_type: str | None = None
     error: str | None = None

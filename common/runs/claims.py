@@ -12,6 +12,8 @@ from common.storage.tables import Expression, Item
 from common.timing.instants import DAY_S
 
 RETENTION_S: Final = 30 * DAY_S
+# Of calls whose executor died; each takes some 60 bytes.
+LOST_CALLS_KEPT: Final = 20
 # The run's first claim decides these, or what queued it.
 _FIRST: Final = ("trigger", "due_at", "lateness_s", "first_started_at")
 
@@ -24,10 +26,22 @@ class Claim:
     message_id: str
     started_at: float
     lease_until: float
+    # When the call goes out: foreseen in a claim, measured in a finish. None: not known.
+    called_at: float | None = None
     # How long the record is kept.
     kept_s: int = RETENTION_S
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
     token: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    @property
+    def starts_at(self) -> float:
+        """What the record has as the attempt's start."""
+        return self.started_at if self.called_at is None else self.called_at
+
+    @property
+    def lateness_s(self) -> float:
+        """From when the attempt was due to its start."""
+        return max(0.0, self.starts_at - self.execution.due_at)
 
 
 def fields(claim: Claim, status: str) -> Item:
@@ -41,29 +55,47 @@ def fields(claim: Claim, status: str) -> Item:
         "attempt": execution.attempt,
         "claimed_by": claim.message_id,
         "claim_token": claim.token,
-        "started_at": claim.started_at,
+        "started_at": claim.starts_at,
         "lease_until": claim.lease_until,
         "expires_at": int(claim.started_at) + claim.kept_s,
         "schedule_revision": execution.schedule_revision,
         "trigger": execution.trigger,
         "due_at": execution.due_at,
-        "lateness_s": max(0.0, claim.started_at - execution.due_at),
-        "first_started_at": claim.started_at,
+        "lateness_s": claim.lateness_s,
+        "first_started_at": claim.starts_at,
         "claims": 1,
     }
 
 
 def claiming(claim: Claim, status: str) -> Expression:
-    """The update by which a run is claimed, for the first time or again."""
+    """The update by which a run is claimed, for the first time or for its next attempt."""
     written = fields(claim, status)
-    return Expression(_words(tuple(written)), {f":{name}": value for name, value in written.items()})
+    return Expression(_words(tuple(written), _FIRST), {f":{name}": value for name, value in written.items()})
 
 
-@lru_cache(maxsize=8)
-def _words(names: tuple[str, ...]) -> str:
+def taking_over(claim: Claim, status: str, record: Item) -> Expression:
+    """The update by which an attempt is claimed again, whose executor died. Its earlier call stays in the record.
+
+    Nobody knows whether that one went out, so the run is as late as the call that is made now.
+    """
+    written = fields(claim, status)
+    kept = tuple(name for name in _FIRST if name != "lateness_s" or claim.execution.attempt > 1)
+    more, values = "", {f":{name}": value for name, value in written.items()}
+    if len(record.get("lost_calls", ())) < LOST_CALLS_KEPT:
+        more = ", #lost_calls = list_append(if_not_exists(#lost_calls, :none), :lost_calls)"
+        started_at = record["started_at"]
+        late_s = max(0.0, started_at - claim.execution.due_at)
+        lost = {"attempt": claim.execution.attempt, "started_at": started_at, "lateness_s": late_s}
+        values |= {":none": [], ":lost_calls": [lost]}
+    return Expression(_words(tuple(written), kept, more), values)
+
+
+@lru_cache(maxsize=16)
+def _words(names: tuple[str, ...], kept: tuple[str, ...], more: str = "") -> str:
+    """`kept` are not overwritten; `more` are further assignments."""
     assigned = [
-        f"#{name} = if_not_exists(#{name}, :{name})" if name in _FIRST else f"#{name} = :{name}"
+        f"#{name} = if_not_exists(#{name}, :{name})" if name in kept else f"#{name} = :{name}"
         for name in names
         if name != "claims"
     ]
-    return f"SET {', '.join(assigned)} ADD #claims :claims"
+    return f"SET {', '.join(assigned)}{more} ADD #claims :claims"

@@ -15,7 +15,7 @@ from common.planning.execution import Execution
 from common.planning.plan import Missed
 from common.runs.claims import RETENTION_S as RETENTION_S
 from common.runs.claims import Claim as Claim
-from common.runs.claims import claiming, fields
+from common.runs.claims import claiming, fields, taking_over
 from common.runs.outcome import Outcome as Outcome
 from common.runs.states import DISPATCHED as DISPATCHED
 from common.runs.states import ENDED as ENDED
@@ -47,8 +47,14 @@ class Runs:
         `status` is `running`, or `dispatched` if this is the run's only write. With `takes_over`, an attempt whose
         executor died is claimed again.
         """
+        record = self._claimed(claim, claiming(claim, status), _free(claim))
+        if record is None or not takes_over or not _may_have_died(claim, record):
+            return record
+        return self._claimed(claim, taking_over(claim, status, record), _abandoned(claim))
+
+    def _claimed(self, claim: Claim, change: Expression, condition: Expression) -> Item | None:
         try:
-            self._table.update(_key(claim.execution), claiming(claim, status), _claimable(claim, takes_over))
+            self._table.update(_key(claim.execution), change, condition)
         except ConditionFailed as lost:
             record = lost.existing or {}
             return None if _is_own(claim, record) else record
@@ -68,17 +74,25 @@ class Runs:
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
         attempt = {
             "attempt": claim.execution.attempt,
-            "started_at": claim.started_at,
+            "started_at": claim.starts_at,
             "finished_at": finished_at,
             "outcome": "succeeded" if outcome.ok else "failed",
             **outcome.to_item(),
         }
+        if claim.called_at is not None:
+            attempt["lateness_s"] = claim.lateness_s
         words = "SET #status = :status, #finished_at = :finished, #duration_s = :duration"
         values: Item = {
             ":status": status,
             ":finished": finished_at,
-            ":duration": max(0.0, finished_at - claim.started_at),
+            ":duration": max(0.0, finished_at - claim.starts_at),
         }
+        if claim.called_at is not None:
+            words += ", #started_at = :started"
+            values[":started"] = claim.called_at
+            if claim.execution.attempt == 1:
+                words += ", #lateness_s = :lateness"
+                values[":lateness"] = claim.lateness_s
         removed = ["#lease_until"]
         throttles = claim.execution.throttles + int(outcome.throttled)
         if not outcome.throttled or throttles <= THROTTLES_KEPT:
@@ -215,36 +229,43 @@ class Runs:
         return list(self._table.query(partition, newest_first=True, limit=limit, after=after))
 
 
-def _claimable(claim: Claim, takes_over: bool) -> Expression:
-    """The condition of a claim: the attempt has no claim, or the lease of its claim is over because its executor died.
+def _free(claim: Claim) -> Expression:
+    """The condition of a claim: nobody has claimed the attempt."""
+    if claim.execution.attempt == 1:
+        return Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+    return Expression(
+        "#status = :retrying AND #attempt = :before",
+        {":retrying": RETRYING, ":before": claim.execution.attempt - 1},
+    )
+
+
+def _abandoned(claim: Claim) -> Expression:
+    """The condition of a takeover: the lease of the attempt's claim is over, because its executor died.
 
     The record of an `Event` run is written before the call. So only a redelivery of the same message shows that its
     executor died, unless `RunChanges.settle` says that the call was made. A message that was redriven from the dead
     letters has a new id.
     """
-    execution = claim.execution
-    words: str
-    values: Item
-    if execution.attempt == 1:
-        words, values = "attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED}
-    else:
-        words = "(#status = :retrying AND #attempt = :before)"
-        values = {":retrying": RETRYING, ":before": execution.attempt - 1}
-    if not takes_over:
-        return Expression(words, values)
-    redelivered = (
-        "(#attempt = :attempt AND #lease_until < :started"
+    return Expression(
+        "#attempt = :attempt AND #lease_until < :now"
         " AND (#status = :running OR (#status = :dispatched AND #claimed_by = :message"
-        " AND NOT #settled_attempt = :attempt)))"
+        " AND NOT #settled_attempt = :attempt))",
+        {
+            ":attempt": claim.execution.attempt,
+            ":message": claim.message_id,
+            ":now": claim.started_at,
+            ":running": RUNNING,
+            ":dispatched": DISPATCHED,
+        },
     )
-    values |= {
-        ":attempt": execution.attempt,
-        ":message": claim.message_id,
-        ":started": claim.started_at,
-        ":running": RUNNING,
-        ":dispatched": DISPATCHED,
-    }
-    return Expression(f"{words} OR {redelivered}", values)
+
+
+def _may_have_died(claim: Claim, record: Item) -> bool:
+    """Whether it is worth trying to take the attempt over; `_abandoned` decides."""
+    is_open = record.get("status") in (RUNNING, DISPATCHED)
+    return (
+        is_open and record["attempt"] == claim.execution.attempt and record["lease_until"] < claim.started_at
+    )
 
 
 def _is_own(claim: Claim, record: Item) -> bool:

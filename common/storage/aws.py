@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from common.storage import outgoing
+
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -155,7 +157,12 @@ def target_client(
         from common.storage.direct import DirectLambda
 
         return DirectLambda(made, lambda: _read_timeout_s.get() or read_timeout_s)
+    made.meta.events.register("before-send", _goes_out)
     return made
+
+
+def _goes_out(**_: object) -> None:
+    outgoing.goes_out()
 
 
 def takes_timeouts_per_call() -> bool:

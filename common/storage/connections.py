@@ -22,6 +22,8 @@ from botocore.exceptions import (
     SSLError,
 )
 
+from common.storage import outgoing
+
 _LONGEST_LINE: Final = 16 * 1024
 _MOST_HEADERS: Final = 100
 # DynamoDB answers with at most 16 MB of items.
@@ -87,6 +89,7 @@ class Connections:
         is_reusable = False
         try:
             connection.socket.settimeout(read_timeout_s)
+            outgoing.goes_out()
             connection.socket.sendall(request)
             answer, is_reusable = _read(connection.file, most_bytes)
         except TimeoutError as error:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from common.storage import outgoing
 from executor.targets.bounded_connection import BoundedConnection, TooMuch
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def exchange(
 
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
     request = h11.Request(method=method, target=target, headers=list(headers.items()))
+    outgoing.goes_out()
     for part in (request, *([h11.Data(body)] if body else []), h11.EndOfMessage()):
         connection.send(http.send(part) or b"")
     try:

@@ -20,6 +20,7 @@ import pytest
 
 from common.clock import ManualClock
 from common.runs.outcome import LOG_TAIL_BYTES, Outcome
+from common.storage import outgoing
 from common.tenants.webhook_secrets import new_secret
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints, retry_after_s
@@ -428,3 +429,19 @@ def test_a_stored_url_is_read_again_before_the_call(url: str) -> None:
 def test_nobody_listening_may_pass() -> None:
     outcome = endpoints().call({"url": f"https://{NAME}:1025/", "method": "POST"}, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "Unreachable")
+
+
+def test_a_call_goes_out_when_the_endpoint_sees_it(server: Server) -> None:
+    arrived: list[float] = []
+
+    def reply(handler: BaseHTTPRequestHandler) -> tuple[int, dict[str, str], bytes]:
+        arrived.append(time.monotonic())
+        time.sleep(0.3)
+        return 200, {}, b""
+
+    server.reply = reply
+    outgoing.forget()
+    assert call(server).ok
+    ago_s = outgoing.went_s_ago()
+    assert ago_s is not None and ago_s >= 0.3
+    assert -0.01 < arrived[0] - (time.monotonic() - ago_s) < 0.3

@@ -91,7 +91,7 @@ class Flow:
     ends: str
 
 
-CLAIM, FINISH, SEND = "update_item", "update_item", "send_message_batch"
+CLAIM, TAKE_OVER, FINISH, SEND = "update_item", "update_item", "update_item", "send_message_batch"
 FLOWS = {
     "sync": Flow(sync, ["get_item", CLAIM, "target", FINISH], "succeeded"),
     "failing": Flow(failing, ["get_item", CLAIM, "target", FINISH, SEND], "succeeded"),
@@ -99,7 +99,7 @@ FLOWS = {
     "event": Flow(event, ["get_item", CLAIM, "target"], "dispatched"),
     "failing event": Flow(failing_event, ["get_item", CLAIM, "target", FINISH, SEND], "dispatched"),
     "skip": Flow(skip, ["get_item", "put_item"], "skipped(deleted)"),
-    "taken over": Flow(taken_over, ["get_item", CLAIM, "target", FINISH], "succeeded"),
+    "taken over": Flow(taken_over, ["get_item", CLAIM, TAKE_OVER, "target", FINISH], "succeeded"),
     "given up": Flow(given_up, ["get_item", "get_item", "update_item"], "failed"),
 }
 

@@ -1,0 +1,22 @@
+"""How long after its claim a call goes out: what the record of an `Event` run, which is the claim, has to foresee."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SHARE: Final = 0.2
+# One slow call, such as the first of a process, must not spoil what is said of the next ones.
+_STEP_S: Final = 0.02
+_MOST_S: Final = 5.0
+
+
+class Lead:
+    """The time between claim and call, as the last calls of this process had it."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def correct(self, error_s: float) -> None:
+        """A call went out this much later than was foreseen."""
+        step_s = max(-_STEP_S, min(_STEP_S, _SHARE * error_s))
+        self.s = max(0.0, min(_MOST_S, self.s + step_s))

@@ -1,0 +1,122 @@
+"""When each call went out, and how late it was: of first calls, of repeated ones, of later attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from api.views import run_view
+from common.planning.execution import Execution
+from common.runs.claims import LOST_CALLS_KEPT
+from common.runs.records import DISPATCHED, Claim, Outcome
+from common.storage import outgoing
+from executor.lead import Lead
+from executor.targets import Kind
+from tests.worlds import Killed, World, at, job
+
+DUE = at("2026-11-21T03:15:00Z")
+
+
+def dies(w: World, times: int) -> None:
+    def call(event: Mapping[str, Any]) -> Outcome:
+        if len(w.target.calls) <= times:
+            raise Killed
+        return Outcome(ok=True)
+
+    w.target.answer = call
+
+
+def connects_for(w: World, seconds: float) -> None:
+    """Each call goes out so long after it was begun."""
+    kind = w.executor.kinds["lambda"]
+
+    def call(*arguments: Any) -> Outcome:
+        w.clock.sleep(seconds)
+        outgoing.goes_out()
+        return kind.call(*arguments)
+
+    w.executor = replace(w.executor, kinds={"lambda": Kind(call, kind.is_awaited)})
+
+
+@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
+def test_a_run_that_was_called_again_after_a_crash_shows_each_call(w: World, invocation: str) -> None:
+    dies(w, 2)
+    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", invocation=invocation))
+    w.run_until("2026-11-21T04:15:00Z")
+    (run,) = w.run_items("alice", "a")
+    called_at = [when for when, _ in w.target.calls]
+    shown = run_view(run)["attempts"]
+    assert len(shown) == len(called_at) == 3
+    assert [call["lateness_s"] for call in shown] == [pytest.approx(when - DUE) for when in called_at]
+    assert run["lateness_s"] == pytest.approx(called_at[-1] - DUE)
+    assert run["lateness_s"] > 10
+    ends = "dispatched" if invocation == "Event" else "succeeded"
+    assert [call["outcome"] for call in shown] == ["unknown", "unknown", ends]
+    assert [call["attempt"] for call in shown] == [1, 1, 1]
+
+
+def test_each_attempt_has_its_own_lateness(w: World) -> None:
+    w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] == 2, error_type="Boom")
+    connects_for(w, 2)
+    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
+    w.run_until("2026-11-21T03:30:00Z")
+    (run,) = w.run_items("alice", "a")
+    assert [attempt["lateness_s"] for attempt in run["attempts"]] == [pytest.approx(2, abs=0.1)] * 2
+    assert run["lateness_s"] == pytest.approx(2, abs=0.1)
+    assert run["started_at"] > run["attempts"][0]["started_at"] + 30
+    assert run["duration_s"] == pytest.approx(0, abs=0.1)
+
+
+def test_a_crash_of_a_later_attempt_leaves_the_runs_lateness(w: World) -> None:
+    def call(event: Mapping[str, Any]) -> Outcome:
+        if len(w.target.calls) == 2:
+            raise Killed
+        return Outcome(ok=len(w.target.calls) == 3, error_type="Boom")
+
+    w.target.answer = call
+    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
+    w.run_until("2026-11-21T04:30:00Z")
+    (run,) = w.run_items("alice", "a")
+    shown = run_view(run)["attempts"]
+    assert [(call["attempt"], call["outcome"]) for call in shown] == [
+        (1, "failed"),
+        (2, "unknown"),
+        (2, "succeeded"),
+    ]
+    assert run["lateness_s"] == 0
+    assert shown[1]["lateness_s"] < 1 < 10 < shown[2]["lateness_s"]
+
+
+def test_the_record_of_an_event_foresees_its_call(w: World) -> None:
+    connects_for(w, 0.1)
+    w.registry.create(
+        "alice", "a", job(cron="*/10 * * * * *", invocation="Event", end_at="2026-11-21T03:30:00Z")
+    )
+    w.run_until("2026-11-21T03:31:00Z", ticks=True)
+    late = [run["lateness_s"] for run in sorted(w.run_items("alice", "a"), key=lambda run: run["fire_at"])]
+    assert late[0] == 0
+    assert late[-1] == pytest.approx(0.1, abs=0.01)
+    measured = [report.lateness_s for report in w.reports]
+    assert measured == [pytest.approx(0.1, abs=0.02)] * len(late)
+
+
+def test_one_slow_call_says_little_of_the_next() -> None:
+    lead = Lead()
+    lead.correct(60)
+    assert lead.s <= 0.02
+    for _ in range(100):
+        lead.correct(-1)
+    assert lead.s == 0
+
+
+def test_a_record_keeps_so_many_lost_calls(w: World) -> None:
+    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z"))
+    execution = Execution.decode(w.sqs.bodies[0])
+    for n in range(LOST_CALLS_KEPT + 3):
+        assert w.runs.claim(Claim(execution, "m", DUE + 100 * n, DUE + 100 * n + 10), DISPATCHED) is None
+    (run,) = w.run_items("alice", "a")
+    assert (run["claims"], len(run["lost_calls"])) == (LOST_CALLS_KEPT + 3, LOST_CALLS_KEPT)
+    assert run["lateness_s"] == 100 * (LOST_CALLS_KEPT + 2)
