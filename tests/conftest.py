@@ -21,8 +21,8 @@ LONGEST = (
     "benchmarks",
     "foreign",
 )
-# Their files share an embedded AWS with a deployment, so one worker runs them all.
-TOGETHER = ("end_to_end", "deploy")
+# Their files share a server, so one worker runs all of them.
+TOGETHER = ("end_to_end", "deploy", "storage")
 
 
 def folder_of(nodeid: str) -> str:

@@ -43,7 +43,16 @@ def dynamodb_local() -> Iterator[Any]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    command = ["java", "-Xmx256m", "-Djava.library.path=DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar"]
+    # A short run: the second compiler and parallel garbage collection would cost more than they gain.
+    command = [
+        "java",
+        "-Xmx256m",
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-Djava.library.path=DynamoDBLocal_lib",
+        "-jar",
+        "DynamoDBLocal.jar",
+    ]
     with subprocess.Popen(
         [*command, "-inMemory", "-port", str(port)],
         cwd=EMULATOR,
