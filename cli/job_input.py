@@ -1,4 +1,4 @@
-"""A job from command line options, files or an editor."""
+"""A job from files or an editor, and changes of one."""
 
 from __future__ import annotations
 
@@ -6,70 +6,43 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-_KINDS = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
+_TARGET_FIELDS = (
+    *("arn", "url", "role_arn", "external_id", "invocation", "method", "headers", "subject"),
+    *("message_group_id", "deduplication_id", "source", "detail_type"),
+)
 _TIMINGS = ("cron", "every", "at")
 
 
-class JobOptions:
-    """The options that `jobs create` and `jobs edit` share."""
+def as_patch(changes: dict[str, Any], old_kind: str) -> dict[str, Any]:
+    """The merge patch for the given options: a new kind of timing replaces the old one, and the zone stays.
 
-    cron = Annotated[str | None, typer.Option(help="Five fields, or six with the seconds first.")]
-    every = Annotated[str | None, typer.Option(help="An interval: 90m, PT90M.")]
-    at = Annotated[str | None, typer.Option(help="One time: RFC 3339, or local with --timezone.")]
-    timezone = Annotated[str | None, typer.Option("--timezone", "--tz", help="An IANA zone.")]
-    target = Annotated[str | None, typer.Option(help="The ARN or URL to call.")]
-    invocation = Annotated[str | None, typer.Option(help="RequestResponse (wait for it) or Event.")]
-    payload = Annotated[str | None, typer.Option(help="JSON, or @file.json.")]
-    name = Annotated[str | None, typer.Option(help="A name for people.")]
-    tag = Annotated[list[str] | None, typer.Option(help="A tag; can be given several times.")]
-    timeout_s = Annotated[int | None, typer.Option("--timeout", help="Seconds that a call may take.")]
-
-
-def definition_of(
-    *,
-    cron: str | None,
-    every: str | None,
-    at: str | None,
-    timezone: str | None,
-    target: str | None,
-    invocation: str | None,
-    payload: str | None,
-    name: str | None,
-    tag: list[str] | None,
-    timeout_s: int | None,
-) -> dict[str, Any]:
-    """The given parts of a job definition. The API validates them."""
-    schedule = _given(cron=cron, every=every, at=at, timezone=timezone)
-    call = (target_in(target) if target else {"kind": "lambda"} if invocation else {}) | _given(
-        invocation=invocation
-    )
-    fields = _given(name=name, tags=tag or None, timeout_s=timeout_s)
-    if payload is not None:
-        fields["payload"] = read_payload(payload)
-    return fields | ({"schedule": schedule} if schedule else {}) | ({"target": call} if call else {})
-
-
-def target_in(text: str) -> dict[str, Any]:
-    """The target of an ARN or a URL; the ARN's service gives its kind."""
-    if text.startswith(("http://", "https://")):
-        return {"kind": "http", "url": text}
-    service = (*text.split(":"), "", "", "")[2]
-    return {"kind": _KINDS.get(service, "lambda"), "arn": text}
-
-
-def as_patch(changes: dict[str, Any]) -> dict[str, Any]:
-    """The merge patch for the given options: a new kind of timing replaces the old one, and the zone stays."""
+    Another kind of target than `old_kind` replaces the whole target.
+    """
     schedule = changes.get("schedule", {})
     given = [kind for kind in _TIMINGS if kind in schedule]
+    if changes.get("target", {}).get("kind", old_kind) != old_kind:
+        changes = _with_whole_target(changes)
     if not given:
         return changes
     others = {kind: None for kind in _TIMINGS if kind not in given}
     others |= {"anchor": None} if "every" not in given else {"timezone": None}
     return changes | {"schedule": others | schedule}
+
+
+def _with_whole_target(changes: dict[str, Any]) -> dict[str, Any]:
+    """Another kind of target replaces the fields that belong to the old kind alone."""
+    target = changes["target"]
+    kept = {
+        "kind",
+        "envelope",
+        *({"url"} if target["kind"] == "http" else {"arn", "role_arn", "external_id"}),
+    }
+    others = {name: None for name in _TARGET_FIELDS if name not in kept}
+    return changes | {"target": others | target}
 
 
 def read_json_file(path: str) -> dict[str, Any]:
@@ -81,6 +54,27 @@ def read_json_file(path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise typer.BadParameter(f"{path} holds no JSON object")
     return value
+
+
+def read_job_file(path: str) -> dict[str, Any]:
+    """A job from a file: a definition, or what `jobs show --json` printed. Raises typer.BadParameter."""
+    from minute8_client.definitions import definition_to_create
+
+    return definition_to_create(read_json_file(path))
+
+
+def merged(definition: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The definition with the options over it: another timing or target replaces the old one whole."""
+    result = dict(definition)
+    for name, change in changes.items():
+        before = definition.get(name)
+        replaces = name == "payload" or (name == "target" and "kind" in change)
+        replaces = replaces or (name == "schedule" and any(kind in change for kind in _TIMINGS))
+        if isinstance(before, dict) and isinstance(change, dict) and not replaces:
+            result[name] = {**before, **change}
+        else:
+            result[name] = change
+    return result
 
 
 def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +101,3 @@ def read_payload(text: str) -> Any:
         return json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
     except (OSError, ValueError) as error:
         raise typer.BadParameter(f"--payload is neither JSON nor @file: {error}") from None
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

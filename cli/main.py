@@ -21,11 +21,15 @@ class _Guarded(Commands):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            from cli.refusals import refusal  # loads the client, which `--help` does not need
+            from cli.refusals import near_job, refusal, unquoted  # load what `--help` does not need
 
+            if hint := unquoted(error):
+                typer.echo(f"minute8: {hint}", err=True)
             if (found := refusal(error)) is None:
                 raise
             lines, code = found
+            if near := near_job(error, ctx.obj):
+                lines = [*lines, near]
             for line in lines:
                 typer.echo(f"minute8: {line}", err=True)
             raise typer.Exit(code) from None

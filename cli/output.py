@@ -108,6 +108,20 @@ def schedule_words(schedule: Mapping[str, Any]) -> str:
     return f"at {schedule.get('at')}"
 
 
+def target_words(target: Mapping[str, Any]) -> str:
+    """A target in one line: its address, then what else it says."""
+    address = target.get("arn") or target.get("url") or target
+    rest = [
+        f"{name} {field_text(value)}" for name, value in target.items() if name not in ("arn", "url", "kind")
+    ]
+    return " ".join([str(address), ", ".join(one for one in rest if one)]).strip()
+
+
+def field_text(value: Any) -> str:
+    """A value of a job's field: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+
+
 def problem_lines(problem: Minute8Problem) -> list[str]:
     """A refusal, with one line for each invalid field."""
     lines = [

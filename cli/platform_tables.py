@@ -108,7 +108,8 @@ class TablesPlatform:
         found = EntryFilter.of({name: text for name, text in wanted.items() if text is not None})
         entries, next_place = self.store.audit.page(owner, found, limit=_PAGE)
         while True:
-            yield from (cast(AuditEntry, entry_view(entry)) for entry in entries)
+            names = self.store.api_keys.author_names(owner, {entry.by for entry in entries})
+            yield from (cast(AuditEntry, entry_view(entry, names)) for entry in entries)
             if not next_place:
                 return
             entries, next_place = self.store.audit.page(owner, found, limit=_PAGE, before_id=next_place)

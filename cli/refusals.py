@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from difflib import get_close_matches
+from typing import Final
 
 from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
 from cli.output import problem_lines
+from cli.session import Session
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
 
@@ -29,6 +33,7 @@ _BY_ERROR: dict[type[Exception], int] = {
     Conflict: CONFLICT,
     Busy: UNREACHABLE,
 }
+_NO_JOB: Final = re.compile(r"no job '([^']+)'")
 _CREDENTIALS = "aws configure, or AWS_PROFILE, gives this command credentials"
 _BY_CODE = {
     "AccessDenied": NOT_ALLOWED,
@@ -41,6 +46,33 @@ _BY_CODE = {
     "AWS.SimpleQueueService.NonExistentQueue": NOT_FOUND,
     "ResourceNotFoundException": NOT_FOUND,
 }
+
+
+def unquoted(error: Exception) -> str:
+    """What to do about a cron expression without quotes, which the shell makes several words of; empty if it is not."""
+    words = re.findall(r"unexpected extra argument.*? \((.*)\)", str(getattr(error, "message", "")))
+    return (
+        "put the cron expression in quotes: --cron '0 9 * * *'"
+        if words and re.search(r"(^| )(\*|\d|[A-Z]{3}|\S+\.\S+)", words[0])
+        else ""
+    )
+
+
+def near_job(error: Exception, session: Session | None) -> str:
+    """The job that a mistyped id probably means. Asks the API for at most two pages of jobs; never raises."""
+    match = _NO_JOB.fullmatch(getattr(error, "detail", ""))
+    if session is None or not match:
+        return ""
+    wanted = match[1]
+    try:
+        with session.client() as client:
+            near: list[str] = []
+            for prefix in dict.fromkeys((wanted[:2], None)):
+                ids = [job["job_id"] for job in client.jobs_page(limit=200, name_prefix=prefix)["jobs"]]
+                near = near or get_close_matches(wanted, ids, n=3, cutoff=0.6)
+    except Exception:  # noqa: BLE001  the refusal itself is what matters
+        return ""
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def refusal(error: Exception) -> tuple[list[str], int] | None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import typer
 
+_HOW_TO_KEY = "; `minute8 keys create TENANT` makes a key, on the embedded AWS `. .minute8/env` sets one"
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -37,8 +39,16 @@ def read_settings(
         missing = "address" if not url else "key"
         raise typer.BadParameter(
             f"the API's {missing} is not known: set MINUTE8_URL and MINUTE8_KEY, or a profile in {settings_file(env)}"
+            + (_HOW_TO_KEY if url else "")
         )
-    return Settings(url, key)
+    return Settings(check_url(url), key)
+
+
+def check_url(url: str) -> str:
+    """An address that a client can call. Raises typer.BadParameter."""
+    if not url.startswith(("https://", "http://")):
+        raise typer.BadParameter(f"the API's address {url!r} has no scheme; write https://{url.lstrip('/:')}")
+    return url
 
 
 def operator_settings(
@@ -55,7 +65,7 @@ def operator_settings(
         raise typer.BadParameter(
             "there is an operator key, and the API's address is not known: set MINUTE8_URL, or --stage to use AWS"
         )
-    return Settings(url, key)
+    return Settings(check_url(url), key)
 
 
 def _parsed(text: str) -> dict[str, Any]:

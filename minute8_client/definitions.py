@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from minute8_client.shapes import Job
@@ -20,6 +21,14 @@ _ADDED = frozenset(
         "next_fire_at",
     )
 )
+
+
+def definition_to_create(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the state and note of a paused job, which are for a job that does not exist yet."""
+    definition = {name: value for name, value in job.items() if name not in _ADDED}
+    if job.get("state") == "paused":
+        definition |= {"state": "paused", "note": job.get("note", "")}
+    return definition
 
 
 def definition_in(job: Job) -> dict[str, Any]:

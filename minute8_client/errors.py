@@ -94,6 +94,13 @@ _BY_NAME = {
 }
 
 
+def _foreign(response: httpx.Response) -> str:
+    """Words for a refusal that is not the API's own."""
+    said = "" if response.text.lstrip()[:1] in ("", "<") else f": {response.text[:500]}"
+    address = response.request.url.copy_with(query=None)
+    return f"{address} answers {response.status_code}, but not as Minute8's API; is the address right?{said}"
+
+
 def problem_of(response: httpx.Response) -> Minute8Problem:
     """The exception for a refusal, also one from a gateway."""
     try:
@@ -101,7 +108,7 @@ def problem_of(response: httpx.Response) -> Minute8Problem:
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        document = {"title": response.reason_phrase, "detail": response.text[:500]}
+        document = {"title": response.reason_phrase, "detail": _foreign(response)}
     document.setdefault("detail", str(document.get("message", "")))
     name = str(document.get("type", "")).removeprefix(_TYPE)
     kind = _BY_NAME.get(name) or _BY_STATUS.get(response.status_code, Minute8Problem)

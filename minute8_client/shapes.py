@@ -266,6 +266,7 @@ class AuditEntry(TypedDict):
     entry_id: str
     at: str
     by: str
+    by_name: NotRequired[str]
     action: str
     subject: str
     before: dict[str, Any]

@@ -92,7 +92,7 @@ class Transport:
         if response.is_success:
             if response.headers.get("Content-Type", "").startswith(NDJSON):
                 return response
-            return response.json() if response.content else None
+            return _json_of(response)
         if method == "DELETE" and lost and response.status_code == httpx.codes.NOT_FOUND:
             return None  # an earlier try deleted it, and its answer was lost
         raise problem_of(response)
@@ -133,6 +133,17 @@ def pages(client: Transport, path: str, of: str, **wanted: str | None) -> Iterat
 def path_of(*parts: str) -> str:
     """`/v1/` and the parts, each quoted."""
     return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
+
+
+def _json_of(response: httpx.Response) -> Any:
+    """The answer's JSON. Raises Unreachable if another server answered."""
+    if not response.content:
+        return None
+    try:
+        return response.json()
+    except ValueError:
+        address = response.request.url.copy_with(query=None)
+        raise Unreachable(f"{address} answers, but not as Minute8's API; is the address right?") from None
 
 
 def _is_to_be_repeated(response: httpx.Response, repeatable: bool) -> bool:

@@ -37,7 +37,8 @@ def page_of(services: Services, request: Request, owner: str) -> Reply:
     before = read_cursor(owner, list_name, request.query.get("cursor"))
     entries, next_place = services.audit.page(owner, wanted, limit=limit, before_id=before)
     cursor = write_cursor(owner, list_name, next_place) if next_place else None
-    return Reply({"entries": [entry_view(entry) for entry in entries], "next_cursor": cursor})
+    names = services.tenants.api_keys.author_names(owner, {entry.by for entry in entries})
+    return Reply({"entries": [entry_view(entry, names) for entry in entries], "next_cursor": cursor})
 
 
 _INSTANT: Final = {"type": "string", "format": "date-time"}

@@ -17,6 +17,9 @@ class AuditEntry(Answer):
     by: str = Field(
         description="The key's id; `operator:` and a key's id; `aws`: with AWS credentials; `minute8`: Minute8 itself."
     )
+    by_name: str | None = Field(
+        default=None, description="The name of that key, if it has one and is listed."
+    )
     action: str = Field(examples=["job.paused"])
     subject: str = Field(description="The id of what was changed; of a run, its job's.")
     before: dict[str, Any] = Field(description="What it was, of what differs; long values as size and hash.")

@@ -59,7 +59,7 @@ def audit(
         (
             entry["at"],
             relative(entry["at"], now),
-            entry["by"],
+            entry.get("by_name", entry["by"]),
             entry["action"],
             entry["subject"],
             _change(entry),

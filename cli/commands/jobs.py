@@ -2,66 +2,74 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
-from cli import output
+from cli import completion, output
 from cli.job_health import last_outcome, next_or_late, outcomes
-from cli.job_input import JobOptions, as_patch, definition_of, edited_in_editor, read_json_file
-from cli.output import console, print_json, relative, schedule_words, state, when, why
+from cli.job_input import as_patch, edited_in_editor, merged, read_job_file
+from cli.job_options import with_job_options
+from cli.output import (
+    console,
+    field_text,
+    print_json,
+    relative,
+    schedule_words,
+    state,
+    target_words,
+    when,
+    why,
+)
 from cli.session import session
 from minute8_client import Client, Job, definition_in
 from minute8_client.shapes import JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
-JobId = Annotated[str, typer.Argument(help="The job's id.")]
+JobId = Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
+# Of a schedule, what `schedule_words` shows.
+_SHOWN = ("cron", "every", "at", "timezone")
 Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
 
 
 @app.command()
+@with_job_options
 def create(
     ctx: typer.Context,
     job_id: Annotated[str | None, typer.Argument(help="The job's id; generated if left out.")] = None,
-    cron: JobOptions.cron = None,
-    every: JobOptions.every = None,
-    at: JobOptions.at = None,
-    timezone: JobOptions.timezone = None,
-    target: JobOptions.target = None,
-    invocation: JobOptions.invocation = None,
-    payload: JobOptions.payload = None,
-    name: JobOptions.name = None,
-    tag: JobOptions.tag = None,
-    timeout_s: JobOptions.timeout_s = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None,
     paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False,
     note: Annotated[str | None, typer.Option(help="Why it is paused.")] = None,
     past: Past = False,
     as_json: AsJson = False,
+    *,
+    changes: dict[str, Any],
 ) -> None:
     """Create a job, from options, from a file, or from a file with some of it changed."""
-    changes = definition_of(
-        cron=cron, every=every, at=at, timezone=timezone, target=target, invocation=invocation,
-        payload=payload, name=name, tag=tag, timeout_s=timeout_s,
-    )  # fmt: skip
-    definition = (read_json_file(file) if file else {}) | changes
+    definition = merged(read_job_file(file) if file else {}, changes)
     definition |= ({"state": "paused"} if paused else {}) | ({"note": note} if note is not None else {})
     with session(ctx).client() as client:
         job = client.create_job(definition, job_id, past=past)
     _print_done(ctx, job, "created", as_json)
+    if not as_json:
+        _print_schedule(job, session(ctx).clock.now())
 
 
 @app.command("list")
 def list_jobs(
     ctx: typer.Context,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many; all if left out.")] = None,
-    job_state: Annotated[str | None, typer.Option("--state", help="Only active or paused ones.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only those with this tag.")] = None,
+    job_state: Annotated[
+        str | None,
+        typer.Option("--state", help="Only active or paused ones.", autocompletion=completion.states),
+    ] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Only those with this tag.", autocompletion=completion.tags)
+    ] = None,
     name_prefix: Annotated[str | None, typer.Option("--prefix", help="Whose id or name begins so.")] = None,
     target: Annotated[str | None, typer.Option(help="Only those with this ARN or URL as target.")] = None,
     health: Annotated[
@@ -123,47 +131,44 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("outcomes", outcomes(health) if health and last else ""),
         ("failures in a row", in_row or ""),
         ("schedule", schedule_words(job["schedule"])),
-        ("target", f"{job['target'].get('arn', job['target'])} {job['target'].get('invocation', '')}"),
-        ("payload", json.dumps(job["payload"], ensure_ascii=False)),
+        *((name, field_text(value)) for name, value in job["schedule"].items() if name not in _SHOWN),
+        ("target", target_words(job["target"])),
+        ("payload", field_text(job["payload"])),
         ("time limit", output.seconds(job["timeout_s"])),
         ("retry", ", ".join(f"{name} {value}" for name, value in job["retry"].items())),
+        ("start deadline", output.seconds(job["start_deadline_s"])),
         ("catch-up", job["catch_up"]),
+        ("overlap", job["overlap"]),
+        ("pause after", f"{job['pause_after_failures']} failures" if job["pause_after_failures"] else "-"),
+        ("on crash", job["on_crash"]),
+        ("owner", job["owner"]),
+        ("runbook", job["runbook"]),
         ("name", job["name"]),
         ("tags", ", ".join(job["tags"])),
+        ("created", when(job["created_at"], now)),
         ("revision", f"{job['revision']}, changed {when(job['updated_at'], now)}"),
     ]
-    out.print(output.table(("", ""), [row for row in rows if row[1]]))
+    out.print(output.table(("", ""), [row for row in rows if str(row[1]) not in ("", "-")]))
 
 
 @app.command()
+@with_job_options
 def edit(
     ctx: typer.Context,
     job_id: JobId,
-    cron: JobOptions.cron = None,
-    every: JobOptions.every = None,
-    at: JobOptions.at = None,
-    timezone: JobOptions.timezone = None,
-    target: JobOptions.target = None,
-    invocation: JobOptions.invocation = None,
-    payload: JobOptions.payload = None,
-    name: JobOptions.name = None,
-    tag: JobOptions.tag = None,
-    timeout_s: JobOptions.timeout_s = None,
     file: Annotated[
         str | None, typer.Option("--file", "-f", help="The whole job as JSON; - is stdin.")
     ] = None,
     revision: Revision = None,
     past: Past = False,
     as_json: AsJson = False,
+    *,
+    changes: dict[str, Any],
 ) -> None:
     """Change a job: by options, from a file (created if it is not there), or, without either, in your editor."""
-    changes = definition_of(
-        cron=cron, every=every, at=at, timezone=timezone, target=target, invocation=invocation,
-        payload=payload, name=name, tag=tag, timeout_s=timeout_s,
-    )  # fmt: skip
     with session(ctx).client() as client:
         if file:
-            job = client.put_job(job_id, read_json_file(file) | changes, revision, past=past)
+            job = client.put_job(job_id, merged(read_job_file(file), changes), revision, past=past)
         else:
             job = _edited(client, job_id, changes, revision, past)
     _print_done(ctx, job, "changed", as_json)
@@ -229,12 +234,28 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int 
     """Read, change, and write only if the job did not change in between."""
     job = client.get_job(job_id)
     if changes:
-        return client.patch_job(job_id, as_patch(changes), revision or job["revision"], past=past)
+        return client.patch_job(
+            job_id, as_patch(changes, job["target"]["kind"]), revision or job["revision"], past=past
+        )
     definition = definition_in(job)
     edited = edited_in_editor(definition)
     if edited == definition:
         raise typer.Exit(0)
     return client.put_job(job_id, edited, revision or job["revision"], past=past)
+
+
+def _print_schedule(job: Job, now: float) -> None:
+    """The schedule in words, its next three times, and what may surprise about it."""
+    from common.preview.preview import preview, resolved_as_given  # only here: slow to load
+
+    ahead = preview(resolved_as_given(job["schedule_resolved"]), now=int(now) + 1, count=3)
+    out = console()
+    out.print(ahead.sentence, soft_wrap=True, markup=False)
+    for fire in ahead.fires:
+        local = f"  {fire.local}" if ahead.timezone != "UTC" else ""
+        out.print(f"  {fire.utc}{local}  {relative(fire.at, now)}", soft_wrap=True, markup=False)
+    for warning in ahead.warnings:
+        out.print(f"! {warning}", soft_wrap=True, markup=False)
 
 
 def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:

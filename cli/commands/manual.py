@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cli import completion
 from cli.exit_codes import FAILED
 from cli.job_input import read_payload
 from cli.output import console, print_json, why
@@ -15,7 +16,7 @@ from minute8_client.runs import ENDED, JOBS_PAYLOAD
 _POLL_S = 1.0
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JobId = Annotated[str, typer.Argument(help="The job's id.")]
+JobId = Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)]
 ExecutionId = Annotated[str, typer.Argument(help="The run's execution id.")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from contextlib import suppress
 from itertools import count, islice
@@ -12,13 +13,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from cli import output
+from cli import completion, output
 from cli.output import console, print_json, relative, seconds, state, when, why
 from cli.session import session
 from cli.watching import watched
 from common.errors import InvalidInput, NotFound
+from common.registration.hints import duration_hint, instant_hint
 from common.timing.durations import parse_duration, parse_instant
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 from minute8_client import Client, Run
 
 app = typer.Typer(no_args_is_help=True, help="What became of the executions.")
@@ -31,10 +33,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list")
 def list_runs(
     ctx: typer.Context,
-    job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
+    job_id: Annotated[
+        str | None,
+        typer.Argument(help="The job's id; without one, all jobs.", autocompletion=completion.job_ids),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
-    status: Annotated[str | None, typer.Option(help="Only such: failed, skipped, succeeded…")] = None,
-    trigger: Annotated[str | None, typer.Option(help="Only such: schedule, manual, backfill.")] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Only such: failed, skipped, succeeded…", autocompletion=completion.statuses),
+    ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(help="Only such: schedule, manual, backfill.", autocompletion=completion.triggers),
+    ] = None,
     since: Since = None,
     until: Until = None,
     as_json: AsJson = False,
@@ -93,7 +104,7 @@ def show(
 @app.command()
 def watch(
     ctx: typer.Context,
-    job_id: Annotated[str, typer.Argument(help="The job's id.")],
+    job_id: Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)],
     every_s: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks.")] = 2.0,
     looks: Annotated[int | None, typer.Option(min=1, help="End after so many looks.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each change.")] = False,
@@ -125,15 +136,28 @@ def range_of(since: str | None, until: str | None, now: float) -> tuple[str | No
     """The range for the API; None: the API's own default. Raises InvalidInput."""
     return (
         rfc3339(since_at(since, now)) if since else None,
-        rfc3339(parse_instant(until, "until")) if until else None,
+        rfc3339(since_at(until, now, "until")) if until else None,
     )
 
 
-def since_at(text: str, now: float) -> int:
+def since_at(text: str, now: float, option: str = "since") -> int:
+    """The time of `--since` or `--until`: a duration before now, or a time. Raises InvalidInput."""
+    with suppress(InvalidInput):
+        return int(now) - parse_duration(text, option)
     try:
-        return int(now) - parse_duration(text, "since")
-    except InvalidInput:
-        return parse_instant(text, "since")
+        return parse_instant(text, option)
+    except InvalidInput as error:
+        raise InvalidInput(
+            option, "must be a duration or a time", value=text, accepted=_since_hint(text, now)
+        ) from error
+
+
+def _since_hint(text: str, now: float) -> str:
+    days = {"today": 0, "yesterday": 1}.get(text.lower())
+    if days is not None:
+        return rfc3339((int(now) // DAY_S - days) * DAY_S)
+    hint = duration_hint(re.sub(r"\s*ago$", "", text)) or instant_hint(text)
+    return hint or f"such as 2h, 7d or {rfc3339(int(now) // DAY_S * DAY_S)}"
 
 
 def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:

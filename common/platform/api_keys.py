@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -173,6 +173,19 @@ class ApiKeys:
         return sorted(
             (ApiKey.from_item(item) for item in items), key=lambda key: (key.created_at, key.key_id)
         )
+
+    def author_names(self, owner: str, authors: Iterable[str]) -> dict[str, str]:
+        """The names of the keys that made changes, by the authors as the audit has them.
+
+        A tenant does not see the names of the platform's keys.
+        """
+        prefix = f"{OPERATOR}:" if owner == keys.OPERATORS else ""
+        ids = {by.removeprefix(prefix) for by in authors if by.startswith(prefix)}
+        wanted = [
+            keys.api_key_reference(owner, key_id) for key_id in sorted(ids) if _KEY_ID.fullmatch(key_id)
+        ]
+        found = map(ApiKey.from_item, self._table.get_many(wanted)) if wanted else ()
+        return {f"{prefix}{key.key_id}": key.name for key in found if key.name}
 
     def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
         """Refuse the key from now on, everywhere within TRUSTED_FOR_S. Can be repeated. Raises NotFound, Busy."""

@@ -62,12 +62,13 @@ def key_view(key: ApiKey, now: float) -> dict[str, Any]:
     return shown | {"state": key.state(now)} | instants
 
 
-def entry_view(entry: Entry) -> dict[str, Any]:
-    """An entry of the audit."""
+def entry_view(entry: Entry, names: Mapping[str, str]) -> dict[str, Any]:
+    """An entry of the audit; `names` of keys by `by`."""
     return {
         "entry_id": entry.entry_id,
         "at": rfc3339(entry.at),
         "by": entry.by,
+        **({"by_name": names[entry.by]} if entry.by in names else {}),
         "action": entry.action,
         "subject": entry.subject,
         "before": _fields(entry.before),

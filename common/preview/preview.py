@@ -23,6 +23,7 @@ from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
 
 MAX_COUNT: Final = 10_000
+_SAME_FORM: Final = ("cron", "timezone", "at", "start_at", "end_at", "jitter_s")
 _YEAR_S: Final = 366 * DAY_S
 _FIELD_SIZES: Final = {"minute": 60, "hour": 24}
 
@@ -58,6 +59,18 @@ def read_schedule(raw: Mapping[str, object], *, job_key: str, now: int) -> tuple
     if "cron" not in given and not _is_local(given.get("at")):
         given.pop("timezone", None)
     return parse_schedule(given, job_key=job_key, now=now), zone
+
+
+def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """A schedule as answers show it (`schedule_resolved`), in the form that `preview` reads."""
+    given = {name: value for name, value in resolved.items() if name in _SAME_FORM}
+    if "every_s" in resolved:
+        given |= {"every": resolved["every_s"], "anchor": resolved["anchor_at"]}
+    if dates := resolved.get("exclude_dates"):
+        given["exclude"] = {"dates": dates}
+    if calendars := resolved.get("calendars"):
+        given["exclude"] = given.get("exclude", {}) | {"calendars": calendars}
+    return given
 
 
 def preview(

@@ -12,6 +12,7 @@ import re
 from typing import Final, NamedTuple
 
 from common.errors import InvalidInput
+from common.registration.hints import cron_hints, other_kind
 from common.timing.cron import Cron, compile_cron, ever_fires, shortest_interval_s
 
 MAX_CHARS: Final = 256
@@ -92,8 +93,32 @@ def read_cron(expression: object, *, job_key: str, shortest_s: int = 1) -> str:
     """The canonical text of an expression: five fields, six with seconds first, or a macro such as `@daily`.
 
     `job_key` resolves `H`; `shortest_s` is the least allowed distance between two fires, in seconds.
-    Raises InvalidInput and nothing else, for any value.
+    Raises InvalidInput and nothing else, for any value. A usual mistake is answered by what to write instead.
     """
+    try:
+        return _read(expression, job_key, shortest_s)
+    except InvalidInput as error:
+        if accepted := _instead(expression, job_key):
+            raise InvalidInput(
+                error.field, error.message, value=expression, accepted=accepted, position=error.position
+            ) from None
+        raise
+
+
+def _instead(expression: object, job_key: str) -> str:
+    """What to write in the place of an expression that is refused; empty if nobody knows."""
+    if other := other_kind(expression):
+        return other
+    for hint, words in cron_hints(expression):
+        try:
+            _read(hint, job_key, 1)
+        except InvalidInput:
+            continue
+        return f"{words}{hint}"
+    return ""
+
+
+def _read(expression: object, job_key: str, shortest_s: int) -> str:
     text = _guarded(expression)
     macro = MACROS.get(text.strip(" \t"))
     columns = [(m.group(), m.start()) for m in re.finditer(r"[^ \t]+", macro or text)]

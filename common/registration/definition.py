@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.jobs.placeholders import check_payload
-from common.registration import target_definitions
+from common.registration import problem_words, target_definitions
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
@@ -249,9 +249,9 @@ def _invalid_input(error: ValidationError) -> InvalidInput:
         InvalidInput(
             ".".join(str(part) for part in target_definitions.place(problem["type"], problem["loc"]))
             or "job",
-            problem["msg"][:1].lower() + problem["msg"][1:],
+            problem_words.message(problem),
             value=None if problem["type"] == "missing" else problem["input"],
-            accepted=_accepted(problem["type"], problem["loc"]),
+            accepted=_accepted(problem["type"], problem["loc"]) or problem_words.accepted(problem),
         )
         for problem in error.errors(include_url=False)
     ]

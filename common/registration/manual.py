@@ -172,7 +172,7 @@ class ManualCommands:
             excluded = Calendars(self.store.jobs).excluded(job.tenant, job.schedule.calendars)
         except MissingCalendar as missing:
             raise Conflict(str(missing)) from None
-        times = next_fires(job.schedule, max(math.ceil(now), job.effective_at), count, excluded=excluded)
+        times = next_fires(job.schedule, max(math.floor(now) + 1, job.effective_at), count, excluded=excluded)
         return [
             Execution(job.tenant, job.job_id, at, due_at(job.schedule, job.key, at), job.schedule_revision)
             for at in times

@@ -13,6 +13,7 @@ from typing import Final
 from common.errors import InvalidInput, shown
 from common.ids import CALENDAR_NAME_CHARS, is_id
 from common.registration.cron_text import read_cron
+from common.registration.hints import duration_hint, instant_hint
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule, Timing
 from common.timing.zones import check_zone
@@ -82,7 +83,10 @@ def _every(given: Mapping[str, object], now: int, shortest_interval_s: int) -> E
             "schedule.timezone", "`every` is elapsed time, the same in all zones", value=given["timezone"],
             accepted="no timezone; an anchor such as 2025-03-30T06:00:00+02:00",
         )  # fmt: skip
-    interval_s = parse_duration(given["every"])
+    try:
+        interval_s = parse_duration(given["every"])
+    except InvalidInput as error:
+        raise _instead(error, given["every"], duration_hint(given["every"])) from None
     if interval_s < shortest_interval_s:
         raise InvalidInput(
             "schedule.every",
@@ -98,17 +102,35 @@ def _every(given: Mapping[str, object], now: int, shortest_interval_s: int) -> E
 def _at(given: Mapping[str, object]) -> AtTiming:
     at = given["at"]
     if "timezone" not in given:
-        return AtTiming(parse_instant(at, "schedule.at"))
+        try:
+            return AtTiming(parse_instant(at, "schedule.at"))
+        except InvalidInput as error:
+            hint = instant_hint(at)
+            wanted = f"{hint}, or a local time with a timezone" if hint else ""
+            raise _instead(error, at, wanted) from None
     zone = check_zone(given["timezone"])
     if isinstance(at, str) and re.search(r"[Zz]$|[+-][0-9]{2}:[0-9]{2}$", at):
         raise InvalidInput(
             "schedule.timezone", "`at` has an offset from UTC already", value=zone, accepted="one of the two"
         )
-    return AtTiming(parse_instant(at, "schedule.at", zone))
+    try:
+        return AtTiming(parse_instant(at, "schedule.at", zone))
+    except InvalidInput as error:
+        raise _instead(error, at, instant_hint(at).removesuffix("Z")) from None
 
 
 def _bound(given: Mapping[str, object], key: str) -> int | None:
-    return parse_instant(given[key], f"schedule.{key}") if key in given else None
+    if key not in given:
+        return None
+    try:
+        return parse_instant(given[key], f"schedule.{key}")
+    except InvalidInput as error:
+        raise _instead(error, given[key], instant_hint(given[key])) from None
+
+
+def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:
+    """The error with what to write instead, if that is known."""
+    return InvalidInput(error.field, error.message, value=value, accepted=hint) if hint else error
 
 
 def _jitter(value: object) -> int:

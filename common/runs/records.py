@@ -211,10 +211,14 @@ class Runs:
         return self._table.get(_key(execution))
 
     def found(self, executions: Sequence[Execution]) -> dict[str, Item]:
-        """The records of these executions that exist, by their run names."""
+        """The records of one job's executions that exist, by their run names, in one query."""
         if not executions:
             return {}
-        return {item["sk"]: item for item in self._table.get_many([_key(one) for one in executions])}
+        first, last = min(one.fire_at for one in executions), max(one.fire_at for one in executions)
+        names = {one.run_name for one in executions}
+        partition = keys.runs_of_job(executions[0].tenant, executions[0].job_id)
+        items = self._table.query(partition, sk_between=keys.runs_between(first, last + 1))
+        return {item["sk"]: item for item in items if item["sk"] in names}
 
     def named(self, tenant: str, job_id: str, run_name: str) -> Item | None:
         """The run of an execution id: `run_name` is the part after tenant and job."""

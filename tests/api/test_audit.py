@@ -11,7 +11,7 @@ import pytest
 from common.platform.key_format import hash_of
 from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
-from tests.api.walk import Call, calls_of_document
+from tests.api.walk import NAMES, Call, calls_of_document
 from tests.worlds import ARN, job
 
 # POST, but it changes nothing.
@@ -30,6 +30,8 @@ def busy(office: Office) -> Office:
     office.alice("PUT", "/v1/jobs/report", job(every=10))
     office.alice("PUT", "/v1/jobs/fails", job(at="2026-11-21T03:12:30Z"))
     office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
+    span = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:01:00Z"}
+    office.alice("POST", "/v1/jobs/report/backfills", {**span, "backfill_id": NAMES["backfill_id"]})
     office.world.run_until("2026-11-21T03:13:00Z")
     return office
 
@@ -109,12 +111,12 @@ def test_what_is_done_by_hand(busy: Office) -> None:
     busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z:1/retry")
     busy.alice("POST", "/v1/runs/alice:fails:20261121T031230Z:1/retry")
     busy.alice("POST", "/v1/runs/alice:report:20261121T031900Z:1/cancel", {"note": "not today"})
-    past = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z", "backfill_id": "one"}
+    past = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z", "backfill_id": "two"}
     busy.alice("POST", "/v1/jobs/report/backfills", past)
     of_report = entries(busy.alice_admin, subject="report")[:3]
     assert {entry["action"]: entry["after"] for entry in of_report} == {
         "job.backfilled": {
-            "backfill_id": "one",
+            "backfill_id": "two",
             "start_at": "2026-11-21T00:00:00Z",
             "end_at": "2026-11-21T00:02:00Z",
             "total": 12,
@@ -201,3 +203,14 @@ def test_what_the_platform_does_is_seen_too(office: Office) -> None:
 def test_what_cannot_be_asked(office: Office, query: str) -> None:
     refused = office.alice_admin("GET", f"/v1/audit?{query}")
     assert (refused.status, refused.problem) == (400, "invalid-input")
+
+
+def test_an_entry_names_its_key(office: Office) -> None:
+    named = office.new_key("alice", "admin", name="laptop")
+    Caller(named)("PUT", "/v1/jobs/report", job(cron="0 12 * * *"))
+    office.alice("PUT", "/v1/jobs/other", job(cron="0 12 * * *"))
+    by = {entry["subject"]: entry.get("by_name") for entry in entries(office.alice_admin, action="job")}
+    assert by == {"report": "laptop", "other": None}
+    office.operator("POST", "/v1/tenants/alice/suspend", {"note": "unpaid"})
+    (entry,) = entries(office.alice_admin, action="tenant.suspended")
+    assert "by_name" not in entry, "a tenant does not see the names of the platform's keys"

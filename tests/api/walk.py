@@ -22,7 +22,7 @@ BODIES: dict[str, Any] = {
     "Pause": {"note": "maintenance"},
     "NewCalendar": {"dates": ["2026-12-24"]},
     "RunNow": {"nonce": "walk", "payload": {"customer": 7}},
-    "SkipFires": {"count": 2},
+    "SkipFires": {"note": "maintenance"},
     "NewBackfill": {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z"},
     "NewTenant": {"tenant_id": "carol", "allowed_targets": ["*"], "quotas": {"jobs": 5}},
     "TenantPatch": {"quotas": {"jobs": 7}},

@@ -47,8 +47,8 @@ class Desk:
     transport: HandlerTransport
     environment: dict[str, str]
 
-    def __call__(self, *words: str, stdin: str | None = None) -> CommandResult:
-        done = CliRunner().invoke(app, words, input=stdin, env=self.environment)
+    def __call__(self, *words: str, stdin: str | None = None, name: str | None = None) -> CommandResult:
+        done = CliRunner().invoke(app, words, input=stdin, env=self.environment, prog_name=name)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         return CommandResult(done.exit_code, done.stdout, done.stderr)

@@ -10,6 +10,14 @@ import httpx
 import pytest
 
 from cli.commands import jobs
+from cli.job_options import OPTIONS
+from common.registration.definition import (
+    ExcludeDefinition,
+    JobDefinition,
+    RetryDefinition,
+    ScheduleDefinition,
+)
+from common.registration.target_definitions import MODELS
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 
@@ -17,7 +25,13 @@ from tests.worlds import ARN, job
 def test_create_show_list_and_next(desk: Desk) -> None:
     made = desk("jobs", "create", "report", "--cron", "30 4 * * *", "--tz", "Europe/Paris", "--target", ARN)
     assert made.code == 0, made
-    assert made.out.strip() == "report created: revision 1, active, next 2026-11-21T03:30:00Z (in 18 min)"
+    assert made.out.splitlines() == [
+        "report created: revision 1, active, next 2026-11-21T03:30:00Z (in 18 min)",
+        "At 04:30, in Europe/Paris",
+        "  2026-11-21T03:30:00Z  2026-11-21T04:30:00+01:00  in 18 min",
+        "  2026-11-22T03:30:00Z  2026-11-22T04:30:00+01:00  in 1 d",
+        "  2026-11-23T03:30:00Z  2026-11-23T04:30:00+01:00  in 2 d",
+    ]
     shown = desk("jobs", "show", "report").out
     assert shown.startswith("active")
     for words in ("in 18 min", "30 4 * * * (Europe/Paris)", ARN, "last run", "none"):
@@ -113,9 +127,31 @@ def test_pause_with_a_note_is_seen_everywhere(desk: Desk) -> None:
     ("words", "code", "told"),
     [
         (("jobs", "show", "nothing"), 3, "no job 'nothing'"),
+        (("jobs", "show", "reprot"), 3, "no job 'reprot' minute8: did you mean report?"),
+        (("jobs", "create", "x", "--cron", "0", "9", "*", "*", "*"), 2, "put the cron expression in quotes"),
+        (("jobs", "create", "x", "--cron", "rate(5 minutes)", "--target", ARN), 2, "(--every 5m)"),
+        (
+            ("jobs", "create", "x", "--every", "1h", "--target", ARN, "--catch-up", "some"),
+            2,
+            "none, latest or all",
+        ),
+        (
+            ("jobs", "create", "x", "--every", "1h", "--target", "https://a.example", "--header", "x"),
+            2,
+            "no colon",
+        ),
+        (
+            ("jobs", "create", "x", "--at", "2026-11-21T03:00:00Z", "--target", ARN),
+            2,
+            "with past=true (--past)",
+        ),
+        (("--url", "minute8.example.com", "jobs", "list"), 2, "write https://minute8.example.com"),
+        (("runs", "list", "--since", "yesterday"), 2, "accepted: 2026-11-20T00:00:00Z"),
+        (("runs", "list", "--since", "2 hours ago"), 2, "accepted: 2h"),
+        (("runs", "list", "--until", "2026-11-20"), 2, "accepted: 2026-11-20T00:00:00Z"),
         (("jobs", "delete", "nothing"), 3, "no job 'nothing'"),
         (("jobs", "create", "x", "--cron", "61 * * * *", "--target", ARN), 2, "schedule.cron"),
-        (("jobs", "create", "x", "--cron", "0 3 * * *"), 2, "target: field required"),
+        (("jobs", "create", "x", "--cron", "0 3 * * *"), 2, "target: is missing"),
         (("jobs", "create", "x", "--cron", "0 3 * * *", "--target", "arn:x"), 2, "arn:x"),
         (("jobs", "create", "a/b", "--cron", "0 3 * * *", "--target", ARN), 2, "job_id"),
         (("jobs", "create", "x", "-f", "/nowhere.json"), 2, "/nowhere.json"),
@@ -202,3 +238,98 @@ def test_lists_of_what_is_wanted(desk: Desk) -> None:
     assert [found["job_id"] for found in desk("jobs", "list", "--prefix", "b", "--json").json] == ["b"]
     assert desk("jobs", "list", "--target", "arn:none").out == "no jobs\n"
     assert desk("jobs", "list", "--state", "lost").code == 2
+
+
+def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
+    words = [
+        *("--cron", "0 3 * * *", "--tz", "Europe/Paris", "--start-at", "2026-01-01T00:00:00Z"),
+        *("--end-at", "2027-01-01T00:00:00Z", "--jitter", "5", "--exclude-date", "2026-12-24"),
+        *("--target", "https://hooks.example.com/x", "--method", "PUT", "--header", "x-team: a: b"),
+        *("--no-envelope", "--max-attempts", "5", "--retry-base", "1", "--retry-factor", "1.5"),
+        *("--retry-cap", "60", "--retry-max-age", "600", "--payload", "7", "--name", "Report", "--tag", "a"),
+        *(
+            "--tag",
+            "b",
+            "--timeout",
+            "30",
+            "--start-deadline",
+            "60",
+            "--catch-up",
+            "all",
+            "--overlap",
+            "skip",
+        ),
+        *(
+            "--pause-after-failures",
+            "3",
+            "--on-crash",
+            "fail",
+            "--owner",
+            "me",
+            "--runbook",
+            "https://x.example",
+        ),
+    ]
+    made = desk("jobs", "create", "report", *words, "--json").json
+    fields = JobDefinition.model_fields
+    defaults = {name: fields[name].get_default() for name in fields}
+    assert [name for name in fields if made[name] == defaults[name]] == []
+    assert made["target"] == {
+        "kind": "http",
+        "url": "https://hooks.example.com/x",
+        "method": "PUT",
+        "headers": {"x-team": "a: b"},
+        "envelope": False,
+    }
+    assert made["retry"] == {"max_attempts": 5, "base_s": 1, "factor": 1.5, "cap_s": 60, "max_age_s": 600}
+    assert made["schedule"]["exclude"] == {"dates": ["2026-12-24"]}
+    edited = desk("jobs", "edit", "report", "--target", ARN, "--envelope", "--json").json
+    assert edited["target"] == {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
+    assert edited["retry"] == made["retry"]
+    options = {*OPTIONS, "schedule", "retry"}
+    assert set(JobDefinition.model_fields) <= options
+    for model in (ScheduleDefinition, RetryDefinition, ExcludeDefinition, *MODELS.values()):
+        assert set(model.model_fields) - {"exclude", "kind", "arn", "url"} <= options
+
+
+def test_what_show_prints_can_be_fed_back(desk: Desk) -> None:
+    desk("jobs", "create", "report", "--every", "1h", "--target", ARN, "--paused", "--note", "later")
+    shown = desk("jobs", "show", "report", "--json")
+    copied = desk("jobs", "create", "copy", "-f", "-", "--json", stdin=shown.out).json
+    assert (copied["state"], copied["note"]) == ("paused", "later")
+    same = desk("jobs", "edit", "report", "-f", "-", "--json", stdin=shown.out).json
+    kept = ("schedule", "target", "retry", "state", "note")
+    assert {name: same[name] for name in kept} == {name: shown.json[name] for name in kept}
+
+
+def test_show_tells_the_whole_job(desk: Desk) -> None:
+    words = ("--overlap", "skip", "--on-crash", "fail", "--owner", "team-a", "--runbook", "https://x.example")
+    desk(
+        "jobs",
+        "create",
+        "report",
+        "--cron",
+        "0 3 * * *",
+        "--target",
+        ARN,
+        *words,
+        "--exclude-date",
+        "2026-12-24",
+    )
+    shown = " ".join(desk("jobs", "show", "report").out.split())
+    for part in ("overlap skip", "on crash fail", "owner team-a", "runbook https://x.example", "2026-12-24"):
+        assert part in shown
+
+
+def test_another_server_is_named_as_such(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    def serves(status: int) -> None:
+        def answer(request: httpx.Request) -> httpx.Response:
+            return httpx.Response(status, html="<html>Welcome</html>", request=request)
+
+        monkeypatch.setattr(desk.transport, "handle_request", answer)
+
+    for status, code in ((200, 6), (404, 3)):
+        serves(status)
+        told = desk("jobs", "list")
+        assert (told.code, "but not as Minute8's API; is the address right?" in told.err) == (code, True)
+        assert "<html>" not in told.err

@@ -1,0 +1,146 @@
+"""The options of `jobs create` and `jobs edit`: each field of a job can be given as one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, Final
+
+import typer
+
+from cli.job_input import read_payload
+
+Text = str | None
+Number = int | None
+Texts = list[str] | None
+
+_SCHEDULE: Final[dict[str, Any]] = {
+    "cron": Annotated[Text, typer.Option(help="Five fields, or six with the seconds first; in quotes.")],
+    "every": Annotated[Text, typer.Option(help="An interval: 90m, PT90M.")],
+    "at": Annotated[Text, typer.Option(help="One time: RFC 3339, or local with --timezone.")],
+    "timezone": Annotated[Text, typer.Option("--timezone", "--tz", help="An IANA zone.")],
+    "anchor": Annotated[Text, typer.Option(help="With --every: a time that it counts from.")],
+    "start_at": Annotated[Text, typer.Option(help="Nothing fires before this time.")],
+    "end_at": Annotated[Text, typer.Option(help="Nothing fires at this time or after it.")],
+    "jitter_s": Annotated[
+        Number, typer.Option("--jitter", help="Each run is due up to so many seconds later.")
+    ],
+}
+_EXCLUDE: Final[dict[str, Any]] = {
+    "dates": Annotated[
+        Texts, typer.Option("--exclude-date", help="A date on which it does not fire; repeatable.")
+    ],
+    "calendars": Annotated[
+        Texts,
+        typer.Option("--exclude-calendar", help="A calendar on whose dates it does not fire; repeatable."),
+    ],
+}
+_TARGET: Final[dict[str, Any]] = {
+    "target": Annotated[Text, typer.Option(help="The ARN or URL to call.")],
+    "invocation": Annotated[
+        Text, typer.Option(help="Of a function: RequestResponse (wait for it) or Event.")
+    ],
+    "envelope": Annotated[
+        bool | None,
+        typer.Option("--envelope/--no-envelope", help="Without it the target gets the payload alone."),
+    ],
+    "role_arn": Annotated[Text, typer.Option(help="A role to assume for the call.")],
+    "external_id": Annotated[Text, typer.Option(help="What follows minute8:<tenant>: in the external id.")],
+    "method": Annotated[Text, typer.Option(help="Of a URL: POST, PUT, PATCH, GET or DELETE.")],
+    "headers": Annotated[Texts, typer.Option("--header", help='Of a URL: "name: value"; repeatable.')],
+    "subject": Annotated[Text, typer.Option(help="Of a topic: what e-mail subscribers see.")],
+    "message_group_id": Annotated[Text, typer.Option(help="Of a queue or topic: the message group.")],
+    "deduplication_id": Annotated[Text, typer.Option(help="Of a FIFO queue or topic.")],
+    "source": Annotated[Text, typer.Option(help="Of a bus: the event's source.")],
+    "detail_type": Annotated[Text, typer.Option(help="Of a bus: the event's detail type.")],
+}
+_RETRY: Final[dict[str, Any]] = {
+    "max_attempts": Annotated[Number, typer.Option(help="How many attempts a run has.")],
+    "base_s": Annotated[Number, typer.Option("--retry-base", help="Seconds before the second attempt.")],
+    "factor": Annotated[float | None, typer.Option("--retry-factor", help="How each wait grows.")],
+    "cap_s": Annotated[Number, typer.Option("--retry-cap", help="The longest wait in seconds.")],
+    "max_age_s": Annotated[
+        Number, typer.Option("--retry-max-age", help="No attempt starts later, in seconds.")
+    ],
+}
+_JOB: Final[dict[str, Any]] = {
+    "payload": Annotated[Text, typer.Option(help="JSON, or @file.json.")],
+    "name": Annotated[Text, typer.Option(help="A name for people.")],
+    "tags": Annotated[Texts, typer.Option("--tag", help="A tag; repeatable.")],
+    "timeout_s": Annotated[Number, typer.Option("--timeout", help="Seconds that a call may take.")],
+    "start_deadline_s": Annotated[
+        Number, typer.Option("--start-deadline", help="A run that is later than so many seconds is skipped.")
+    ],
+    "catch_up": Annotated[Text, typer.Option(help="Of missed fire times: none, latest or all still run.")],
+    "overlap": Annotated[Text, typer.Option(help="While a run goes: allow, skip or queue_one.")],
+    "pause_after_failures": Annotated[
+        Number, typer.Option(help="Pause it after so many failed runs in a row.")
+    ],
+    "on_crash": Annotated[Text, typer.Option(help="When the executor dies during a call: retry or fail.")],
+    "owner": Annotated[Text, typer.Option(help="Who answers for it.")],
+    "runbook": Annotated[Text, typer.Option(help="The URL of what to do when it fails.")],
+}
+OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_EXCLUDE, **_TARGET, **_RETRY, **_JOB}
+_KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
+
+
+def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field; it gets the given parts of the definition as `changes`."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "changes"]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in OPTIONS.items()
+    ]
+    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        changes = definition_of({name: given.pop(name) for name in OPTIONS})
+        command(**given, changes=changes)
+
+    run.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in (*own, *options)}
+    del run.__wrapped__  # typer would read the command's own signature
+    return run
+
+
+def definition_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a job definition that the options give. The API validates them."""
+    found = {name: value for name, value in given.items() if value not in (None, [])}
+    definition = {name: found[name] for name in _JOB if name in found}
+    if "payload" in definition:
+        definition["payload"] = read_payload(definition["payload"])
+    schedule = {name: found[name] for name in _SCHEDULE if name in found}
+    if exclude := {name: found[name] for name in _EXCLUDE if name in found}:
+        schedule["exclude"] = exclude
+    parts = {
+        "schedule": schedule,
+        "target": _target(found),
+        "retry": {name: found[name] for name in _RETRY if name in found},
+    }
+    return definition | {name: part for name, part in parts.items() if part}
+
+
+def _target(found: dict[str, Any]) -> dict[str, Any]:
+    target = target_in(found["target"]) if "target" in found else {}
+    target |= {name: found[name] for name in _TARGET if name in found and name != "target"}
+    if "headers" in target:
+        target["headers"] = dict(_header(text) for text in target["headers"])
+    return target
+
+
+def target_in(text: str) -> dict[str, Any]:
+    """The target of an ARN or a URL; the ARN's service gives its kind."""
+    if text.startswith(("http://", "https://")):
+        return {"kind": "http", "url": text}
+    service = (*text.split(":"), "", "", "")[2]
+    return {"kind": _KINDS.get(service, "lambda"), "arn": text}
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise typer.BadParameter(f"--header {text!r} has no colon; accepted: such as 'x-team: a'")
+    return name.strip(), value.strip()

@@ -1,0 +1,101 @@
+"""What to write in the place of a usual mistake in a schedule: other crons' dialects, quotes, missing parts. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from common.errors import InvalidInput
+from common.timing.durations import duration_text, parse_duration
+from common.timing.instants import rfc3339
+
+_WORD_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_NUMBER_AND_WORD: Final = re.compile(
+    r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d|w)(?:ec|in|our|ay|eek)?(?:ond|ute)?s?", re.I
+)
+_CALLED: Final = re.compile(r"(rate|cron|at)\((.*)\)", re.I | re.S)
+_ZONED: Final = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.+)", re.S)
+_LONGEST: Final = 128
+
+
+def duration_hint(value: object) -> str:
+    """The duration that was probably meant: 5m for `5 minutes`; empty if there is none."""
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return ""
+    text = re.sub(r"^(?:@?every|rate\()\s*|\)$", "", value.strip(" \"'"), flags=re.I).strip()
+    if text.isascii() and text.isdigit() and 0 < int(text[:10]) <= 366 * 86_400:
+        return f"the number {int(text)} without quotes, or {duration_text(int(text))}"
+    match = _NUMBER_AND_WORD.fullmatch(text)
+    if match:
+        text = duration_text(round(float(match[1]) * _WORD_UNITS[match[2].lower()]))
+    try:
+        parse_duration(text)
+    except InvalidInput:
+        return ""
+    return text
+
+
+def instant_hint(value: object) -> str:
+    """The RFC 3339 time that was probably meant; empty if there is none."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 7_258_118_400:
+        return rfc3339(value)
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return ""
+    text = value.strip(" \"'")
+    if called := _CALLED.fullmatch(text):
+        text = called[2].strip()
+    if re.fullmatch(r"\d{9,10}", text, re.ASCII):
+        return rfc3339(int(text))
+    match = re.fullmatch(
+        r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*([+-]\d\d)?:?(\d\d)?)?", text, re.ASCII
+    )
+    if not match:
+        return ""
+    offset = f"{match[3]}:{match[4] or '00'}" if match[3] else "Z"
+    return f"{match[1]}T{match[2] or '00:00:00'}{offset}"
+
+
+def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
+    """What was probably meant: expressions to try, each with the words that introduce it."""
+    if not isinstance(expression, str) or len(expression) > 2 * _LONGEST:
+        return
+    text = expression.strip()
+    if text[:1] in "\"'" and text.strip(" \"'") != text:
+        yield text.strip(" \"'"), "without the quotes: "
+    if called := _CALLED.fullmatch(text):
+        yield from _fields_hints(called[2].split(), sunday_is_one=True)
+    if zoned := _ZONED.fullmatch(text):
+        yield zoned[2], f"the zone as timezone ({zoned[1]}), and as cron: "
+    if re.fullmatch(r"[A-Za-z]+", text):
+        yield f"@{text}", ""
+    if clock := re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text, re.ASCII):
+        yield f"{int(clock[2])} {int(clock[1])} * * *", "minute and hour first: "
+    yield from _fields_hints(text.split(), sunday_is_one=False)
+
+
+def _fields_hints(fields: list[str], *, sunday_is_one: bool) -> Iterator[tuple[str, str]]:
+    """The same without a year, which EventBridge and Quartz have as the last field."""
+    if len(fields) in (6, 7) and re.fullmatch(r"[*?]|(?:19|20)\d\d(?:[-,/]\d+)*", fields[-1], re.ASCII):
+        weekday = fields[-2]
+        if (sunday_is_one or len(fields) == 7) and re.search(r"\d", weekday):
+            weekday = re.sub(r"(?<![#/\d])[1-7](?!\d)", lambda day: str(int(day[0]) - 1), weekday)
+        words = "without the year"
+        if weekday != fields[-2]:
+            words += ", and with Sunday as 0"
+        yield " ".join([*fields[:-2], weekday]), f"{words}: "
+    elif sunday_is_one:
+        yield " ".join(fields), ""
+
+
+def other_kind(expression: object) -> str:
+    """What to use in the place of cron: `every` or `at`; empty if cron is right."""
+    if not isinstance(expression, str):
+        return ""
+    if re.match(r"\s*at\(", expression, re.I) and (instant := instant_hint(expression)):
+        return f'"at": "{instant}" in the place of cron (--at {instant})'
+    if " " not in expression.strip() or re.match(r"\s*(@?every\b|rate\()", expression, re.I):
+        duration = duration_hint(expression)
+        if duration and not duration.startswith("the number"):
+            return f'"every": "{duration}" in the place of cron (--every {duration})'
+    return ""

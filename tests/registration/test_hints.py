@@ -1,0 +1,104 @@
+"""A usual mistake is answered by what to write instead, and what is proposed is accepted."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import InvalidInput
+from common.registration.hints import duration_hint, instant_hint
+from common.registration.schedule_text import parse_schedule
+from common.timing.durations import parse_duration, parse_instant
+
+
+def accepted(**raw: object) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        parse_schedule(raw, job_key="alice/report", now=1_763_694_600)
+    return caught.value.accepted
+
+
+@pytest.mark.parametrize(
+    ("expression", "instead"),
+    [
+        ("@every 5m", '"every": "5m" in the place of cron (--every 5m)'),
+        ("every 90 minutes", '"every": "1h30m" in the place of cron (--every 1h30m)'),
+        ("rate(5 minutes)", '"every": "5m" in the place of cron (--every 5m)'),
+        ("RATE(1 day)", '"every": "1d" in the place of cron (--every 1d)'),
+        ("5m", '"every": "5m" in the place of cron (--every 5m)'),
+        ("at(2026-12-24T08:00:00)", '"at": "2026-12-24T08:00:00Z" in the place of cron (--at 2026-12-24T08:00:00Z)'),
+        ("cron(0 9 * * ? *)", "without the year: 0 9 * * ?"),
+        ("cron(0 9 ? * 2-6 *)", "without the year, and with Sunday as 0: 0 9 ? * 1-5"),
+        ("cron(0 9 ? * 2#1 2026)", "without the year, and with Sunday as 0: 0 9 ? * 1#1"),
+        ("0 9 * * ? *", "without the year: 0 9 * * ?"),
+        ("0 9 * * * 2026", "without the year: 0 9 * * *"),
+        ("0 0 9 ? * MON-FRI 2026-2030", "without the year: 0 0 9 ? * MON-FRI"),
+        ('"0 9 * * *"', "without the quotes: 0 9 * * *"),
+        ("'@daily'", "without the quotes: @daily"),
+        ("daily", "@daily"),
+        ("9:30", "minute and hour first: 30 9 * * *"),
+        ("CRON_TZ=Europe/Paris 0 9 * * *", "the zone as timezone (Europe/Paris), and as cron: 0 9 * * *"),
+    ],
+)  # fmt: skip
+def test_a_cron_mistake(expression: str, instead: str) -> None:
+    assert accepted(cron=expression) == instead
+    if not instead.startswith('"'):
+        proposed = re.sub(r"^.*: ", "", instead)
+        assert parse_schedule({"cron": proposed}, job_key="a/b", now=0)
+
+
+@pytest.mark.parametrize(
+    "expression", ["0", "0 9 * *", "60 * * * *", "0 9 31 2 *", "@reboot", "cron()", "", "'"]
+)
+def test_what_has_no_better_answer_keeps_its_own(expression: str) -> None:
+    assert "in the place" not in accepted(cron=expression)
+    assert "without" not in accepted(cron=expression)
+
+
+@pytest.mark.parametrize(
+    ("value", "instead"),
+    [
+        ("5 minutes", "5m"),
+        ("5min", "5m"),
+        ("1.5h", "1h30m"),
+        ("@every 10s", "10s"),
+        ("300", "the number 300 without quotes, or 5m"),
+        ("often", "whole seconds as a number, `90m`"),
+    ],
+)
+def test_a_duration(value: str, instead: str) -> None:
+    assert accepted(every=value).startswith(instead)
+
+
+@pytest.mark.parametrize(
+    ("fields", "instead"),
+    [
+        ({"at": "2026-12-24"}, "2026-12-24T00:00:00Z, or a local time with a timezone"),
+        ({"at": "2026-12-24 08:00"}, "2026-12-24T08:00Z, or a local time with a timezone"),
+        ({"at": "1795230900"}, "2026-11-21T03:15:00Z, or a local time with a timezone"),
+        ({"at": 1_795_230_900}, "2026-11-21T03:15:00Z, or a local time with a timezone"),
+        ({"at": "2026-12-24T08:00:00+01"}, "2026-12-24T08:00:00+01:00, or a local time with a timezone"),
+        ({"at": "2026-12-24", "timezone": "Europe/Paris"}, "2026-12-24T00:00:00"),
+        ({"every": "1h", "end_at": "2026-12-24"}, "2026-12-24T00:00:00Z"),
+        ({"at": "tomorrow"}, "an RFC 3339 time"),
+    ],
+)
+def test_a_time(fields: dict[str, object], instead: str) -> None:
+    assert accepted(**fields).startswith(instead)
+
+
+@given(st.text(max_size=140) | st.integers() | st.none() | st.booleans())
+def test_a_hint_is_always_acceptable_and_nothing_fails(value: object) -> None:
+    for key in ("cron", "every", "at"):
+        with suppress(InvalidInput):
+            parse_schedule({key: value}, job_key="a/b", now=0)
+    if (duration := duration_hint(value)) and not duration.startswith("the number"):
+        parse_duration(duration)
+    if instant := instant_hint(value):
+        try:
+            parse_instant(instant, "at")
+        except InvalidInput as error:
+            assert "time" in error.message or "year" in error.message  # a date that no calendar has
