@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import statistics
 import tracemalloc
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks import workload
 from benchmarks.due_stub import DueStub
 from benchmarks.measure import cpu_s, ratio, take_turns, track
+from benchmarks.minute_poller import MinutePoller
 from benchmarks.naive import SAMPLE, Naive
+from benchmarks.published import Published
 from benchmarks.result import Goal, Result, Table
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock
@@ -27,7 +30,8 @@ from scheduler.tick import Scheduler, TickSummary
 
 # On the hour, when most jobs are due, and at another time.
 _ON_HOUR, _OFF_HOUR = workload.DAY + 7 * 3600, workload.DAY + 7 * 3600 + 1200
-_SAME_DUE = 2_000
+# Of a hundred registered jobs and of a million the same ones are due.
+_SAME_DUE = 100
 _ROUNDS = 5
 # The memory of a Python process with botocore before any work.
 BARE_PROCESS_MB = 60
@@ -90,28 +94,40 @@ class Ticker:
 def run(scale: float) -> Result:
     """Measure; `scale` 1 is 1 million registered jobs at most."""
     sizes = [max(200, int(size * scale)) for size in (10_000, 100_000, 1_000_000)]
-    naive = Naive(_ON_HOUR, max(100, min(SAMPLE, int(10 * SAMPLE * scale))))
+    others = Others(Naive(_ON_HOUR, max(100, min(SAMPLE, int(10 * SAMPLE * scale)))), Published(_ON_HOUR))
     rows, figures = [], {}
     peak_mb = 0.0
     for size, start, at in [*((size, _ON_HOUR, "07:00") for size in sizes), (sizes[-1], _OFF_HOUR, "07:20")]:
         ticker = Ticker(size, start)
-        found = figures[f"{size} at {at}"] = _next_to_baseline(ticker, naive)
+        found = figures[f"{size} at {at}"] = _next_to_baselines(ticker, others)
         rows.append(_row(ticker, at, found))
         peak_mb = max(peak_mb, ticker.peak_mb())
-    growth, growth_table = _growth(sizes, scale)
+    growth, growth_bytes, growth_table = _growth([_SAME_DUE, 1_000, *sizes])
     cold_s, warm_s, schedules = _evaluation(max(1_000, int(100_000 * scale)))
-    at_most = min(found["ratio"] for name, found in figures.items() if name.startswith(f"{sizes[-1]} "))
+    largest = [found for name, found in figures.items() if name.startswith(f"{sizes[-1]} ")]
     return Result(
         "planning",
         scale,
-        tables=[_main_table(rows), growth_table],
+        tables=[_main_table(rows), growth_table, _poller_table(figures)],
         goals=[
             Goal(
-                f"planning {sizes[-1]:,} registered jobs: baseline's CPU / ours", 100, at_most, at_least=True
+                f"planning {sizes[-1]:,} registered jobs: the naive loop's CPU / ours",
+                *(300, min(found["ratio"] for found in largest)),
+                at_least=True,
             ),
             Goal(
-                f"planning the same number due: cost at {sizes[-1]:,} / at {sizes[0]:,} registered",
-                *(1.2, growth),
+                f"planning {sizes[-1]:,} registered jobs: the published form's CPU / ours",
+                *(50, min(found["published_ratio"] for found in largest)),
+                at_least=True,
+            ),
+            Goal(
+                f"planning the same {_SAME_DUE} due: CPU at {sizes[-1]:,} / at {_SAME_DUE} registered",
+                *(1.1, growth),
+                at_least=False,
+            ),
+            Goal(
+                f"planning the same {_SAME_DUE} due: bytes at {sizes[-1]:,} / at {_SAME_DUE} registered",
+                *(1.1, growth_bytes),
                 at_least=False,
             ),
             Goal("peak memory of a tick, MB", 512, peak_mb, at_least=False),
@@ -120,29 +136,47 @@ def run(scale: float) -> Result:
         figures={"ticks": figures, "growth": growth, "peak_mb": peak_mb, "cold_s": cold_s, "warm_s": warm_s},
         notes=[
             f"{schedules:,} distinct schedules: {cold_s:.2f} s cold (their texts are read), {warm_s:.2f} s warm.",
-            f"The baseline's cost per definition is measured on {SAMPLE:,} others in each round, and multiplied.",
+            f"The naive loop's cost per definition is measured on {SAMPLE:,} others in each round, and multiplied.",
+            "The published form's is measured on 1,000, and the poller's cost per execution on 500.",
         ],
     )
 
 
-def _next_to_baseline(ticker: Ticker, naive: Naive) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class Others:
+    """Other designs that read every definition."""
+
+    naive: Naive
+    published: Published
+
+
+def _next_to_baselines(ticker: Ticker, others: Others) -> dict[str, float]:
     ticks: list[Tick] = []
 
     def ours() -> float:
         ticks.append(ticker.tick())
         return ticks[-1].cost.cpu_s
 
-    rounds = take_turns({"ours": ours, "naive": lambda: naive.per_job_s() * ticker.registered}, _ROUNDS)
+    rounds = take_turns(
+        {
+            "ours": ours,
+            "naive": lambda: others.naive.per_job_s() * ticker.registered,
+            "published": lambda: others.published.per_job_s() * ticker.registered,
+        },
+        _ROUNDS,
+    )
     tick = ticks[-1]
     return {
         "ratio": ratio(rounds["naive"], rounds["ours"]),
+        "published_ratio": ratio(rounds["published"], rounds["ours"]),
+        "published_cpu_s": statistics.median(rounds["published"]),
         "cpu_s": statistics.median(rounds["ours"]),
         "naive_cpu_s": statistics.median(rounds["naive"]),
         "executions": tick.summary.planned,
         "items_read": tick.items_read,
         "naive_items_read": ticker.registered,
         "mb_read": tick.cost.bytes_read / 1e6,
-        "naive_mb_read": naive.bytes_a_job * ticker.registered / 1e6,
+        "naive_mb_read": others.naive.bytes_a_job * ticker.registered / 1e6,
         "read_requests": tick.cost.requests["Query"] + tick.cost.requests["GetItem"],
         "send_requests": tick.cost.requests["SendMessageBatch"],
     }
@@ -157,6 +191,8 @@ def _row(ticker: Ticker, at: str, figures: dict[str, float]) -> list[str]:
         f"{figures['cpu_s']:.2f}",
         f"{figures['naive_cpu_s']:.1f}",
         f"**{figures['ratio']:.0f}**",
+        f"{figures['published_cpu_s']:.1f}",
+        f"**{figures['published_ratio']:.0f}**",
         f"{figures['items_read']:,} / {figures['naive_items_read']:,}",
         f"{figures['mb_read']:.1f} / {figures['naive_mb_read']:.0f}",
         f"{figures['read_requests']:,} + {figures['send_requests']:,}",
@@ -164,26 +200,49 @@ def _row(ticker: Ticker, at: str, figures: dict[str, float]) -> list[str]:
 
 
 def _main_table(rows: list[list[str]]) -> Table:
-    head = ["registered", "window", "groups", "executions", "CPU s", "baseline CPU s", "ratio"]
-    head += ["items read / baseline", "MB read / baseline", "requests: read + send"]
+    head = ["registered", "window", "groups", "executions", "CPU s", "naive CPU s", "ratio"]
+    head += [
+        "published form CPU s",
+        "ratio",
+        "items read / naive",
+        "MB read / naive",
+        "requests: read + send",
+    ]
     return Table("One tick, next to reading and expanding every definition", head, rows)
 
 
-def _growth(sizes: list[int], scale: float) -> tuple[float, Table]:
-    """The same due jobs among few and among many registered jobs."""
-    due = max(20, int(_SAME_DUE * scale))
-    tickers = {"few": Ticker(sizes[0], _ON_HOUR, due), "many": Ticker(sizes[-1], _ON_HOUR, due)}
+def _growth(sizes: list[int]) -> tuple[float, float, Table]:
+    """The same jobs due, out of few and out of many registered: the growth of CPU and of bytes read."""
+    sizes = sorted(set(sizes))
+    tickers = {size: Ticker(size, _ON_HOUR, _SAME_DUE) for size in sizes}
     rounds = take_turns(
-        {name: lambda ticker=ticker: ticker.tick().cost.cpu_s for name, ticker in tickers.items()},  # type: ignore[misc]
+        {str(size): lambda ticker=ticker: ticker.tick().cost.cpu_s for size, ticker in tickers.items()},  # type: ignore[misc]
         3 * _ROUNDS,
     )
+    rows, read = [], []
+    for size, ticker in tickers.items():
+        tick = ticker.tick()
+        read.append(tick.cost.bytes_read)
+        milliseconds = statistics.median(rounds[str(size)]) * 1000
+        row = [f"{size:,}", f"{ticker.groups:,}", f"{tick.summary.planned:,}"]
+        rows.append([*row, f"{tick.summary.groups_known:,}", f"{milliseconds:.1f}", f"{read[-1]:,}"])
+    head = ["registered", "groups", "executions", "groups looked at", "CPU ms", "bytes read"]
+    table = Table("The same number due", head, rows)
+    return ratio(rounds[str(sizes[-1])], rounds[str(sizes[0])]), read[-1] / read[0], table
+
+
+def _poller_table(figures: Mapping[str, Mapping[str, float]]) -> Table:
+    """A poller reads what is due too, and writes for each execution."""
+    poller = MinutePoller(_ON_HOUR)
+    each_s = statistics.median(poller.per_execution_s() for _ in range(_ROUNDS))
+    polls_s = statistics.median(poller.polls_s() for _ in range(_ROUNDS))
     rows = []
-    for name, ticker in tickers.items():
-        planned = ticker.tick().summary.planned
-        milliseconds = statistics.median(rounds[name]) * 1000
-        rows.append([f"{ticker.registered:,}", f"{ticker.groups:,}", f"{planned:,}", f"{milliseconds:.0f}"])
-    table = Table("The same number due", ["registered", "groups", "executions", "CPU ms"], rows)
-    return ratio(rounds["many"], rounds["few"]), table
+    for name, found in figures.items():
+        theirs_s = polls_s + each_s * found["executions"]
+        row = [name, f"{found['executions']:,}", f"{found['cpu_s']:.2f}", f"{theirs_s:.2f}"]
+        rows.append([*row, f"{theirs_s / found['cpu_s']:.1f}", f"2 / {found['executions']:,}"])
+    head = ["registered", "executions", "CPU s", "poller CPU s", "ratio", "writes: ours / poller"]
+    return Table("Ten minutes of a minute poller on DynamoDB", head, rows)
 
 
 def _evaluation(count: int) -> tuple[float, float, int]:

@@ -21,6 +21,7 @@ from common.storage import aws, connections
 from common.storage.direct import DirectDynamoDB, DirectLambda
 
 Answer = Callable[[dict[str, Any]], bytes]
+_MESSAGE_ID = "5fea7756-0ea4-451a-a703-a558b933e274"
 QUEUE_URL = "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions"
 
 
@@ -41,7 +42,10 @@ class StubAws:
     """
 
     def __init__(self, takes_s: Mapping[str, float] | None = None) -> None:
-        self.answers: dict[str, Answer] = {"SendMessageBatch": send_message_batch}
+        self.answers: dict[str, Answer] = {
+            "SendMessageBatch": send_message_batch,
+            "SendMessage": send_message,
+        }
         self._takes_s = takes_s or {}
         self._requests: Counter[str] = Counter()
         self._bytes_read = 0
@@ -75,7 +79,12 @@ class StubAws:
     def _answer(self, request: Any, **_: object) -> Any:
         began = time.thread_time()
         target = request.headers.get("X-Amz-Target")
-        body, operation = self._made(target.decode() if isinstance(target, bytes) else target, request.body)
+        if request.method == "GET":  # S3's, the only one here
+            body, operation = self.answers["ListObjectsV2"]({}), "ListObjectsV2"
+        else:
+            body, operation = self._made(
+                target.decode() if isinstance(target, bytes) else target, request.body
+            )
         headers: Any = {"content-type": "application/x-amz-json-1.0", "x-amzn-RequestId": "stub"}
         answer = AWSResponse(request.url, 202 if operation == "Invoke" else 200, headers, _Body(body))
         self._count(operation, body, began)
@@ -115,10 +124,15 @@ class StubAws:
         cost.requests, cost.bytes_read = self._requests, self._bytes_read
 
 
+def send_message(request: dict[str, Any]) -> bytes:
+    """SQS takes it."""
+    return json.dumps({"MessageId": _MESSAGE_ID, "MD5OfMessageBody": "0" * 32}).encode()
+
+
 def send_message_batch(request: dict[str, Any]) -> bytes:
     """SQS accepts everything."""
     taken = [
-        {"Id": entry["Id"], "MessageId": "5fea7756-0ea4-451a-a703-a558b933e274", "MD5OfMessageBody": "0" * 32}
+        {"Id": entry["Id"], "MessageId": _MESSAGE_ID, "MD5OfMessageBody": "0" * 32}
         for entry in request["Entries"]
     ]
     return json.dumps({"Successful": taken, "Failed": []}).encode()
