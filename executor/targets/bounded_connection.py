@@ -1,7 +1,7 @@
-"""A connection to an untrusted endpoint: bounded in time and in bytes, whatever is sent.
+"""A connection to an untrusted endpoint: bounded in time, in bytes and in reads, whatever is sent.
 
-TLS uses buffers in memory. So handshakes, tickets and empty records count towards the same bounds as the answer, and
-slow single bytes do not extend the time.
+TLS uses buffers in memory. So handshakes, tickets and empty records count towards the same bounds as the answer. Single
+bytes do not extend the time, nor do they cost a read each without end.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from functools import partial
 from typing import TypeVar
 
 _READ_BYTES = 16 * 1024
+# Each read costs processor time, however few bytes it returns.
+MOST_READS = 4_096
 
 Done = TypeVar("Done")
 
@@ -24,7 +26,7 @@ class TooMuch(Exception):
 
 
 class BoundedConnection:
-    """Sends and receives until `ends_at` (of `time.monotonic`), and accepts at most `most_bytes`.
+    """Sends and receives until `ends_at` (of `time.monotonic`), and accepts at most `most_bytes` in MOST_READS.
 
     Every method raises OSError if the connection fails, TimeoutError at `ends_at`, and TooMuch.
     """
@@ -33,6 +35,7 @@ class BoundedConnection:
         self._plain = plain
         self._ends_at = ends_at
         self._bytes_left = most_bytes
+        self._reads_left = MOST_READS
         self._tls: ssl.SSLObject | None = None
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -89,8 +92,9 @@ class BoundedConnection:
             self._plain.sendall(data)  # the time limit covers all of the data
 
     def _receive_plain(self) -> bytes:
-        if self._bytes_left <= 0:
+        if self._bytes_left <= 0 or self._reads_left <= 0:
             raise TooMuch
+        self._reads_left -= 1
         self._plain.settimeout(self._left_s())
         received = self._plain.recv(min(_READ_BYTES, self._bytes_left))
         self._bytes_left -= len(received)

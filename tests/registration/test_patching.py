@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from common.registration.patching import definition_of, merged, patch, same_json
 from tests.worlds import ARN, World, job, world
 
 T = "alice"
+# In CI, and as many as wanted elsewhere: MINUTE8_FUZZ=20000
+EXAMPLES = int(os.environ.get("MINUTE8_FUZZ", "40"))
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +131,7 @@ DEFINITIONS = st.fixed_dictionaries(
 
 
 @given(before=DEFINITIONS, wanted=DEFINITIONS)
-@settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_patch_bulk_and_put_store_the_same(
     shared: World, before: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
