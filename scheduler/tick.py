@@ -225,7 +225,8 @@ class Scheduler:
     def _hand_over(
         self, executions: Iterator[Execution], skipped: Skipped, summary: TickSummary, spare_until: float = 0
     ) -> None:
-        planned, refused = self.queue.send_packs(packed(executions, self.pack_from), spare_until=spare_until)
+        near = self.postponed.keep_far(executions)
+        planned, refused = self.queue.send_packs(packed(near, self.pack_from), spare_until=spare_until)
         for refusal in refused:
             skipped.refused(refusal.execution, refusal.reason)
         skipped.write()

@@ -51,7 +51,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "PlanningQueue": {"sqs:SendMessage"},
     },
     "Planner": {
-        "DueTable": {"dynamodb:GetItem", "dynamodb:Query"} | _WRITE,
+        "DueTable": {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"} | _WRITE,
         "JobsTable": {"dynamodb:GetItem"},
         "RunsTable": {"dynamodb:PutItem"},
         "EventsBus": {"events:PutEvents"},

@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -44,12 +44,37 @@ class Postponed:
         if execution.visible_at - self._clock.now() <= MAX_DELAY_S:
             self._queue.send([execution])
             return
-        key = keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")
-        expires_at = execution.visible_at + _KEPT_S
-        self._table.put({**key, "body": execution.encode(), "expires_at": expires_at})
+        self._table.put(_item(execution))
         # Read after the write: a tick that announced this window before may have read it without the item.
         if execution.visible_at < self._index.ensure_mark(self._clock.now()).planning_until:
             self._queue.send([execution])
+
+    def keep_far(self, executions: Iterable[Execution]) -> Iterator[Execution]:
+        """Store those that SQS cannot delay until they are due; the others, for the caller to enqueue.
+
+        The stored ones are durable when the iterator ends. Raises Busy.
+        """
+        furthest = self._clock.now() + MAX_DELAY_S
+        far: list[Execution] = []
+        for execution in executions:
+            if execution.visible_at <= furthest:
+                yield execution
+                continue
+            far.append(execution)
+            if len(far) == _A_PAGE:
+                yield from self._store(far)
+                far = []
+        yield from self._store(far)
+
+    def _store(self, executions: Sequence[Execution]) -> Iterator[Execution]:
+        """Store them. Those are returned whose window a tick had announced before, and may have read without them."""
+        if not executions:
+            return
+        # Two registrations of a job that were cut off have the same executions.
+        items = {item["sk"]: item for item in map(_item, executions)}
+        self._table.put_many(list(items.values()), self._clock.sleep)
+        announced = self._index.ensure_mark(self._clock.now()).planning_until
+        yield from (execution for execution in executions if execution.visible_at < announced)
 
     def hand_over(self, until: int, stop_at: float) -> Iterator[BadEntry | int]:
         """Enqueue what is due before `until`, and delete it. Yields how many, and what cannot run.
@@ -78,6 +103,11 @@ class Postponed:
             yield BadEntry(one.execution.tenant, one.execution.job_id, f"refused by SQS: {one.reason}")
         self._table.delete_many([key for key, _ in found if key["sk"] in readable])
         yield taken
+
+
+def _item(execution: Execution) -> Item:
+    key = keys.postponed(execution.visible_at, f"{execution.execution_id}#{execution.attempt}")
+    return {**key, "body": execution.encode(), "expires_at": execution.visible_at + _KEPT_S}
 
 
 def _read(item: Item) -> Execution | BadEntry:

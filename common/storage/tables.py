@@ -30,7 +30,7 @@ _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 MOST_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
-_DELETES_A_REQUEST = 25
+_WRITES_A_REQUEST = 25
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 _INSERTS_A_REQUEST = 25
 
@@ -128,11 +128,29 @@ class Table:
 
         return retry_on_conflict(attempt, "the item", tries=WRITE_TRIES, sleep=self._sleep)
 
+    def put_many(
+        self, items: Sequence[Mapping[str, Any]], sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        """Write whole items, in any order, not atomically; no two have the same key. Raises Busy, ItemTooLarge."""
+        for first in range(0, len(items), _WRITES_A_REQUEST):
+            some = [
+                {"PutRequest": {"Item": item_to_wire(item)}}
+                for item in items[first : first + _WRITES_A_REQUEST]
+            ]
+            left: Any = {self.name: some}
+            for pause_s in (*_PAUSES_S, None):
+                left = self.client.batch_write_item(RequestItems=left).get("UnprocessedItems")
+                if not left:
+                    break
+                if pause_s is None:
+                    raise Busy(f"DynamoDB did not write {len(left[self.name])} items; try again later")
+                sleep(pause_s)
+
     def delete_many(self, which: Sequence[Key]) -> int:
         """Delete the existing items, in any order, not atomically. Returns how many: fewer if DynamoDB throttles."""
         deleted = 0
-        for first in range(0, len(which), _DELETES_A_REQUEST):
-            some = which[first : first + _DELETES_A_REQUEST]
+        for first in range(0, len(which), _WRITES_A_REQUEST):
+            some = which[first : first + _WRITES_A_REQUEST]
             request: Any = {self.name: [{"DeleteRequest": {"Key": to_wire(key)}} for key in some]}
             left = self.client.batch_write_item(RequestItems=request).get("UnprocessedItems", {})
             deleted += len(some) - len(left.get(self.name, ()))

@@ -124,3 +124,36 @@ def test_a_flood_of_postponed_executions_holds_up_no_window(
     w.scheduler.tick()
     assert postponed(w) == []
     assert {one.job_id for one in flood} == {json.loads(body)["job"] for body in w.sqs.bodies} - {"quiet"}
+
+
+def test_jitter_beyond_what_a_message_can_wait_costs_one_message(w: World) -> None:
+    """The tick stores the execution, and the tick of its window sends it."""
+    w.registry.create("alice", "far", job(cron="20 3 * * *", jitter_s=3_600))
+    w.run_until("2026-11-21T03:18:00Z")
+    w.scheduler.tick()
+    assert (w.sqs.bodies, len(postponed(w))) == ([], 1)
+    w.run_until("2026-11-21T04:30:00Z", ticks=True)
+    assert (len(w.sqs.bodies), postponed(w)) == (1, [])
+    [(called_at, context)] = w.target.calls
+    assert called_at == at(context["due_at"]) > at("2026-11-21T03:35:00Z")
+
+
+def test_many_far_executions_are_stored_and_all_run(w: World) -> None:
+    for n in range(60):
+        w.registry.create("alice", f"j{n}", job(cron="20 3 * * *", jitter_s=3_600))
+    w.run_until("2026-11-21T03:18:00Z")
+    w.scheduler.tick()
+    near = len(w.sqs.bodies)
+    assert near + len(postponed(w)) == 60
+    w.run_until("2026-11-21T04:30:00Z", ticks=True)
+    assert len(w.sqs.bodies) == len({context["job_id"] for _, context in w.target.calls}) == 60
+
+
+def test_what_was_announced_meanwhile_is_sent_as_well(w: World) -> None:
+    """A tick whose clock is ahead has announced the window, and may have read it before this is stored."""
+    execution = Execution("alice", "job", int(w.clock.now()), int(w.clock.now()) + 1_000, 1)
+    mark = w.index.ensure_mark(w.clock.now())
+    assert list(w.scheduler.postponed.keep_far([execution, execution])) == []
+    w.index.begin_planning(mark, mark.planned_until + 1_800, w.clock.now())
+    assert list(w.scheduler.postponed.keep_far([execution])) == [execution]
+    assert len(postponed(w)) == 1

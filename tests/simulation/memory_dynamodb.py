@@ -156,14 +156,16 @@ class MemoryDynamoDB:
     @_request
     def batch_write_item(self, RequestItems: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
         assert 1 <= sum(map(len, RequestItems.values())) <= 25
-        _no_key_twice(
-            (table, write["DeleteRequest"]["Key"])
-            for table, writes in RequestItems.items()
-            for write in writes
-        )
+        changes: list[tuple[str, Wire, Wire | None]] = []
         for table, writes in RequestItems.items():
             for write in writes:
-                self._set(table, write["DeleteRequest"]["Key"], None)
+                if (item := write.get("PutRequest", {}).get("Item")) is not None:
+                    changes.append((table, {name: item[name] for name in ("pk", "sk")}, dict(item)))
+                else:
+                    changes.append((table, write["DeleteRequest"]["Key"], None))
+        _no_key_twice((table, key) for table, key, _ in changes)
+        for table, key, item in changes:
+            self._set(table, key, item)
         return {"UnprocessedItems": {}}
 
     @_request

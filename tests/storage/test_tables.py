@@ -235,3 +235,33 @@ def test_what_dynamodb_leaves_out_again_and_again_is_given_up_after_some_seconds
     assert client.requests == 7
     assert slept == sorted(slept)
     assert 2 < sum(slept) < 5
+
+
+class StingyWriter:
+    """A client whose BatchWriteItem leaves out all but the first item, or all."""
+
+    def __init__(self, *, takes: bool) -> None:
+        self.takes, self.written = takes, list[Any]()
+
+    def batch_write_item(self, RequestItems: dict[str, Any]) -> dict[str, Any]:
+        ((name, asked),) = RequestItems.items()
+        assert 1 <= len(asked) <= 25
+        self.written += asked[: int(self.takes)]
+        left = asked[int(self.takes) :]
+        return {"UnprocessedItems": {name: left} if left else {}}
+
+
+def test_many_items_are_put_and_what_is_left_out_is_put_again(tables: Tables) -> None:
+    items = [{"pk": "many", "sk": f"{n:02}", "n": n} for n in range(60)]
+    tables["jobs"].put_many(items)
+    assert list(tables["jobs"].query("many")) == items
+    client, slept = StingyWriter(takes=True), list[float]()
+    Table(client, "jobs").put_many(items[:4], slept.append)  # type: ignore[arg-type]
+    assert (len(client.written), len(slept)) == (4, 3)
+
+
+def test_items_that_are_left_out_again_and_again_raise_busy() -> None:
+    slept = list[float]()
+    with pytest.raises(Busy, match="did not write 2 items"):
+        Table(StingyWriter(takes=False), "jobs").put_many([KEY, OTHER], slept.append)  # type: ignore[arg-type]
+    assert 2 < sum(slept) < 5
