@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from minute8_client.jobs import job_path
-from minute8_client.shapes import ExpectedOfJob, ExpectedPage
+from minute8_client.shapes import ExpectedOfJob, ExpectedPage, Explanation
 from minute8_client.transport import Transport
 
 
@@ -55,3 +55,7 @@ class ExpectedCalls(Transport):
             yield page
             if not (cursor := page["next_cursor"]):
                 return
+
+    def explain(self, job_id: str, at: str | None = None) -> Explanation:
+        """Why a job was, is or is not due at an instant (RFC 3339, or a local time of its zone); now by default."""
+        return cast(Explanation, self.call("GET", f"{job_path(job_id)}/explain", query={"at": at}))

@@ -353,6 +353,52 @@ class ExpectedPage(TypedDict):
     next_cursor: str | None
 
 
+class Reason(TypedDict):
+    """One thing that keeps a job from being due, or from running."""
+
+    code: str
+    text: str
+    data: dict[str, Any]
+
+
+class Change(TypedDict):
+    """The change that put the job's times in force."""
+
+    at: str
+    by: str
+    action: str
+
+
+class Explanation(TypedDict):
+    """Why a job was, is or is not due at an instant."""
+
+    job_id: str
+    at: str
+    timezone: str
+    local: str
+    status: Literal[
+        "on_time",
+        "late",
+        "running",
+        "queued",
+        "skipped",
+        "missed",
+        "cancelled",
+        "to_come",
+        "overdue",
+        "no_record",
+        "not_kept",
+        "not_due",
+        "unknown",
+    ]
+    text: str
+    reasons: list[Reason]
+    found: list[ExpectedFire]
+    schedule_revision: int | None
+    since: Change | None
+    next_due_at: str | None
+
+
 class FailureGroup(TypedDict):
     """Failed runs of one job with one error."""
 

@@ -19,7 +19,7 @@ OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8_client" / "shapes
 _GIVEN: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
     "SkippedFires",
-    *("ExpectedOfJob", "ExpectedPage", "JobHealth"),
+    *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
     "FailureGroups",
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),

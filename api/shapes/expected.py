@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -82,8 +82,43 @@ class ExpectedPage(Answer):
     next_cursor: str | None
 
 
+class Reason(Answer):
+    """One thing that keeps a job from being due, or from running."""
+
+    code: str = Field(description="One word, such as `paused`; or why a run was skipped.")
+    text: str
+    data: dict[str, Any] = Field(description="What it rests on: a field, a date, a calendar, by whom.")
+
+
+class Change(Answer):
+    """The change that put the job's times in force."""
+
+    at: Instant
+    by: str
+    action: str
+
+
+class Explanation(Answer):
+    """Why a job was, is or is not due at an instant."""
+
+    job_id: JobId
+    at: Instant
+    timezone: str
+    local: str
+    status: Literal[_Status, "not_due", "unknown"]
+    text: str = Field(description="All of it in a few sentences.")
+    reasons: list[Reason]
+    found: list[ExpectedFire] = Field(
+        description="The due instant, and runs that were planned before a change."
+    )
+    schedule_revision: int | None
+    since: Change | None = Field(description="null: it is too old for the audit.")
+    next_due_at: Instant | None = Field(description="When it is due next after that, within a year.")
+
+
 TAKEN: Shapes = ()
 GIVEN: Shapes = (
     ExpectedOfJob,
     ExpectedPage,
+    Explanation,
 )

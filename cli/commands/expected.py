@@ -89,3 +89,30 @@ def _why(one: ExpectedFire) -> str:
     planned_before = "" if one["is_due"] else "planned before the job changed"
     words = (late, ended, one.get("detail") or one.get("reason", ""), planned_before)
     return ", ".join(part for part in words if part)
+
+
+def explain(
+    ctx: typer.Context,
+    job_id: Annotated[str, typer.Argument(help="The job's id.")],
+    at: Annotated[
+        str | None, typer.Argument(help="The instant, or a local time of the job's zone; else now.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain why a job was, is or is not due at an instant, and what became of it."""
+    with session(ctx).client() as client:
+        told = client.explain(job_id, at)
+    if as_json:
+        print_json(told)
+        return
+    out, now = console(), session(ctx).clock.now()
+    out.print(state(word(told["status"])), f"- {told['at']}, {told['local']}", soft_wrap=True, markup=False)
+    out.print(told["text"], soft_wrap=True, markup=False)
+    for one in told["found"]:
+        if "run" in one:
+            out.print(f"run {one['run']['execution_id']}", soft_wrap=True, markup=False)
+    if told["since"]:
+        since = told["since"]
+        out.print(f"times in force since {since['at']}: {since['action']} by {since['by']}", markup=False)
+    if told["next_due_at"]:
+        out.print(f"due next {told['next_due_at']} ({relative(told['next_due_at'], now)})", markup=False)

@@ -28,7 +28,12 @@ ENTRIES: Mapping[str, Entry] = {
     "jobs": Entry(
         "A tenant's jobs.",
         ".jobs:app",
-        {"run": ".manual:run_now", "skip": ".manual:skip", "cancel-backfill": ".manual:cancel_backfill"},
+        {
+            "run": ".manual:run_now",
+            "skip": ".manual:skip",
+            "cancel-backfill": ".manual:cancel_backfill",
+            "explain": ".expected:explain",
+        },
     ),
     "runs": Entry(
         "What became of the executions.",

@@ -7,13 +7,15 @@ continues. What lies before the audit entries that it could read is reported as 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from common.history.eras import CHANGES, Due, Eras, eras_of
+from common.history.eras import CHANGES, Due, Era, Eras, eras_of
 from common.history.expected import Expected, Moment, Record, counts, expected
+from common.history.explain import Reason
+from common.history.explanation import Explanation, explain
 from common.jobs.calendars import Calendars, Dates
 from common.jobs.job import DELETED, Job
 from common.planning.due_index import DueIndex
@@ -30,12 +32,14 @@ MOST_RECORDS: Final = 10_000
 MOST_JOBS: Final = 200
 # How many records after the range a call reads, to find one that counts missed fire times of the range.
 _MOST_AFTER: Final = 200
+_LOOK_AHEAD_S: Final = 366 * DAY_S
 # Windows that are planned already keep to the calendars as they were, at most so far ahead.
 _CALENDAR_SETTLES_S: Final = 1_500
 _ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
     *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
 )  # fmt: skip
+_WITH_ERRORS: Final = (*_ATTRIBUTES, "error", "attempts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,16 @@ class _AnyOf:
         return any(iso_date in one for one in self.dates)
 
 
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """An explained instant, the era that it is in, and the first due instant after it within a year."""
+
+    job: Job | None
+    era: Era | None
+    told: Explanation
+    following: Due | None
+
+
 class ExpectedRuns:
     """Expected against actual. The tenant always comes from the credential."""
 
@@ -158,6 +172,26 @@ class ExpectedRuns:
                 break
         is_last = len(pages) == len(jobs)
         return pages, None if is_last else Place(pages[-1].job_id)
+
+    def explain(
+        self,
+        tenant: str,
+        job_id: str,
+        at: int,
+        now: float,
+        kept_s: int,
+        blocks: Callable[[Job | None], list[Reason]],
+    ) -> Explained:
+        """Why the job is or is not due at an instant, from the newest MOST_ENTRIES entries of the audit."""
+        item = self._jobs.get(keys.job(tenant, job_id))
+        job = Job.from_item(item) if item else None
+        history = self.history(tenant, 0, kept_s)
+        calendars = CalendarReader(Calendars(self._jobs), tenant)
+        eras = self.eras(tenant, job_id, job, history, calendars)
+        page = self._page(tenant, job_id, eras, at, at + 1, self.moment(now, history), 1, _WITH_ERRORS)
+        told = explain(eras, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
+        following = next(eras.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
+        return Explained(job, eras.at(at), told, following)
 
     def _jobs_from(self, tenant: str, place: Place | None) -> Iterator[Job]:
         """The existing jobs from the place on, one more than a call takes."""
@@ -203,12 +237,21 @@ class ExpectedRuns:
         return eras_of(job_key(tenant, job_id), job, entries, history.read_from_at, reader)
 
     def _page(
-        self, tenant: str, job_id: str, eras: Eras, start: int, end: int, moment: Moment, limit: int
+        self,
+        tenant: str,
+        job_id: str,
+        eras: Eras,
+        start: int,
+        end: int,
+        moment: Moment,
+        limit: int,
+        attributes: Sequence[str] = _ATTRIBUTES,
     ) -> JobPage:
         calendars = CalendarReader(Calendars(self._jobs), tenant)
         due = list(islice(eras.due(start, end, calendars), limit + 1))
         until = due.pop().fire_at if len(due) > limit else end
-        records = list(islice(self._records(tenant, job_id, start, until), MOST_RECORDS + 1))
+        read = self._records(tenant, job_id, start, until, attributes=attributes)
+        records = list(islice(read, MOST_RECORDS + 1))
         if len(records) > MOST_RECORDS:
             until = max(start + 1, records[-1]["fire_at"])
             records = [one for one in records if one["fire_at"] < until]
@@ -218,13 +261,19 @@ class ExpectedRuns:
         return JobPage(job_id, found, eras.known_from_at, until if until < end else None)
 
     def _records(
-        self, tenant: str, job_id: str, start: int, end: int | None, page: int = 1_000
+        self,
+        tenant: str,
+        job_id: str,
+        start: int,
+        end: int | None,
+        page: int = 1_000,
+        attributes: Sequence[str] = _ATTRIBUTES,
     ) -> Iterator[Record]:
         between = keys.runs_between(start, end)
         if between[0] >= between[1]:
             return iter(())
         partition = keys.runs_of_job(tenant, job_id)
-        return self._runs.query(partition, sk_between=between, page=page, attributes=_ATTRIBUTES)
+        return self._runs.query(partition, sk_between=between, page=page, attributes=attributes)
 
     def _after(
         self, tenant: str, job_id: str, until: int, due: list[Due], records: Iterable[Record], moment: Moment

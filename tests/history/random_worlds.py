@@ -28,6 +28,7 @@ class RandomWorld:
 
     w: World
     rng: random.Random
+    seed: int
     log: dict[str, list[tuple[float, Job | None]]] = field(default_factory=dict)
 
     @property
@@ -88,6 +89,11 @@ class RandomWorld:
         found = self.w.store.load_all("alice", [job_id]).get(job_id)
         self.log.setdefault(job_id, []).append((self.w.clock.now(), found))
 
+    def at(self, job_id: str, instant: int) -> Job | None:
+        """The job as it was at an instant; None before it was created."""
+        was = [job for since, job in self.log.get(job_id, []) if since <= instant]
+        return was[-1] if was else None
+
     def due(self, job_id: str, start: int, end: int) -> list[int]:
         """The fire times of [start, end) by the account: of the job as it was at each of them."""
         found = []
@@ -104,7 +110,7 @@ class RandomWorld:
 def play(seed: int, settle: bool = True) -> RandomWorld:
     """Three hours; with `settle`, ticks and deliveries then catch up."""
     rng = random.Random(seed)
-    played = RandomWorld(make_world(MemoryDynamoDB(), rfc3339(BEGIN)), rng)
+    played = RandomWorld(make_world(MemoryDynamoDB(), rfc3339(BEGIN)), rng, seed)
     w = played.w
     w.target.answer = lambda event: Outcome(ok=rng.random() < 0.8, error_type="Boom", error="no")
     outage = range(*sorted(rng.sample(range(BEGIN, BEGIN + HOURS * 3_600), 2))) if rng.random() < 0.4 else ()

@@ -1,16 +1,26 @@
-"""Expected against actual in random worlds: the due set is exactly what the jobs said, and nothing lacks a record."""
+"""Expected against actual in random worlds: the due set is exactly what the jobs said, and nothing lacks a record.
+
+Each explanation of an instant agrees with what happened there. `EXPECTED_WORLDS=5000 pytest …` plays more worlds.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import random
 
 import pytest
 
-from common.history.expected import NO_RECORD, OVERDUE, TO_COME
+from common.history.expected import NO_RECORD, OVERDUE, TO_COME, Expected
+from common.history.explain import NO_JOB, NOT_YET, UNKNOWN
+from common.history.explain import PAUSED as PAUSED_CODE
+from common.history.explanation import NOT_DUE
+from common.jobs.job import DELETED, PAUSED
 from common.planning.execution import SCHEDULE
+from common.timing.fires import fires
 from common.timing.instants import DAY_S
 from tests.history.random_worlds import BEGIN, RandomWorld, play
+from tests.worlds import at
 
 WORLDS = int(os.environ.get("EXPECTED_WORLDS", "100"))
 
@@ -37,6 +47,35 @@ def check(played: RandomWorld, job_id: str, seed: int) -> None:
     stored = {run["sk"] for run in w.run_items("alice", job_id) if run["trigger"] == SCHEDULE}
     assert shown == stored, where
     assert paged(played, job_id, end) == page.found, where
+    explained_as_it_was(played, job_id, page.found, end)
+
+
+def explained_as_it_was(played: RandomWorld, job_id: str, found: list[Expected], end: int) -> None:
+    """Each run and some instants between: the explanation agrees with the account, and names what kept it."""
+    rng, now = random.Random(played.seed), played.w.clock.now()
+    due, listed = set(played.due(job_id, BEGIN, end)), {one.fire_at: one for one in found}
+    called = {at(time) for time in played.w.target.fire_times(job_id)}
+    some = rng.sample(sorted(listed), min(6, len(listed))) + [rng.randrange(BEGIN, end) for _ in range(4)]
+    for instant in some:
+        told = played.expected.explain("alice", job_id, instant, now, 30 * DAY_S, lambda job: []).told
+        where = f"seed {played.seed}, {job_id}, {instant}: {told.text}"
+        codes = {one.code for one in told.reasons}
+        if instant in due:
+            assert told.status == listed[instant].status, where
+            continue
+        assert told.status == NOT_DUE, where
+        was = played.at(job_id, instant)
+        if was is None or was.state == DELETED:
+            assert codes == {NO_JOB}, where
+        elif was.state == PAUSED:
+            assert PAUSED_CODE in codes, where
+        else:
+            assert codes and not codes & {NO_JOB, PAUSED_CODE, UNKNOWN}, where
+            only_not_yet = codes == {NOT_YET}
+            fires_then = any(True for _ in fires(was.schedule, instant, instant + 1))
+            assert fires_then == only_not_yet, where
+        if instant in called:
+            assert any(one.record for one in told.found), where
 
 
 def paged(played: RandomWorld, job_id: str, end: int) -> list[object]:

@@ -1,0 +1,105 @@
+"""The route that explains one instant of a job."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from api.http.requests import Request
+from api.http.routing import Query, Reply, Route
+from api.routes.expected import expected_view, kept_s_of
+from api.routes.jobs import existing_id
+from api.services import Services
+from common.history.expected_runs import Explained
+from common.history.explain import SUSPENDED, TARGET_NOT_ALLOWED, Reason
+from common.jobs.job import DELETED, Job
+from common.tenants import rules as tenant_rules
+from common.tenants.allowed_targets import is_allowed
+from common.timing.durations import parse_instant
+from common.timing.instants import rfc3339
+from common.timing.schedule import CronTiming
+
+
+def explain(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/explain"""
+    job_id = existing_id(request)
+    at = _instant(services, request, job_id)
+
+    def blocks(job: Job | None) -> list[Reason]:
+        return _blocks(services, request, job)
+
+    kept_s = kept_s_of(services, request)
+    found = services.expected.explain(request.tenant, job_id, at, request.now, kept_s, blocks)
+    if found.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
+        services.store.get(request.tenant, job_id)  # raises NotFound
+    return Reply(_view(job_id, at, found))
+
+
+def _instant(services: Services, request: Request, job_id: str) -> int:
+    """The instant to explain: RFC 3339, or a local time of the job's zone; else now. Raises InvalidInput."""
+    if (text := request.query.get("at")) is None:
+        return int(request.now)
+    job = services.store.load_all(request.tenant, [job_id]).get(job_id)
+    return parse_instant(text, "at", _zone(job) if job else None)
+
+
+def _zone(job: Job) -> str:
+    timing = job.schedule.timing
+    return timing.timezone if isinstance(timing, CronTiming) else "UTC"
+
+
+def _blocks(services: Services, request: Request, job: Job | None) -> list[Reason]:
+    """What would stop a run of the job now, whatever its schedule says."""
+    rules = services.known_tenants.rules(request.tenant, request.now)
+    if rules is None or job is None or job.state == DELETED:
+        return []
+    found = []
+    if rules.state == tenant_rules.SUSPENDED:
+        found.append(Reason(SUSPENDED, "The platform has suspended the tenant."))
+    if not is_allowed(job.target, rules.allowed_targets):
+        target = job.target.get("arn") or job.target.get("url")
+        text = f"The platform does not allow the tenant the target {target}."
+        found.append(Reason(TARGET_NOT_ALLOWED, text, {"target": target}))
+    return found
+
+
+def _view(job_id: str, at: int, found: Explained) -> dict[str, Any]:
+    zone = _zone(found.job) if found.job else "UTC"
+    change = found.era.began_by if found.era else None
+    times = found.era.times if found.era else None
+    return {
+        "job_id": job_id,
+        "at": rfc3339(at),
+        "timezone": zone,
+        "local": datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat(),
+        "status": found.told.status,
+        "text": found.told.text,
+        "reasons": [
+            {"code": one.code, "text": one.text, "data": dict(one.data)} for one in found.told.reasons
+        ],
+        "found": [expected_view(job_id, one) for one in found.told.found],
+        "schedule_revision": times.schedule_revision if times else None,
+        "since": change
+        and {
+            "at": rfc3339(change.at),
+            "by": change.by,
+            "action": change.action,
+        },
+        "next_due_at": rfc3339(found.following.due_at) if found.following else None,
+    }
+
+
+ROUTES = (
+    Route(
+        "GET", "/v1/jobs/{job_id}/explain", "explain_job", explain, "read",
+        "Why a job was, is or is not due at an instant, and what became of it", "Explanation",
+        query=(
+            Query(
+                "at",
+                "The instant: RFC 3339, or without an offset a local time of the job's zone; now unless given.",
+                {"type": "string", "minLength": 1, "maxLength": 64},
+            ),
+        ),
+    ),
+)  # fmt: skip

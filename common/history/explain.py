@@ -1,0 +1,191 @@
+"""Why a job is, or is not, due at an instant: each condition of its schedule by itself, in words and as data. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from common.history.eras import Era, Eras
+from common.jobs.job import ACTIVE
+from common.jobs.times import Times
+from common.timing.cron import Cron, compile_cron
+from common.timing.date_bits import date_bits
+from common.timing.fires import cron_fires, local_date
+from common.timing.instants import DAY_S, rfc3339
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.zones import changes, offset_at
+
+NOT_MATCHED: Final = "not_matched"
+CLOCK_CHANGE: Final = "clock_change"
+EXCLUDED_DATE: Final = "excluded_date"
+CALENDAR: Final = "calendar"
+BOUNDS: Final = "bounds"
+PAUSED: Final = "paused"
+NO_JOB: Final = "no_job"
+NOT_YET: Final = "not_yet_in_force"
+UNKNOWN: Final = "unknown"
+SUSPENDED: Final = "suspended"
+TARGET_NOT_ALLOWED: Final = "target_not_allowed"
+CODES: Final[dict[str, str]] = {
+    NOT_MATCHED: "the schedule does not name this time; `field` says which part",
+    CLOCK_CHANGE: "the clock shows this time twice, and the job fires the first time",
+    EXCLUDED_DATE: "the schedule excludes the date",
+    CALENDAR: "a calendar that the job names holds the date",
+    BOUNDS: "it is before `start_at`, or at or after `end_at`",
+    PAUSED: "the job was paused; by whom, when, and the note",
+    NO_JOB: "the job did not exist",
+    NOT_YET: "the job was created, resumed or rescheduled within this second; it fires from the next one on",
+    UNKNOWN: "what the job's times were is not known",
+    SUSPENDED: "the platform has suspended the tenant now",
+    TARGET_NOT_ALLOWED: "the platform does not allow the tenant the job's target now",
+}
+
+_EPOCH_ORDINAL: Final = 719_163
+_LONGEST_SHIFT_S: Final = 26 * 3_600
+_MONTHS: Final = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September",
+                  "October", "November", "December")  # fmt: skip
+_WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+
+# The dates of one named calendar.
+DatesOf = Callable[[str], Container[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that keeps a job from being due: a code, a sentence, and what it rests on."""
+
+    code: str
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def why_not(eras: Eras, at: int, dates_of: DatesOf) -> list[Reason] | None:
+    """Everything that keeps the job from being due at an instant; None if nothing does."""
+    era = eras.at(at)
+    if era is None:
+        return [Reason(UNKNOWN, f"What the job's times were is known from {_known(eras)} on.")]
+    if era.times is None:
+        return [_no_job(era)]
+    found = list(_of_era(era, era.times, at)) + list(schedule_reasons(era.times.schedule, at, dates_of))
+    return found or None
+
+
+def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator[Reason]:
+    """Why a schedule does not fire at an instant."""
+    timing = schedule.timing
+    match timing:
+        case CronTiming(expression, timezone):
+            yield from _cron_reasons(compile_cron(expression), timezone, at)
+        case EveryTiming(interval_s, anchor_at):
+            if (since_s := (at - anchor_at) % interval_s) != 0:
+                before, after = rfc3339(at - since_s), rfc3339(at - since_s + interval_s)
+                yield _not_matched("every", f"It fires at {before} and then at {after}.", before, after)
+        case AtTiming(once_at):
+            if at != once_at:
+                yield _not_matched("at", f"It fires once, at {rfc3339(once_at)}.", rfc3339(once_at))
+    if schedule.start_at is not None and at < schedule.start_at:
+        yield Reason(
+            BOUNDS,
+            f"It fires from {rfc3339(schedule.start_at)} on.",
+            {"start_at": rfc3339(schedule.start_at)},
+        )
+    if schedule.end_at is not None and at >= schedule.end_at:
+        yield Reason(
+            BOUNDS, f"It fires before {rfc3339(schedule.end_at)} only.", {"end_at": rfc3339(schedule.end_at)}
+        )
+    date = local_date(schedule, at)
+    if date in schedule.exclude_dates:
+        yield Reason(EXCLUDED_DATE, f"Its schedule excludes {date}.", {"date": date})
+    for name in schedule.calendars:
+        if date in dates_of(name):
+            yield Reason(CALENDAR, f"The calendar {name} holds {date}.", {"calendar": name, "date": date})
+
+
+def _of_era(era: Era, times: Times, at: int) -> Iterator[Reason]:
+    change = era.began_by
+    by = {"by": change.by, "at": rfc3339(change.at)} if change else {}
+    words = f" by {change.by} at {rfc3339(change.at)}" if change else " before the audit begins"
+    if times.state != ACTIVE:
+        note = str(change.after.get("note", "")) if change else ""
+        said = f": {note}" if note else ""
+        verb = "is" if era.until_at == math.inf else "was"
+        yield Reason(PAUSED, f"The job {verb} paused{words}{said}.", {**by, "note": note})
+    elif at < times.effective_at:
+        since = rfc3339(times.effective_at)
+        yield Reason(NOT_YET, f"Its times are in force from {since} on.", {"effective_at": since, **by})
+
+
+def _no_job(era: Era) -> Reason:
+    change = era.began_by
+    if change and change.action == "job.deleted":
+        at = rfc3339(change.at)
+        return Reason(NO_JOB, f"The job was deleted by {change.by} at {at}.", {"by": change.by, "at": at})
+    return Reason(NO_JOB, "The job did not exist yet.")
+
+
+def _known(eras: Eras) -> str:
+    return rfc3339(int(eras.known_from_at) + 1) if eras.eras else "no instant"
+
+
+def _cron_reasons(cron: Cron, zone: str, at: int) -> Iterator[Reason]:
+    """Each field that does not match; or the clock change, if all do and it still does not fire."""
+    if any(True for _ in cron_fires(cron, zone, at, at + 1)):
+        return
+    found = list(_unmatched(cron, zone, at))
+    if found:
+        yield from found
+        return
+    local = datetime.fromtimestamp(at + offset_at(zone, at), UTC)
+    first = next((one for one in reversed(list(changes(zone, at - _LONGEST_SHIFT_S, at + 1)))), None)
+    earlier = rfc3339(at - (first.before - first.after)) if first else ""
+    yield Reason(
+        CLOCK_CHANGE,
+        f"The clock of {zone} shows {local:%H:%M} twice on this date; it fired the first time, at {earlier}.",
+        {"first_at": earlier, "changed_at": rfc3339(first.at) if first else None},
+    )
+
+
+def _unmatched(cron: Cron, zone: str, at: int) -> Iterator[Reason]:
+    local = datetime.fromtimestamp(at + offset_at(zone, at), UTC)
+    if local.second not in cron.seconds:
+        yield _not_matched("second", f"Its seconds are not {local.second}.", local.second)
+    if not cron.minutes >> local.minute & 1:
+        yield _not_matched("minute", f"Its minutes do not include {local.minute}.", local.minute)
+    if not cron.hours >> local.hour & 1:
+        yield _not_matched("hour", f"Its hours do not include {local.hour} ({zone}).", local.hour)
+    month, date = date_bits((at + offset_at(zone, at)) // DAY_S + _EPOCH_ORDINAL)
+    if not cron.months & month:
+        yield _not_matched("month", f"Its months do not include {_MONTHS[local.month]}.", local.month)
+    on_day, on_weekday = bool(cron.days & date), bool(cron.weekdays & date)
+    weekday = _WEEKDAYS[local.isoweekday() % 7]
+    if cron.either_day:
+        if not on_day and not on_weekday:
+            text = (
+                f"Neither its days of the month nor its days of the week include {weekday} the {local.day}."
+            )
+            yield _not_matched("day", text, local.day)
+        return
+    if not on_day:
+        yield _not_matched("day", f"Its days of the month do not include the {local.day}.", local.day)
+    if not on_weekday:
+        yield _not_matched(
+            "weekday", f"Its days of the week do not include {weekday} the {local.day}.", weekday
+        )
+
+
+def _not_matched(which: str, text: str, *values: Any) -> Reason:
+    return Reason(NOT_MATCHED, text, {"field": which, "values": list(values)})
+
+
+def gap_before(schedule: Schedule, at: int) -> str:
+    """A sentence if a fire at an instant stands for local times that the clock skipped; else empty."""
+    if not isinstance(schedule.timing, CronTiming):
+        return ""
+    zone = schedule.timing.timezone
+    change = next((one for one in changes(zone, at - 60, at + 1) if one.after > one.before), None)
+    if change is None or next(_unmatched(compile_cron(schedule.timing.expression), zone, at), None) is None:
+        return ""
+    return f"The clock of {zone} skipped the time that it names; it fires at the first instant after that."

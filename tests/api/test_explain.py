@@ -1,0 +1,86 @@
+"""Why: one instant explained over the API and at a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from common.runs.records import Outcome
+from tests.api.calls import Caller, Office
+from tests.cli.conftest import Desk
+from tests.cli.conftest import desk as desk
+from tests.worlds import at, job
+
+
+def why(caller: Caller, instant: str, job_id: str = "minutely") -> dict[str, Any]:
+    answer = caller("GET", f"/v1/jobs/{job_id}/explain?at={instant}")
+    assert answer.status == 200, answer
+    return dict(answer.json)
+
+
+def told(caller: Caller, instant: str, job_id: str = "minutely") -> tuple[str, list[str]]:
+    found = why(caller, instant, job_id)
+    return found["status"], [one["code"] for one in found["reasons"]]
+
+
+def test_the_life_of_a_job_explained(office: Office) -> None:
+    w, alice = office.world, office.alice
+    w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="no")
+    alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    w.run_until("2026-11-21T03:14:10Z")
+    alice("POST", "/v1/jobs/minutely/pause", {"note": "maintenance"})
+    w.run_until("2026-11-21T03:16:10Z")
+    alice("POST", "/v1/jobs/minutely/resume")
+    alice("PUT", "/v1/jobs/minutely", job(cron="*/5 * * * *"))
+    w.run_until("2026-11-21T03:20:30Z", ticks=True)
+    assert told(alice, "2026-11-21T03:11:00Z") == ("not_due", ["no_job"])
+    ran = why(office.alice_reads, "2026-11-21T03:14:00Z")
+    assert ran["text"] == "It was due and started 0.0 s later; it failed (Boom: no)."
+    assert ran["found"][0]["run"]["execution_id"] == "alice:minutely:20261121T031400Z:1"
+    paused = why(alice, "2026-11-21T03:15:00Z")
+    (reason,) = paused["reasons"]
+    assert (reason["code"], reason["data"]["note"]) == ("paused", "maintenance")
+    assert (reason["data"]["at"], reason["data"]["by"]) == ("2026-11-21T03:14:10Z", paused["since"]["by"])
+    assert "it was skipped: the job is paused: maintenance" in paused["text"]
+    moved = why(alice, "2026-11-21T03:17:00Z")
+    assert (moved["status"], moved["reasons"][0]["data"]["field"]) == ("not_due", "minute")
+    assert (moved["schedule_revision"], moved["since"]["action"]) == (2, "job.changed")
+    assert "planned by schedule revision 1" in moved["text"]
+    assert told(alice, "2026-11-21T03:25:00Z") == ("to_come", [])
+    assert why(alice, "2026-11-21T03:21:00Z")["next_due_at"] == "2026-11-21T03:25:00Z"
+    w.clock.move_to(at("2026-11-21T03:28:00Z"))
+    assert why(alice, "2026-11-21T03:25:00Z")["text"] == (
+        "It was due 180.0 s ago and has not started: it is planned, and has not started yet."
+    )
+    office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": []})
+    office.operator("POST", "/v1/tenants/alice/suspend")
+    w.clock.sleep(60)
+    assert told(alice, "2026-11-21T03:35:00Z") == ("to_come", ["suspended", "target_not_allowed"])
+
+
+def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
+    w = office.world
+    office.alice("PUT", "/v1/jobs/paris", job(cron="30 4 * * *", timezone="Europe/Paris"))
+    found = why(office.alice, "2026-11-21T04:30:00", "paris")
+    assert (found["at"], found["local"], found["status"]) == (
+        "2026-11-21T03:30:00Z",
+        "2026-11-21T04:30:00+01:00",
+        "to_come",
+    )
+    assert told(office.alice, "2026-10-25T02:30:00", "paris") == ("not_due", ["no_job"])
+    w.scheduler.tick()
+    office.alice("POST", "/v1/runs/alice:paris:20261121T033000Z:1/cancel", {"note": "not today"})
+    cancelled = why(office.alice, "2026-11-21T03:30:00Z", "paris")
+    assert (cancelled["status"], cancelled["reasons"][0]["code"]) == ("cancelled", "cancelled")
+    assert "cancelled by hand: not today" in cancelled["text"]
+    assert office.alice("GET", "/v1/jobs/paris/explain?at=nonsense").problem == "invalid-input"
+    assert office.bob("GET", "/v1/jobs/paris/explain").problem == "not-found"
+
+
+def test_at_a_terminal(desk: Desk) -> None:
+    desk.office.alice("PUT", "/v1/jobs/minutely", job(cron="*/5 * * * *"))
+    shown = desk("jobs", "explain", "minutely", "2026-11-21T03:17:00Z")
+    assert shown.code == 0
+    assert shown.out.startswith("not due - 2026-11-21T03:17:00Z")
+    assert "It is not due. Its minutes do not include 17." in shown.out
+    assert "due next 2026-11-21T03:20:00Z (in 8 min)" in shown.out
+    assert desk("jobs", "explain", "minutely", "--json").json["at"] == "2026-11-21T03:12:00Z"

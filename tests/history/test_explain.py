@@ -1,0 +1,112 @@
+"""Reasons why a schedule does not fire: there is one exactly if it does not, and it names the right thing."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from common.history.expected import STATUSES
+from common.history.explain import CODES, schedule_reasons
+from common.timing.fires import fires
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.zones import changes
+from tests.worlds import at
+
+ZONES = ("UTC", "Europe/Paris", "America/New_York", "Australia/Lord_Howe", "America/Havana", "Asia/Kathmandu")
+MINUTES, HOURS = ("0", "30", "*", "*/20", "15,45"), ("*", "1-3", "2", "*/2", "0,1")
+DAYS, WEEKDAYS = ("*", "25", "L", "15W", "1-7"), ("*", "0", "1-5", "0#1", "L0")
+
+
+def dates_of(name: str) -> set[str]:
+    return {"2026-12-24"}
+
+
+def codes(schedule: Schedule, instant: str) -> list[tuple[str, str]]:
+    return [
+        (one.code, str(one.data.get("field", "")))
+        for one in schedule_reasons(schedule, at(instant), dates_of)
+    ]
+
+
+def test_there_is_a_reason_exactly_if_it_does_not_fire() -> None:
+    rng, fired = random.Random(8), 0
+    for _ in range(4_000):
+        zone = rng.choice(ZONES)
+        expression = " ".join(
+            (rng.choice(MINUTES), rng.choice(HOURS), rng.choice(DAYS), "*", rng.choice(WEEKDAYS))
+        )
+        if rng.random() < 0.2:
+            expression = f"{rng.choice(('0', '*/30', '15'))} {expression}"
+        schedule = Schedule(
+            CronTiming(expression, zone), exclude_dates=("2026-10-26",), calendars=("feasts",)
+        )
+        moments = [
+            change.at for change in changes(zone, at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z"))
+        ]
+        around = rng.choice(moments or [at("2026-12-24T12:00:00Z")])
+        instant = around + rng.randrange(-180, 180) * 60 + rng.choice((0, 0, 15, 30))
+        excluded = dates_of("feasts")
+        does = any(True for _ in fires(schedule, instant, instant + 1, excluded=excluded))
+        fired += does
+        assert does is not any(True for _ in schedule_reasons(schedule, instant, dates_of)), (
+            schedule,
+            instant,
+        )
+    assert fired > 40
+
+
+@pytest.mark.parametrize(
+    ("expression", "instant", "found"),
+    [
+        ("30 2 * * *", "2026-11-21T02:30:00Z", []),
+        ("30 2 * * *", "2026-11-21T02:30:07Z", [("not_matched", "second")]),
+        (
+            "30 2 * * 1-5",
+            "2026-11-21T03:31:00Z",
+            [("not_matched", name) for name in ("minute", "hour", "weekday")],
+        ),
+        ("0 0 1 1 *", "2026-11-21T00:00:00Z", [("not_matched", "month"), ("not_matched", "day")]),
+        ("0 0 1 * 1", "2026-11-21T00:00:00Z", [("not_matched", "day")]),
+    ],
+)
+def test_each_field_that_does_not_match_is_named(
+    expression: str, instant: str, found: list[tuple[str, str]]
+) -> None:
+    assert codes(Schedule(CronTiming(expression, "UTC")), instant) == found
+
+
+def test_clock_changes_dates_and_bounds() -> None:
+    paris = Schedule(CronTiming("30 2 * * *", "Europe/Paris"))
+    assert codes(paris, "2026-10-25T00:30:00Z") == []
+    assert codes(paris, "2026-10-25T01:30:00Z") == [("clock_change", "")]
+    (reason,) = schedule_reasons(paris, at("2026-10-25T01:30:00Z"), dates_of)
+    assert reason.data == {"first_at": "2026-10-25T00:30:00Z", "changed_at": "2026-10-25T01:00:00Z"}
+    assert codes(paris, "2026-03-29T01:00:00Z") == []  # the first instant after the gap
+    hourly = CronTiming("0 * * * *", "UTC")
+    dated = Schedule(
+        hourly, exclude_dates=("2026-11-21",), calendars=("feasts",), end_at=at("2027-01-01T00:00:00Z")
+    )
+    assert codes(dated, "2026-11-21T03:00:00Z") == [("excluded_date", "")]
+    assert codes(dated, "2026-12-24T03:00:00Z") == [("calendar", "")]
+    assert codes(dated, "2027-01-01T00:00:00Z") == [("bounds", "")]
+    assert codes(Schedule(hourly, start_at=at("2027-01-01T00:00:00Z")), "2026-11-21T03:00:00Z") == [
+        ("bounds", "")
+    ]
+
+
+def test_intervals_and_one_offs() -> None:
+    every = Schedule(EveryTiming(600, at("2026-11-21T00:00:05Z")))
+    assert codes(every, "2026-11-21T03:10:05Z") == []
+    (reason,) = schedule_reasons(every, at("2026-11-21T03:12:00Z"), dates_of)
+    assert reason.data["values"] == ["2026-11-21T03:10:05Z", "2026-11-21T03:20:05Z"]
+    once = Schedule(AtTiming(at("2026-11-21T03:00:00Z")))
+    assert codes(once, "2026-11-21T03:00:00Z") == []
+    assert codes(once, "2026-11-21T03:00:01Z") == [("not_matched", "at")]
+
+
+def test_codes_and_statuses_are_documented() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "insight.md").read_text()
+    for name, meaning in {**CODES, **STATUSES}.items():
+        assert f"| `{name}` | {meaning} |" in text
