@@ -24,7 +24,7 @@ _SCHEDULE: Final[dict[str, Any]] = {
     "start_at": Annotated[Text, typer.Option(help="Nothing fires before this time.")],
     "end_at": Annotated[Text, typer.Option(help="Nothing fires at this time or after it.")],
     "jitter_s": Annotated[
-        Number, typer.Option("--jitter", help="Each run is due up to so many seconds later.")
+        Number, typer.Option("--jitter", help="Delay each run by 0 to this many seconds.")
     ],
 }
 _EXCLUDE: Final[dict[str, Any]] = {
@@ -70,12 +70,12 @@ _JOB: Final[dict[str, Any]] = {
     "tags": Annotated[Texts, typer.Option("--tag", help="A tag; repeatable.")],
     "timeout_s": Annotated[Number, typer.Option("--timeout", help="Seconds that a call may take.")],
     "start_deadline_s": Annotated[
-        Number, typer.Option("--start-deadline", help="A run that is later than so many seconds is skipped.")
+        Number, typer.Option("--start-deadline", help="Skip a run that is later than this many seconds.")
     ],
     "catch_up": Annotated[Text, typer.Option(help="Of missed fire times: none, latest or all still run.")],
     "overlap": Annotated[Text, typer.Option(help="While a run goes: allow, skip or queue_one.")],
     "pause_after_failures": Annotated[
-        Number, typer.Option(help="Pause it after so many failed runs in a row.")
+        Number, typer.Option(help="Pause the job after this many failed runs in a row.")
     ],
     "on_crash": Annotated[Text, typer.Option(help="When the executor dies during a call: retry or fail.")],
     "owner": Annotated[Text, typer.Option(help="Who answers for it.")],

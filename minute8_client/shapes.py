@@ -119,7 +119,7 @@ class LineProblem(TypedDict):
 
 
 class BulkLine(TypedDict):
-    """What became of a line, or would."""
+    """The result of a line, or its result without `dry_run`."""
 
     line: int
     job_id: str | None
@@ -130,7 +130,7 @@ class BulkLine(TypedDict):
 
 
 class BulkResult(TypedDict):
-    """What became of the lines, in their order."""
+    """The results of the lines, in their order."""
 
     dry_run: bool
     created: int
@@ -174,7 +174,7 @@ class Attempt(TypedDict):
 
 
 class Run(TypedDict):
-    """What became of one execution. Fields that say nothing are left out."""
+    """The record of one execution. Fields without a value are left out."""
 
     execution_id: str
     job_id: str
@@ -238,7 +238,7 @@ class DayTotals(TypedDict):
 
 
 class Totals(TypedDict):
-    """What became of some runs."""
+    """A summary of some runs."""
 
     runs: int
     statuses: dict[str, int]
@@ -296,7 +296,7 @@ class ExpectedRun(TypedDict):
 
 
 class ExpectedFire(TypedDict):
-    """What became of one due instant. Fields that say nothing are left out."""
+    """The result of one due instant. Fields without a value are left out."""
 
     job_id: str
     fire_at: str

@@ -24,7 +24,7 @@ class ExportedJob(BulkJob):
 
 
 class BulkResult(Answer):
-    """What became of the lines, in their order."""
+    """The results of the lines, in their order."""
 
     dry_run: bool
     created: int

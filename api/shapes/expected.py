@@ -33,7 +33,7 @@ class ExpectedRun(Answer):
 
 
 class ExpectedFire(Answer):
-    """What became of one due instant. Fields that say nothing are left out."""
+    """The result of one due instant. Fields without a value are left out."""
 
     job_id: JobId
     fire_at: Instant

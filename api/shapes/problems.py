@@ -41,7 +41,7 @@ class LineProblem(Answer):
 
 
 class BulkLine(Answer):
-    """What became of a line, or would."""
+    """The result of a line, or its result without `dry_run`."""
 
     line: int
     job_id: str | None = Field(description="Null where the line has no valid one.")

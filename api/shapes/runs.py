@@ -32,7 +32,7 @@ class Attempt(Answer):
 
 
 class Run(Answer):
-    """What became of one execution. Fields that say nothing are left out."""
+    """The record of one execution. Fields without a value are left out."""
 
     execution_id: str = Field(examples=["alice:nightly-report:20261121T031800Z:1"])
     job_id: JobId
@@ -110,7 +110,7 @@ class Spread(Answer):
 
 
 class Totals(Answer):
-    """What became of some runs."""
+    """A summary of some runs."""
 
     runs: int = Field(description="Each skipped fire time counts, also if one record holds several.")
     statuses: dict[str, int]

@@ -24,20 +24,22 @@ def audit(
     ctx: typer.Context,
     tenant_id: Annotated[
         str | None,
-        typer.Argument(metavar="[TENANT]", help="For the platform: whose; else your own tenant's."),
+        typer.Argument(
+            metavar="[TENANT]", help="For operators: the tenant's id; your own tenant if left out."
+        ),
     ] = None,
     platforms: Annotated[
-        bool, typer.Option("--platform", help="The platform's own: its keys, and deleted tenants.")
+        bool, typer.Option("--platform", help="The platform's own audit: operator keys and deleted tenants.")
     ] = False,
     subject: Annotated[
-        str | None, typer.Option(help="Only changes of this job, calendar or key, by its id.")
+        str | None, typer.Option(help="Only changes of the job, calendar or key with this id.")
     ] = None,
     action: Annotated[
         str | None, typer.Option(help="Only this action, job.paused, or this kind, job.")
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only from the last 2h, 7d…, or since a time.")] = None,
     until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 20,
     stage: Stage = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

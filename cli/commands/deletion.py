@@ -19,7 +19,10 @@ _POLL_S = 2.0
 
 TenantId = Annotated[str, typer.Argument(help="The tenant's id.")]
 Wait = Annotated[
-    bool, typer.Option(help="Until it is done; with AWS credentials the command itself removes, and faster.")
+    bool,
+    typer.Option(
+        help="Wait until it is done; with AWS credentials the command itself removes the items, which is faster."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -16,12 +16,13 @@ from common.timing.instants import rfc3339
 
 def failures(
     ctx: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
-    since: Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")] = None,
-    job_id: Annotated[str | None, typer.Option("--job", help="Only of this job.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only of jobs that have this tag now.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 20,
+    since: Annotated[str | None, typer.Option(help="Only from the last 2h, 7d…, or since a time.")] = None,
+    job_id: Annotated[str | None, typer.Option("--job", help="Only runs of this job.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only runs of jobs that have this tag now.")] = None,
     groups: Annotated[
-        bool, typer.Option("--groups", help="Group them by job and error; of the last 7 days by default.")
+        bool,
+        typer.Option("--groups", help="Group the failures by job and error; of the last 7 days by default."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -43,7 +43,7 @@ def create(
     job_id: Annotated[str | None, typer.Argument(help="The job's id; generated if left out.")] = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None,
     paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False,
-    note: Annotated[str | None, typer.Option(help="Why it is paused.")] = None,
+    note: Annotated[str | None, typer.Option(help="The reason for the pause.")] = None,
     past: Past = False,
     as_json: AsJson = False,
     *,
@@ -62,20 +62,22 @@ def create(
 @app.command("list")
 def list_jobs(
     ctx: typer.Context,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many; all if left out.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="List at most this many; all if left out.")] = None,
     job_state: Annotated[
         str | None,
-        typer.Option("--state", help="Only active or paused ones.", autocompletion=completion.states),
+        typer.Option("--state", help="Only active or only paused jobs.", autocompletion=completion.states),
     ] = None,
     tag: Annotated[
-        str | None, typer.Option(help="Only those with this tag.", autocompletion=completion.tags)
+        str | None, typer.Option(help="Only jobs with this tag.", autocompletion=completion.tags)
     ] = None,
-    name_prefix: Annotated[str | None, typer.Option("--prefix", help="Whose id or name begins so.")] = None,
-    target: Annotated[str | None, typer.Option(help="Only those with this ARN or URL as target.")] = None,
+    name_prefix: Annotated[
+        str | None, typer.Option("--prefix", help="Only jobs whose id or name begins with this.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Only jobs with this ARN or URL as target.")] = None,
     health: Annotated[
         bool | None,
         typer.Option(
-            help="With the last outcomes, the newest last: . succeeded, x failed, s skipped, o other."
+            help="Show the last outcomes, the newest last: . succeeded, x failed, s skipped, o other."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -178,10 +180,10 @@ def edit(
 def pause(
     ctx: typer.Context,
     job_id: JobId,
-    note: Annotated[str, typer.Option(help="Why; shown with the job and each run that is skipped.")] = "",
+    note: Annotated[str, typer.Option(help="The reason; shown with the job and each skipped run.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Pause a job: nothing of it runs any more, what is queued neither."""
+    """Pause a job: none of its executions starts, not even queued ones."""
     with session(ctx).client() as client:
         job = client.pause_job(job_id, note)
     _print_done(ctx, job, "paused", as_json)
@@ -210,7 +212,9 @@ def delete(ctx: typer.Context, job_id: JobId, revision: Revision = None, as_json
 def next_fires(
     ctx: typer.Context,
     job_id: JobId,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, max=100, help="How many.")] = 5,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, max=100, help="The number of fire times.")
+    ] = 5,
     as_json: AsJson = False,
 ) -> None:
     """Show when a job fires next."""

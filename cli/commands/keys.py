@@ -22,13 +22,14 @@ app = typer.Typer(
     help="API keys: your own tenant's, with an admin key; any tenant's, with an operator key or AWS credentials.",
 )
 operator_app = typer.Typer(
-    no_args_is_help=True, help="The platform's own keys; needs one of them, or AWS credentials."
+    no_args_is_help=True, help="Keys of operators; needs an operator key or AWS credentials."
 )
 
 TenantId = Annotated[
-    str | None, typer.Argument(metavar="[TENANT]", help="For the platform: whose; else your own tenant's.")
+    str | None,
+    typer.Argument(metavar="[TENANT]", help="For operators: the tenant's id; your own tenant if left out."),
 ]
-Purpose = Annotated[str, typer.Option("--name", help="What it is for.")]
+Purpose = Annotated[str, typer.Option("--name", help="The purpose of the key.")]
 Expiry = Annotated[
     str,
     typer.Option("--expires", help="After this (90d, PT12H) or at a time (RFC 3339); never if left out."),

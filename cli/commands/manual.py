@@ -24,13 +24,13 @@ def run_now(
     ctx: typer.Context,
     job_id: JobId,
     payload: Annotated[
-        str | None, typer.Option(help="JSON or @file.json, in the place of the job's payload for this run.")
+        str | None, typer.Option(help="JSON or @file.json: this run's payload in place of the job's.")
     ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for its end; exit code 1 if it failed or was skipped.")
     ] = False,
     wait_s: Annotated[
-        float, typer.Option("--wait-for", min=1, help="Wait for at most so many seconds.")
+        float, typer.Option("--wait-for", min=1, help="Wait for at most this many seconds.")
     ] = 300,
     as_json: AsJson = False,
 ) -> None:
@@ -54,9 +54,9 @@ def skip(
     ctx: typer.Context,
     job_id: JobId,
     number: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=50, help="How many of the next ones.")
+        int, typer.Option("--count", "-n", min=1, max=50, help="The number of fire times to skip.")
     ] = 1,
-    note: Annotated[str, typer.Option(help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Cancel a job's next fire times beforehand; the job stays active. Again, it skips the same ones."""
@@ -78,7 +78,7 @@ def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False
 def cancel(
     ctx: typer.Context,
     execution_id: ExecutionId,
-    note: Annotated[str, typer.Option(help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Stop an execution that has not started, or that waits for its next attempt."""
@@ -90,9 +90,9 @@ def backfill(
     ctx: typer.Context,
     job_id: JobId,
     from_at: Annotated[str, typer.Option("--from", help="The first fire time of the range.")],
-    to_at: Annotated[str, typer.Option("--to", help="Where the range ends; not part of it.")],
-    concurrency: Annotated[int, typer.Option(min=1, max=100, help="So many at a time.")] = 1,
-    dry_run: Annotated[bool, typer.Option(help="Count, and start nothing.")] = False,
+    to_at: Annotated[str, typer.Option("--to", help="The end of the range; not part of it.")],
+    concurrency: Annotated[int, typer.Option(min=1, max=100, help="Run this many at a time.")] = 1,
+    dry_run: Annotated[bool, typer.Option(help="Only count; start nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -116,7 +116,7 @@ def cancel_backfill(
     ctx: typer.Context,
     job_id: JobId,
     backfill_id: Annotated[str, typer.Argument(help="The backfill's id.")],
-    note: Annotated[str, typer.Option(help="Why.")] = "",
+    note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Cancel what a backfill has not started; what runs goes on to its end."""

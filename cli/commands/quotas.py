@@ -29,7 +29,9 @@ def quotas(ctx: typer.Context, as_json: AsJson = False) -> None:
 @app.command("show")
 def show(
     ctx: typer.Context,
-    tenant_id: Annotated[str | None, typer.Argument(help="For the platform: which tenant's.")] = None,
+    tenant_id: Annotated[
+        str | None, typer.Argument(help="For operators: the tenant's id; your own tenant if left out.")
+    ] = None,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:

@@ -26,8 +26,8 @@ _HIDDEN_S = 60
 def redrive(
     ctx: typer.Context,
     stage: Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")] = "dev",
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 1_000,
-    dry_run: Annotated[bool, typer.Option(help="Say what is there, and move nothing.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Move at most this many.")] = 1_000,
+    dry_run: Annotated[bool, typer.Option(help="List the messages, and move nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials."""

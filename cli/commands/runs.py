@@ -23,9 +23,9 @@ from common.timing.durations import parse_duration, parse_instant
 from common.timing.instants import DAY_S, rfc3339
 from minute8_client import Client, Run
 
-app = typer.Typer(no_args_is_help=True, help="What became of the executions.")
+app = typer.Typer(no_args_is_help=True, help="Runs: the results of executions.")
 
-Since = Annotated[str | None, typer.Option(help="Only of the last 2h, 7d…, or from a time on.")]
+Since = Annotated[str | None, typer.Option(help="Only from the last 2h, 7d…, or since a time.")]
 Until = Annotated[str | None, typer.Option(help="Only before this time.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -37,14 +37,19 @@ def list_runs(
         str | None,
         typer.Argument(help="The job's id; without one, all jobs.", autocompletion=completion.job_ids),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 20,
     status: Annotated[
         str | None,
-        typer.Option(help="Only such: failed, skipped, succeeded…", autocompletion=completion.statuses),
+        typer.Option(
+            help="Only runs with this status: failed, skipped, succeeded…", autocompletion=completion.statuses
+        ),
     ] = None,
     trigger: Annotated[
         str | None,
-        typer.Option(help="Only such: schedule, manual, backfill.", autocompletion=completion.triggers),
+        typer.Option(
+            help="Only runs with this trigger: schedule, manual, backfill.",
+            autocompletion=completion.triggers,
+        ),
     ] = None,
     since: Since = None,
     until: Until = None,
@@ -72,7 +77,7 @@ def show(
     last: Annotated[bool, typer.Option("--last", help="Show the job's newest run.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one run: what became of it, and each attempt with the end of its log."""
+    """Show one run: its result, and each attempt with the end of its log."""
     with session(ctx).client() as client:
         run = (
             _newest(client, execution_id, session(ctx).clock.now()) if last else client.get_run(execution_id)
@@ -106,10 +111,10 @@ def watch(
     ctx: typer.Context,
     job_id: Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)],
     every_s: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks.")] = 2.0,
-    looks: Annotated[int | None, typer.Option(min=1, help="End after so many looks.")] = None,
+    looks: Annotated[int | None, typer.Option(min=1, help="End after this many looks.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each change.")] = False,
 ) -> None:
-    """Show a job's runs as they happen, a line for each change, until Ctrl-C."""
+    """Show a job's runs as they happen, one line for each change, until Ctrl-C."""
     out, clock = console(), session(ctx).clock
     with session(ctx).client() as client, suppress(KeyboardInterrupt):
         rounds = range(looks) if looks else count()

@@ -24,7 +24,7 @@ def summary(
     since: Since = None,
     until: Until = None,
     most: Annotated[
-        int, typer.Option("--most", min=1, help="Read at most so many times 10,000 runs, the newest first.")
+        int, typer.Option("--most", min=1, help="Read at most this many times 10,000 runs, the newest first.")
     ] = 20,
     as_json: AsJson = False,
 ) -> None:

@@ -36,7 +36,7 @@ ENTRIES: Mapping[str, Entry] = {
         },
     ),
     "runs": Entry(
-        "What became of the executions.",
+        "Runs: the results of executions.",
         ".runs:app",
         {"summary": ".summaries:summary", "retry": ".manual:retry", "cancel": ".manual:cancel"},
     ),
@@ -88,7 +88,7 @@ ENTRIES: Mapping[str, Entry] = {
         {"delete": ".deletion:delete", "deletion": ".deletion:deletion"},
     ),
     "operator-keys": Entry(
-        "The platform's own keys; needs one of them, or AWS credentials.", ".keys:operator_app"
+        "Keys of operators; needs an operator key or AWS credentials.", ".keys:operator_app"
     ),
     "doctor": Entry(
         "Check a deployment, and say what to do about what is wrong. Changes nothing; needs AWS credentials.",

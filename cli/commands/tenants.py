@@ -54,13 +54,13 @@ def edit(
     tenant_id: TenantId,
     name: Name = None,
     allow_target: Targets = None,
-    allow_nothing: Annotated[bool, typer.Option(help="Take all targets back.")] = False,
+    allow_nothing: Annotated[bool, typer.Option(help="Remove all allowed targets.")] = False,
     quota: QuotaList = None,
     retention_days: Days = None,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change what a tenant may do. The targets given take the place of those before."""
+    """Change what a tenant may do. The given targets replace the stored ones."""
     if allow_nothing and allow_target:
         raise typer.BadParameter("--allow-nothing and --allow-target exclude each other")
     changes = _settings(name, [] if allow_nothing else allow_target, quota, retention_days)
@@ -75,7 +75,7 @@ def edit(
 def suspend(
     ctx: typer.Context,
     tenant_id: TenantId,
-    note: Annotated[str, typer.Option(help="Why; the tenant can read it.")] = "",
+    note: Annotated[str, typer.Option(help="The reason; the tenant can read it.")] = "",
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:

@@ -45,7 +45,7 @@ def import_jobs(
     file: Annotated[
         str,
         typer.Argument(
-            help="What to import; - is stdin, eventbridge: (or eventbridge:GROUP) an AWS account."
+            help="The file to import; - is stdin, eventbridge: (or eventbridge:GROUP) is an AWS account."
         ),
     ],
     source: Annotated[
@@ -54,7 +54,7 @@ def import_jobs(
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(help="The Lambda that runs what was a command or container; takes all targets' place."),
+        typer.Option(help="The Lambda to call in place of commands and containers; it replaces all targets."),
     ] = None,
     timezone: Annotated[
         str | None, typer.Option("--timezone", "--tz", help="The zone of a source that names none.")
@@ -63,7 +63,11 @@ def import_jobs(
         bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
     ] = False,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Import the others, when some cannot be; else none is.")
+        bool,
+        typer.Option(
+            "--skip-invalid",
+            help="Import the valid jobs even if some are refused; otherwise none is imported.",
+        ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

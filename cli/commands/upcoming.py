@@ -25,7 +25,7 @@ Within = Annotated[str, typer.Option(help="How far ahead: 90m, 24h; at most 2d."
 def upcoming(
     ctx: typer.Context,
     within: Within = "24h",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the next executions of all jobs, the earliest first."""
@@ -43,9 +43,9 @@ def density(
     ctx: typer.Context,
     within: Within = "24h",
     platform: Annotated[
-        bool, typer.Option("--platform", help="Of all tenants; needs an operator key.")
+        bool, typer.Option("--platform", help="Show all tenants; needs an operator key.")
     ] = False,
-    most: Annotated[int, typer.Option("--most", min=1, help="Read at most so many pages of jobs.")] = 20,
+    most: Annotated[int, typer.Option("--most", min=1, help="Read at most this many pages of jobs.")] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Show how many executions are due by hour, which minutes are crowded, and what would spread them."""

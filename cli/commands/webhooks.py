@@ -12,7 +12,9 @@ from cli.session import session
 
 def webhook_secret(
     ctx: typer.Context,
-    rotate: Annotated[bool, typer.Option(help="Make a new one; the old one signs for a day more.")] = False,
+    rotate: Annotated[
+        bool, typer.Option(help="Create a new secret; the old one signs for one more day.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key."""

@@ -23,7 +23,9 @@ def doctor(
     ctx: typer.Context,
     stage: Annotated[str, typer.Option(help="The deployment's stage.", envvar="MINUTE8_STAGE")] = "dev",
     strict: Annotated[bool, typer.Option(help="Exit with 1 on warnings too.")] = False,
-    timeout: Annotated[float, typer.Option(min=1, help="At most so many seconds.")] = 30,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Wait for each check at most this many seconds.")
+    ] = 30,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a deployment, and say what to do about what is wrong. Changes nothing; needs AWS credentials.

@@ -23,7 +23,7 @@ from scripts.embedded import find
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.demo", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=0, help="end by itself after so long; 0: at Ctrl-C")
+    parser.add_argument("--seconds", type=int, default=0, help="end after this many seconds; 0: at Ctrl-C")
     parser.add_argument("--picture", metavar="FILE.svg", help="also write the last table as an SVG")
     arguments = parser.parse_args()
     embedded = find()
