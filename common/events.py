@@ -48,7 +48,7 @@ class EventBus:
         try:
             answer = self._client.put_events(Entries=[entry])  # type: ignore[list-item]
             if answer["FailedEntryCount"]:
-                _log.error("event not taken: %s %s", detail_type, answer["Entries"])
+                _log.error("event refused: %s %s", detail_type, answer["Entries"])
         except Exception:  # noqa: BLE001  the run is recorded; its executor goes on
             _log.exception("event not published: %s %s", detail_type, detail)
 

@@ -14,7 +14,7 @@ logger = logging.getLogger("embedded")
 def install(lambda_runtime: Any) -> None:
     """Into the server's module ministack.core.lambda_runtime. Says so in the log where there are no quotas."""
     if reason := why_not():
-        logger.warning("strict: functions have all of the processor: %s", reason)
+        logger.warning("strict: functions have the whole processor: %s", reason)
         return
     spawn, numbers = lambda_runtime.Worker._spawn, itertools.count(1)
 
