@@ -21,7 +21,9 @@ def expected(
     job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
     since: Since = None,
     until: Until = None,
-    problems: Annotated[bool, typer.Option("--problems", help="List only entries that need attention.")] = False,
+    problems: Annotated[
+        bool, typer.Option("--problems", help="List only entries that need attention.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 50,
     most: Annotated[
         int, typer.Option("--most", min=1, help="Read at most this many times 5,000 due instants.")

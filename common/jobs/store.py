@@ -257,7 +257,7 @@ class JobStore:
         except Exception:  # noqa: BLE001  the next tick handles the pending entries
             entry = pending[0].entry
             _log.exception(
-                "%d executions are left to the next tick to enqueue: %s/%s", len(pending), entry.tenant, entry.job_id
+                "%d executions are left to the next tick: %s/%s", len(pending), entry.tenant, entry.job_id
             )
 
 
