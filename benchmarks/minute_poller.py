@@ -20,7 +20,7 @@ from benchmarks.naive import expanded
 from benchmarks.stub_aws import QUEUE_URL, StubAws
 from common.storage.wire_format import to_wire
 
-# It polls each of so many partitions of its index, each minute.
+# It polls this many partitions of its index each minute.
 _PARTITIONS = 8
 _SAMPLE = 500
 _deserializer = TypeDeserializer()

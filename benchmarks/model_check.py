@@ -134,7 +134,7 @@ def at_the_mean(setting: Setting) -> Setting:
 
 
 def measured_setting(found: Engine, concurrency: int, seconds: Sequence[int], executions: int) -> Setting:
-    """The embedded AWS after a load of so many executions, due at these seconds, with its batches' durations.
+    """The embedded AWS under a load of this many executions, due at these seconds, with its batches' durations.
 
     Nothing grows, nothing throttles, the executor's processes are there already.
     """

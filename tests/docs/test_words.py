@@ -24,6 +24,7 @@ FOLDERS = (
     "scripts",
     "benchmarks",
     "examples",
+    "tests",
 )
 AVERAGE_WORDS, MOST_WORDS, LINE_CHARS = 18, 40, 120
 

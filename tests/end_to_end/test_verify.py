@@ -1,4 +1,4 @@
-"""`make verify`, small, on an embedded AWS of its own: what an owner of an account would run."""
+"""A small `make verify` on its own embedded AWS, as the owner of an account would run it."""
 
 from __future__ import annotations
 

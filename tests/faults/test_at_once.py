@@ -137,8 +137,8 @@ def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
     stage.w.run_until(TICK)
     stage.save()
     played = 0
-    # The rest commutes: what a registration does before its commit; reading a shard, which nobody does who has not
-    # seen it in the directory; and the two hand-overs, since a message is known by its execution's id.
+    # The rest commutes: a registration's calls before its commit; reading a shard, which a tick does only if it has
+    # seen the shard in the directory; and the two hand-overs, since the execution's id identifies a message.
     shared = ["transact_write_items", "update_item MARK"]
     if name == "create":
         shared += ["get_item MARK", "query LISTED", "batch_get_item"]

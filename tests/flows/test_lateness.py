@@ -30,7 +30,7 @@ def dies(w: World, times: int) -> None:
 
 
 def connects_for(w: World, seconds: float) -> None:
-    """Each call goes out so long after it was begun."""
+    """Each call goes out this long after it was begun."""
     kind = w.executor.kinds["lambda"]
 
     def call(*arguments: Any) -> Outcome:

@@ -24,7 +24,7 @@ CRONS: Final = ("*/5 * * * *", "*/7 2 * * *", "30 2 * * *", "17 * * * *", "0,20,
 
 @dataclass
 class RandomWorld:
-    """A world, and what its jobs were at each instant: an account of its own, that no audit entry went into."""
+    """A world and its jobs at each instant, recorded by the test itself, without the audit."""
 
     w: World
     rng: random.Random
@@ -59,7 +59,7 @@ class RandomWorld:
         )
 
     def act(self) -> None:
-        """Do something to one of three jobs; whatever is refused, is not done."""
+        """Change one of three jobs; a refused change does nothing."""
         rng, job_id = self.rng, f"j{self.rng.randrange(3)}"
         store, manual = self.w.store, self.w.manual
         acts = [

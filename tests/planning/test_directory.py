@@ -55,7 +55,7 @@ def test_a_group_is_listed_when_it_appears_and_not_with_each_job(w: World) -> No
 
 
 def test_a_tenant_leaves_no_empty_groups_behind(w: World) -> None:
-    """Whoever moves a job from group to group again and again, or is refused, costs no tick anything."""
+    """Moving a job from group to group again and again, or refused changes, add no work to ticks."""
     for n in range(5):
         w.registry.put("alice", "moving", job(cron=f"0 {n} * * *", timezone="America/New_York"))
     w.registry.put("alice", "stays", job(cron="0 4 * * *", timezone="America/New_York"))

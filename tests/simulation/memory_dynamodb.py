@@ -241,7 +241,7 @@ class MemoryDynamoDB:
         return {"Items": [item for p in self._table(TableName).values() for item in p.items.values()]}
 
     def _inserted(self, statement: Mapping[str, Any]) -> dict[str, Any]:
-        """Of PartiQL only what `Table.insert_many` says: an item whose values are all parameters."""
+        """PartiQL, only as `Table.insert_many` uses it: an item whose values are all parameters."""
         found = _INSERT.fullmatch(statement["Statement"])
         assert found, statement
         names, values = _NAME.findall(found["fields"]), statement["Parameters"]

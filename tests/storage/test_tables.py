@@ -238,7 +238,7 @@ def test_what_dynamodb_leaves_out_again_and_again_is_given_up_after_some_seconds
 
 
 class StingyWriter:
-    """A client whose BatchWriteItem leaves out all but the first item, or all."""
+    """A client whose BatchWriteItem leaves out all items, or all except the first."""
 
     def __init__(self, *, takes: bool) -> None:
         self.takes, self.written = takes, list[Any]()

@@ -87,7 +87,7 @@ def test_intervals_are_listed_where_they_fire(interval_s: int, anchor_at: int, w
 
 
 def test_skipped_times_are_listed_where_they_fire() -> None:
-    """What the clock skips fires after the gap, which may be in another slot than any of its own."""
+    """A skipped time fires after the gap, which may be in a slot that the expression does not name."""
     rng = random.Random(8)
     for zone in rng.sample(sorted(zone_names()), 60):
         for change in changes(zone, 1_750_000_000, 1_790_000_000):
