@@ -399,6 +399,25 @@ class Explanation(TypedDict):
     next_due_at: str | None
 
 
+class ManyRefused(TypedDict):
+    """A job or run that refused, by its id."""
+
+    id: str
+    type: str
+    detail: str
+
+
+class ManyDone(TypedDict):
+    """What one request did: `matched` jobs or runs, of which so many are `done`, and where the next one continues."""
+
+    dry_run: bool
+    matched: int
+    done: int
+    ids: list[str]
+    refused: list[ManyRefused]
+    next_cursor: str | None
+
+
 class FailureGroup(TypedDict):
     """Failed runs of one job with one error."""
 

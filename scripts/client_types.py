@@ -20,6 +20,7 @@ _GIVEN: Final = (
     *("JobPage", "BulkResult", "Fires", "Run", "RunPage", "TenantRunPage", "RunSummary", "AuditPage"),
     "SkippedFires",
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
+    "ManyDone",
     "FailureGroups",
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),

@@ -79,8 +79,11 @@ def _cursor(request: Request, list_name: str, place: Place | None) -> str | None
 
 
 def _read_place(request: Request, list_name: str) -> Place | None:
+    return read_failure(read_cursor(request.tenant, list_name, request.query.get("cursor")))
+
+
+def read_failure(cursor: str) -> Place | None:
     """The position in a cursor. The cursor belongs to this list, but a client may have written it."""
-    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
     if not cursor:
         return None
     try:

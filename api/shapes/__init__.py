@@ -15,6 +15,7 @@ from api.shapes import (
     expected,
     jobs,
     keys,
+    many,
     problems,
     runs,
     schedules,
@@ -22,7 +23,21 @@ from api.shapes import (
     upcoming,
 )
 
-_ALL = (audit, bulk, calendars, deletions, expected, jobs, keys, problems, runs, schedules, tenants, upcoming)
+_ALL = (
+    audit,
+    bulk,
+    calendars,
+    deletions,
+    expected,
+    jobs,
+    keys,
+    many,
+    problems,
+    runs,
+    schedules,
+    tenants,
+    upcoming,
+)
 # By the names that the routes use.
 TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.TAKEN}
 GIVEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.GIVEN}

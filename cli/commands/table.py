@@ -33,12 +33,21 @@ ENTRIES: Mapping[str, Entry] = {
             "skip": ".manual:skip",
             "cancel-backfill": ".manual:cancel_backfill",
             "explain": ".expected:explain",
+            "pause-all": ".many:pause_all",
+            "resume-all": ".many:resume_all",
+            "run-all": ".many:run_all",
         },
     ),
     "runs": Entry(
         "Runs: the results of executions.",
         ".runs:app",
-        {"summary": ".summaries:summary", "retry": ".manual:retry", "cancel": ".manual:cancel"},
+        {
+            "summary": ".summaries:summary",
+            "retry": ".manual:retry",
+            "cancel": ".manual:cancel",
+            "retry-all": ".many:retry_all",
+            "cancel-all": ".many:cancel_all",
+        },
     ),
     "calendars": Entry("Dates on which the jobs that name them do not fire.", ".calendars:app"),
     "backfill": Entry(

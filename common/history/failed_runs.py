@@ -30,11 +30,24 @@ Place = tuple[float, str, str]
 
 @dataclass(frozen=True, slots=True)
 class FailureFilter:
-    """Failures at or after `from_at`, of one job, or of jobs that have a tag now."""
+    """Failures at or after `from_at` (and before `until_at`), of one job, of jobs that have a tag now, of one error."""
 
     from_at: int = 0
     job_id: str = ""
     tag: str = ""
+    until_at: int = 0
+    error_type: str = ""
+    fingerprint: str = ""
+
+    def takes_error(self, item: Item) -> bool:
+        """Whether the run failed with the wanted error, in the wanted time."""
+        if self.until_at and item["failed_at"] >= self.until_at:
+            return False
+        error_type, error = error_of(item)
+        return self.error_type in ("", error_type) and self.fingerprint in (
+            "",
+            fingerprint(error_type, error),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +110,7 @@ class FailedRuns:
             for item in page:
                 if item["failed_at"] < wanted.from_at:
                     return
-                of_job = wanted.job_id in ("", item["job_id"])
+                of_job = wanted.job_id in ("", item["job_id"]) and wanted.takes_error(item)
                 yield item, of_job and (not wanted.tag or tagged[item["job_id"]])
 
     def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:

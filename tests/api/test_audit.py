@@ -11,7 +11,7 @@ import pytest
 from common.platform.key_format import hash_of
 from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
-from tests.api.walk import NAMES, Call, calls_of_document
+from tests.api.walk import Call, calls_of_document
 from tests.worlds import ARN, job
 
 # POST, but it changes nothing.
@@ -30,8 +30,6 @@ def busy(office: Office) -> Office:
     office.alice("PUT", "/v1/jobs/report", job(every=10))
     office.alice("PUT", "/v1/jobs/fails", job(at="2026-11-21T03:12:30Z"))
     office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
-    span = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:01:00Z"}
-    office.alice("POST", "/v1/jobs/report/backfills", {**span, "backfill_id": NAMES["backfill_id"]})
     office.world.run_until("2026-11-21T03:13:00Z")
     return office
 
@@ -56,6 +54,8 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
     if "/backfills/" in call.path:
         past = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z", "backfill_id": "one"}
         assert caller("POST", "/v1/jobs/report/backfills", past).status < 300
+    if call.path == "/v1/runs/_all/cancel":
+        assert caller("POST", "/v1/jobs/report/run").status == 202
     before = written(busy)
     answer = caller(call.method, call.url, call.body)
     assert answer.status < 300, answer.text

@@ -110,3 +110,24 @@ def test_fire_times_are_skipped_and_a_backfill_is_cancelled(desk: Desk) -> None:
     started = desk("backfill", "report", *span, "--json").json
     cancelled = desk("jobs", "cancel-backfill", "report", started["backfill_id"], "--json").json
     assert cancelled["cancelled_at"] == "2026-11-21T03:12:00Z"
+
+
+def test_many_at_once_are_counted_asked_and_done(desk: Desk) -> None:
+    for name, tag in (("a", "red"), ("b", "red"), ("c", "blue")):
+        desk("jobs", "create", name, "--cron", "0 12 * * *", "--target", ARN, "--tag", tag)
+    assert desk("jobs", "pause-all", "--tag", "red", "--dry-run").out.split() == ["a", "b", "2", "jobs"]
+    assert desk("jobs", "pause-all", "--tag", "red", stdin="n\n").code == 1
+    assert desk("jobs", "list", "--state", "paused").out == "no jobs\n"
+    assert (
+        "2 jobs done, 0 refused" in desk("jobs", "pause-all", "--tag", "red", "--note", "move", "--yes").out
+    )
+    assert desk("jobs", "resume-all", "--all", "--json").json["done"] == 2
+    desk.office.world.target.answer = lambda event: FAILS
+    assert desk("jobs", "run-all", "--all", "--yes").out == "3 jobs done, 0 refused\n"
+    desk.office.world.deliver()
+    assert (
+        desk("runs", "retry-all", "--since", "1h", "--tag", "blue", "--yes").out == "1 runs done, 0 refused\n"
+    )
+    cancelled = desk("runs", "cancel-all", "--prefix", "c", "--note", "no", "--json")
+    assert (cancelled.code, cancelled.json["done"]) == (0, 1)
+    assert desk("jobs", "pause-all").code == 2

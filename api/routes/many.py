@@ -1,0 +1,210 @@
+"""The routes that do one thing to many jobs or runs: those that a filter takes, so many per request.
+
+A request counts with `dry_run`, or acts until its bound or its time is reached. Its answer says where the next one
+continues. A refusal of one job or run does not stop the others.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from api.http.cursors import read_cursor, write_cursor
+from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
+from api.http.problems import problem_of
+from api.http.requests import Request
+from api.http.routing import A_THOUSAND_JOBS, LONGEST_PAGE, Reply, Route
+from api.routes.failures import read_failure
+from api.routes.runs import RECENT_S
+from api.services import Services
+from common.errors import Busy, InvalidInput, Minute8Error
+from common.history.failed_runs import FailureFilter
+from common.history.lists import RunFilter
+from common.history.walk import Place
+from common.ids import NONCE_CHARS, check_id
+from common.planning.execution import execution_id
+from common.runs.records import QUEUED, RETRYING
+from common.texts import check_note
+from common.timing.durations import parse_instant
+
+# The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.
+AT_ONCE: Final = 100
+_ACTING_S: Final = 18
+_JOB_FIELDS: Final = ("all", *(query.name for query in FILTERS))
+_LONGEST_TEXT: Final = 2_000
+
+
+@dataclass(slots=True)
+class _Done:
+    """What a request did so far."""
+
+    dry_run: bool
+    ids: list[str] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+
+    def reply(self, next_cursor: str | None) -> Reply:
+        return Reply(
+            {
+                "dry_run": self.dry_run,
+                "matched": len(self.ids),
+                "done": 0 if self.dry_run else len(self.ids) - len(self.refused),
+                "ids": self.ids,
+                "refused": self.refused,
+                "next_cursor": next_cursor,
+            }
+        )
+
+    def act(self, name: str, act: Callable[[], object]) -> bool:
+        """Do it to one; False if the request must stop before it. Raises Busy if nothing was done."""
+        if not self.dry_run:
+            try:
+                act()
+            except Busy:
+                if not self.ids:
+                    raise
+                return False
+            except Minute8Error as error:
+                problem = problem_of(error, "").body
+                self.refused.append({"id": name, **{key: problem[key] for key in ("type", "detail")}})
+        self.ids.append(name)
+        return True
+
+
+def pause(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/_all/pause"""
+    fields = _fields(request, *_JOB_FIELDS, "note")
+    note = check_note(fields.get("note", ""))
+    return _jobs(services, request, fields, lambda job_id: services.store.pause(request.tenant, job_id, note))
+
+
+def resume(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/_all/resume"""
+    fields = _fields(request, *_JOB_FIELDS)
+    return _jobs(services, request, fields, lambda job_id: services.store.resume(request.tenant, job_id))
+
+
+def run(services: Services, request: Request) -> Reply:
+    """POST /v1/jobs/_all/run"""
+    fields = _fields(request, *_JOB_FIELDS, "nonce")
+    nonce = check_id("nonce", fields.get("nonce") or secrets.token_hex(6), NONCE_CHARS)
+    if not fields["dry_run"]:
+        services.count_as(request.tenant, request.now, AT_ONCE, A_THOUSAND_JOBS)
+    return _jobs(
+        services, request, fields, lambda job_id: services.manual.run_now(request.tenant, job_id, nonce)
+    )
+
+
+def _jobs(
+    services: Services, request: Request, fields: Mapping[str, Any], act: Callable[[str], object]
+) -> Reply:
+    wanted = JobFilter.of({name: fields[name] for name in _JOB_FIELDS[1:] if name in fields})
+    if wanted == JobFilter() and not fields["all"]:
+        raise InvalidInput(
+            "all", "no filter is given", accepted=f'"all": true for all jobs, or {", ".join(_JOB_FIELDS[1:])}'
+        )
+    list_name = f"many:{request.path}:{wanted.list_name}"
+    last = read_cursor(request.tenant, list_name, fields.get("cursor"))
+    done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
+    for seen, job in enumerate(services.store.list_jobs(request.tenant, last, MOST_SEEN + 1)):
+        full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
+        if seen == MOST_SEEN or (wanted.takes(job) and full):
+            return done.reply(write_cursor(request.tenant, list_name, last))
+        if wanted.takes(job) and not done.act(job.job_id, lambda job_id=job.job_id: act(job_id)):  # type: ignore[misc]
+            return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
+        last = job.job_id
+    return done.reply(None)
+
+
+def retry(services: Services, request: Request) -> Reply:
+    """POST /v1/runs/_all/retry"""
+    fields = _fields(request, "from_at", "until_at", "job_id", "tag", "error_type", "fingerprint")
+    wanted = FailureFilter(
+        from_at=parse_instant(fields["from_at"], "from_at") if "from_at" in fields else _missing("from_at"),
+        until_at=parse_instant(fields["until_at"], "until_at") if "until_at" in fields else 0,
+        **{name: fields.get(name, "") for name in ("job_id", "tag", "error_type", "fingerprint")},
+    )
+    list_name = f"many failures:{wanted}"
+    before = read_failure(read_cursor(request.tenant, list_name, fields.get("cursor")))
+    done = _Done(fields["dry_run"])
+    if not done.dry_run:
+        services.count_as(request.tenant, request.now, AT_ONCE)
+    items, place = services.failed_runs.page(request.tenant, wanted, limit=AT_ONCE, before=before)
+    for item in items:
+        name = execution_id(item["tenant"], item["job_id"], item["sk"])
+        if not done.act(name, lambda name=name: services.manual.retry(request.tenant, name)):  # type: ignore[misc]
+            break
+        before = float(item["failed_at"]), item["job_id"], item["sk"]
+    else:
+        before = place
+    return done.reply(write_cursor(request.tenant, list_name, json.dumps(before)) if before else None)
+
+
+def cancel(services: Services, request: Request) -> Reply:
+    """POST /v1/runs/_all/cancel"""
+    fields = _fields(request, "from_at", "until_at", "status", "job_prefix", "note")
+    note, prefix = check_note(fields.get("note", "")), fields.get("job_prefix", "")
+    status = fields.get("status", RETRYING)
+    if status not in (QUEUED, RETRYING):
+        raise InvalidInput(
+            "status", "must be one of a waiting run", value=status, accepted=f"{RETRYING}, {QUEUED}"
+        )
+    bounds = {name: parse_instant(fields[name], name) for name in ("from_at", "until_at") if name in fields}
+    from_at, until_at = bounds.get("from_at"), bounds.get("until_at")
+    if from_at is None:
+        from_at = max(0, (until_at or int(request.now)) - RECENT_S)
+    list_name = f"many waiting:{status}:{prefix}:{from_at if bounds else ''}:{until_at}"
+    cursor = read_cursor(request.tenant, list_name, fields.get("cursor"))
+    try:
+        place = Place.of_text(cursor) if cursor else Place.start(request.now, from_at, until_at)
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+    page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=LONGEST_PAGE)
+    done = _Done(fields["dry_run"])
+    for item in page.runs:
+        name = execution_id(item["tenant"], item["job_id"], item["sk"])
+        if item["job_id"].startswith(prefix):
+            act: Callable[[], object] = lambda name=name: services.manual.cancel(request.tenant, name, note)  # type: ignore[misc]  # noqa: E731
+            if not done.act(name, act):  # the same page again: what is cancelled is no longer on it
+                return done.reply(write_cursor(request.tenant, list_name, place.to_text()))
+    following = write_cursor(request.tenant, list_name, page.next.to_text()) if page.next else None
+    return done.reply(following)
+
+
+def _fields(request: Request, *names: str) -> dict[str, Any]:
+    """The body's fields: texts, but for the flags `all` and `dry_run`, which are always there. Raises InvalidInput."""
+    fields = request.fields(*names, "dry_run", "cursor", optional=True)
+    for name, value in fields.items():
+        if name in ("all", "dry_run"):
+            if not isinstance(value, bool):
+                raise InvalidInput(name, "must be a boolean", value=value, accepted="true or false")
+        elif not isinstance(value, str) or len(value) > _LONGEST_TEXT:
+            raise InvalidInput(
+                name, "must be a text", value=value, accepted=f"a text of up to {_LONGEST_TEXT} characters"
+            )
+    return {"all": False, "dry_run": False, **fields}
+
+
+def _missing(name: str) -> int:
+    raise InvalidInput(name, "is missing", accepted="an RFC 3339 instant: what failed at or after it")
+
+
+def _route(
+    path: str, name: str, answer: Callable[[Services, Request], Reply], summary: str, takes: str
+) -> Route:
+    return Route(
+        "POST", path, name, answer, "write", summary, "ManyDone", HTTPStatus.OK,
+        takes=takes, body_optional=True, weight=A_THOUSAND_JOBS,
+    )  # fmt: skip
+
+
+ROUTES = (
+    _route("/v1/jobs/_all/pause", "pause_jobs", pause, "Pause the jobs that a filter takes", "PauseJobs"),
+    _route("/v1/jobs/_all/resume", "resume_jobs", resume, "Resume the jobs that a filter takes", "ManyJobs"),
+    _route("/v1/jobs/_all/run", "run_jobs", run, "Run the jobs that a filter takes now", "RunJobs"),
+    _route("/v1/runs/_all/retry", "retry_runs", retry, "Try failed runs of a span once more", "RetryRuns"),
+    _route("/v1/runs/_all/cancel", "cancel_runs", cancel, "Cancel runs that wait", "CancelRuns"),
+)

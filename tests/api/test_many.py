@@ -1,0 +1,152 @@
+"""One thing done to the jobs or runs that a filter takes: counted, bounded, continued, each with its audit entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from api.routes import many
+from common.errors import Busy, Conflict
+from common.jobs.store import JobStore
+from common.registration.manual import ManualCommands
+from common.runs.records import Outcome
+from tests.api.calls import Caller, Office
+from tests.worlds import job
+
+FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
+
+
+def all_of(caller: Caller, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The answers of as many requests as are needed."""
+    answers: list[dict[str, Any]] = []
+    cursor = None
+    while True:
+        answer = caller("POST", path, body | ({"cursor": cursor} if cursor else {}))
+        assert answer.status == 200, answer.text
+        answers.append(answer.json)
+        if not (cursor := answer.json["next_cursor"]):
+            return answers
+
+
+@pytest.fixture
+def fleet(office: Office) -> Office:
+    for number in range(5):
+        tags = ["red"] if number % 2 else ["blue"]
+        office.alice("PUT", f"/v1/jobs/j{number}", job(cron="0 12 * * *", tags=tags))
+    office.bob("PUT", "/v1/jobs/j1", job(cron="0 12 * * *", tags=["red"]))
+    return office
+
+
+def states(office: Office) -> str:
+    return "".join(one["state"][0] for one in office.alice("GET", "/v1/jobs").json["jobs"])
+
+
+def test_jobs_are_counted_paused_and_resumed(fleet: Office) -> None:
+    (counted,) = all_of(fleet.alice, "/v1/jobs/_all/pause", {"tag": "red", "dry_run": True})
+    assert (counted["matched"], counted["done"], counted["ids"]) == (2, 0, ["j1", "j3"])
+    assert states(fleet) == "aaaaa"
+    (done,) = all_of(fleet.alice, "/v1/jobs/_all/pause", {"tag": "red", "note": "move"})
+    assert (done["matched"], done["done"], done["refused"]) == (2, 2, [])
+    assert states(fleet) == "apapa"
+    assert fleet.alice("GET", "/v1/jobs/j1").json["note"] == "move"
+    assert fleet.bob("GET", "/v1/jobs/j1").json["state"] == "active"
+    paused = fleet.alice_admin("GET", "/v1/audit?action=job.paused").json["entries"]
+    assert sorted(entry["subject"] for entry in paused) == ["j1", "j3"]
+    all_of(fleet.alice, "/v1/jobs/_all/resume", {"state": "paused"})
+    assert states(fleet) == "aaaaa"
+
+
+def test_a_request_has_a_bound_and_the_next_one_continues(
+    fleet: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many, "AT_ONCE", 2)
+    parts = all_of(fleet.alice, "/v1/jobs/_all/pause", {"all": True})
+    assert [part["ids"] for part in parts] == [["j0", "j1"], ["j2", "j3"], ["j4"]]
+    assert states(fleet) == "ppppp"
+    cursor = fleet.alice("POST", "/v1/jobs/_all/pause", {"all": True}).json["next_cursor"]
+    other = fleet.alice("POST", "/v1/jobs/_all/pause", {"tag": "red", "cursor": cursor})
+    assert (other.status, other.json["errors"][0]["field"]) == (400, "cursor")
+
+
+def test_what_is_too_busy_is_left_to_the_next_request(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    pause, busy = JobStore.pause, iter([False, True, False, False, False, False])
+
+    def sometimes(store: JobStore, *arguments: Any) -> Any:
+        if next(busy):
+            raise Busy("too many writers")
+        return pause(store, *arguments)
+
+    monkeypatch.setattr(JobStore, "pause", sometimes)
+    parts = all_of(fleet.alice, "/v1/jobs/_all/pause", {"all": True})
+    assert [part["ids"] for part in parts] == [["j0"], ["j1", "j2", "j3", "j4"]]
+
+
+def test_all_jobs_have_to_be_meant(fleet: Office) -> None:
+    for body in ({}, {"note": "move"}, {"dry_run": True}):
+        refused = fleet.alice("POST", "/v1/jobs/_all/pause", body)
+        assert (refused.status, refused.json["errors"][0]["field"]) == (400, "all")
+    for body in ({"all": "yes"}, {"tag": 5}, {"tag": ""}, {"state": "gone"}, {"what": 1}):
+        assert fleet.alice("POST", "/v1/jobs/_all/run", body).status == 400
+
+
+def test_jobs_are_run_once_with_the_same_nonce(fleet: Office) -> None:
+    for _ in range(2):
+        all_of(fleet.alice, "/v1/jobs/_all/run", {"tag": "red", "nonce": "abc"})
+    fleet.world.deliver()
+    assert sorted(context["job_id"] for _, context in fleet.world.target.calls) == ["j1", "j3"]
+
+
+def test_failed_runs_of_a_span_are_tried_again(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many, "AT_ONCE", 2)
+    fleet.world.target.answer = lambda event: FAILS
+    all_of(fleet.alice, "/v1/jobs/_all/run", {"all": True})
+    fleet.world.deliver()
+    span = {"from_at": "2026-11-21T03:00:00Z", "until_at": "2026-11-21T04:00:00Z"}
+    for more, matched in (
+        ({}, 5),
+        ({"tag": "red"}, 2),
+        ({"error_type": "Boom"}, 5),
+        ({"error_type": "Bang"}, 0),
+        ({"until_at": "2026-11-21T03:10:00Z"}, 0),
+    ):
+        counted = all_of(fleet.alice, "/v1/runs/_all/retry", {**span, **more, "dry_run": True})
+        assert sum(part["matched"] for part in counted) == matched, more
+    fleet.world.target.answer = lambda event: Outcome(ok=True)
+    parts = all_of(fleet.alice, "/v1/runs/_all/retry", span)
+    assert sum(part["done"] for part in parts) == 5
+    fleet.world.deliver()
+    runs = fleet.alice("GET", "/v1/runs").json["runs"]
+    assert {run["status"] for run in runs} == {"succeeded"}
+    assert fleet.alice("POST", "/v1/runs/_all/retry", {}).json["errors"][0]["field"] == "from_at"
+
+
+def test_runs_that_wait_are_cancelled(fleet: Office) -> None:
+    all_of(fleet.alice, "/v1/jobs/_all/run", {"all": True})
+    parts = all_of(
+        fleet.alice, "/v1/runs/_all/cancel", {"status": "queued", "job_prefix": "j1", "note": "no"}
+    )
+    assert sum(part["done"] for part in parts) == 1
+    fleet.world.deliver()
+    assert sorted(context["job_id"] for _, context in fleet.world.target.calls) == ["j0", "j2", "j3", "j4"]
+    (run,) = fleet.alice("GET", "/v1/jobs/j1/runs").json["runs"]
+    assert (run["reason"], run["detail"]) == ("cancelled", "cancelled by hand: no")
+
+
+def test_a_refusal_does_not_stop_the_others(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.world.target.answer = lambda event: FAILS
+    all_of(fleet.alice, "/v1/jobs/_all/run", {"tag": "red"})
+    fleet.world.deliver()
+    first = fleet.alice("GET", "/v1/failures").json["runs"][0]["execution_id"]
+    retry = ManualCommands.retry
+
+    def overtaken(manual: ManualCommands, tenant: str, execution_id: str) -> Any:
+        if execution_id == first:  # another request was faster, and the index still shows the run
+            raise Conflict(f"run {execution_id} is retrying")
+        return retry(manual, tenant, execution_id)
+
+    monkeypatch.setattr(ManualCommands, "retry", overtaken)
+    (part,) = all_of(fleet.alice, "/v1/runs/_all/retry", {"from_at": "2026-11-21T03:00:00Z"})
+    assert (part["matched"], part["done"]) == (2, 1)
+    (refused,) = part["refused"]
+    assert (refused["id"], refused["type"]) == (first, "urn:minute8:problem:conflict")
