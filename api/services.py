@@ -13,6 +13,7 @@ from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth
 from common.history.lists import RunLists
+from common.history.tenant_health import TenantHealth
 from common.history.tenant_runs import TenantRuns
 from common.history.upcoming import Upcoming
 from common.jobs.store import JobStore
@@ -48,6 +49,7 @@ class Services:
     health: JobHealth
     upcoming: Upcoming
     failed_runs: FailedRuns
+    tenant_health: TenantHealth
     manual: ManualCommands
     tenants: Tenants
     known_tenants: KnownTenants
@@ -94,6 +96,7 @@ class Services:
             health=JobHealth(tables.runs),
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
+            tenant_health=TenantHealth(tables.jobs, tables.runs),
             manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,

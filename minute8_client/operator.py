@@ -11,7 +11,10 @@ from minute8_client.shapes import (
     Key,
     MadeKey,
     PlatformDensity,
+    RuleEffects,
     TenantDeletion,
+    TenantHealth,
+    TenantLine,
     TenantSummary,
     TenantView,
 )
@@ -34,7 +37,10 @@ class Operator(Transport):
         return cast(TenantView, self.call("GET", path_of("tenants", tenant_id)))
 
     def patch_tenant(self, tenant_id: str, changes: Json, revision: int | None = None) -> TenantView:
-        """Change settings: absent ones stay, None sets the default. Raises RevisionMismatch."""
+        """Change settings: absent ones stay, None sets the default. Raises RevisionMismatch.
+
+        `add_targets` and `remove_targets` are single patterns of `allowed_targets`.
+        """
         return cast(TenantView, self.call("PATCH", path_of("tenants", tenant_id), changes, revision))
 
     def suspend_tenant(self, tenant_id: str, note: str = "") -> TenantView:
@@ -52,6 +58,24 @@ class Operator(Transport):
     def deletion_of(self, tenant_id: str) -> TenantDeletion:
         """The progress of a deletion. Raises NotFound, also a month after its end."""
         return cast(TenantDeletion, self.call("GET", path_of("tenants", tenant_id, "deletion")))
+
+    def overview(
+        self, *, from_at: str | None = None, until_at: str | None = None, problems: bool = False
+    ) -> Iterator[TenantLine]:
+        """All tenants with their use of quotas and their failures of a day, or of [from_at, until_at)."""
+        span = {"from_at": from_at, "until_at": until_at, "problems": "true" if problems else None}
+        return pages(self, "/v1/operator-overview", "tenants", **span)
+
+    def tenant_health(
+        self, tenant_id: str, *, from_at: str | None = None, until_at: str | None = None
+    ) -> TenantHealth:
+        """Counts and lateness of a tenant's runs of a day, or of [from_at, until_at); failing and overdue jobs."""
+        query = {"from_at": from_at, "until_at": until_at}
+        return cast(TenantHealth, self.call("GET", path_of("tenants", tenant_id, "health"), query=query))
+
+    def check_tenant(self, tenant_id: str, changes: Json) -> RuleEffects:
+        """What a change of settings would break; changes nothing."""
+        return cast(RuleEffects, self.call("POST", path_of("tenants", tenant_id, "check"), changes))
 
     def densities(
         self, *, from_at: str | None = None, until_at: str | None = None

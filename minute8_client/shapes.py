@@ -439,6 +439,132 @@ class FailureGroups(TypedDict):
     next_cursor: str | None
 
 
+class Usage(TypedDict):
+    """What the tenant's jobs take of its quotas."""
+
+    jobs: int
+    executions_per_day: int
+
+
+class QuotaView(TypedDict):
+    """How much the platform allows."""
+
+    jobs: int
+    executions_per_day: int
+    shortest_interval_s: int
+    payload_bytes: int
+    requests_per_minute: int
+
+
+class FailureCount(TypedDict):
+    """The failed runs of a tenant in the range."""
+
+    count: int
+    jobs: int
+    last_at: str | None
+    complete: bool
+
+
+class TenantLine(TypedDict):
+    """A tenant, its use of quotas, and its failures."""
+
+    tenant_id: str
+    name: str
+    created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+    usage: Usage
+    quotas: QuotaView
+    failures: FailureCount
+
+
+class Overview(TypedDict):
+    """Tenants in the order of their ids."""
+
+    from_at: str
+    until_at: str
+    tenants: list[TenantLine]
+    next_cursor: str | None
+
+
+class RunTotals(TypedDict):
+    """The totals of a tenant's runs."""
+
+    runs: int
+    statuses: dict[str, int]
+    reasons: dict[str, int]
+    success_rate: float | None
+    lateness_s: Spread
+    duration_s: Spread
+    complete: bool
+
+
+class JobCounts(TypedDict):
+    """How many of a tenant's jobs are how, now."""
+
+    read: int
+    active: int
+    paused: int
+    failing: int
+    overdue: int
+    most_late_s: float
+    complete: bool
+
+
+class TenantHealth(TypedDict):
+    """How a tenant is, without what its jobs and runs contain."""
+
+    tenant_id: str
+    from_at: str
+    until_at: str
+    runs: RunTotals
+    jobs: JobCounts
+
+
+class TenantView(TypedDict):
+    """A tenant: what the platform allows, and how much of it is used."""
+
+    tenant_id: str
+    name: str
+    created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+    usage: Usage
+    quotas: QuotaView
+    allowed_targets: list[str]
+    retention_days: int
+
+
+class LostTarget(TypedDict):
+    """A target that the tenant could not call any more."""
+
+    target: str
+    jobs: int
+
+
+class Overused(TypedDict):
+    """A quota of which the tenant would use more than it has."""
+
+    quota: str
+    used: int
+    allowed: int
+
+
+class RuleEffects(TypedDict):
+    """What a change of a tenant's rules would break."""
+
+    tenant: TenantView
+    jobs_read: int
+    complete: bool
+    not_allowed: int
+    targets: list[LostTarget]
+    interval_too_short: int
+    payload_too_large: int
+    overused: list[Overused]
+
+
 class ComingExecution(TypedDict):
     """One coming execution."""
 
@@ -527,23 +653,6 @@ class ClockChangePage(TypedDict):
     next_cursor: str | None
 
 
-class Usage(TypedDict):
-    """What the tenant's jobs take of its quotas."""
-
-    jobs: int
-    executions_per_day: int
-
-
-class QuotaView(TypedDict):
-    """How much the platform allows."""
-
-    jobs: int
-    executions_per_day: int
-    shortest_interval_s: int
-    payload_bytes: int
-    requests_per_minute: int
-
-
 class KeyInUse(TypedDict):
     """The key that asks, or the token."""
 
@@ -576,21 +685,6 @@ class TenantSummary(TypedDict):
     state: Literal["active", "suspended", "deleting"]
     note: str
     revision: int
-
-
-class TenantView(TypedDict):
-    """A tenant: what the platform allows, and how much of it is used."""
-
-    tenant_id: str
-    name: str
-    created_at: str
-    state: Literal["active", "suspended", "deleting"]
-    note: str
-    revision: int
-    usage: Usage
-    quotas: QuotaView
-    allowed_targets: list[str]
-    retention_days: int
 
 
 class Key(TypedDict):

@@ -22,6 +22,7 @@ _GIVEN: Final = (
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
     "ManyDone",
     "FailureGroups",
+    *("Overview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
 )

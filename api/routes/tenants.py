@@ -13,7 +13,7 @@ from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.tenants import Tenant
 from common.platform.views import tenant_summary, tenant_view
 from common.storage import keys
-from common.tenants.rules import SETTABLE
+from common.tenants.rules import EDITABLE, SETTABLE
 
 
 def create(services: Services, request: Request) -> Reply:
@@ -43,7 +43,7 @@ def get(services: Services, request: Request) -> Reply:
 def patch(services: Services, request: Request) -> Reply:
     """PATCH /v1/tenants/{tenant_id}"""
     tenant_id = existing_tenant(request)
-    changes = request.fields("name", *SETTABLE, also="application/merge-patch+json")
+    changes = request.fields("name", *EDITABLE, also="application/merge-patch+json")
     tenant = services.tenants.edit(
         tenant_id, changes, request.now, expected_revision=request.if_match(), by=request.credential.by
     )

@@ -36,8 +36,8 @@ class QuotaPatch(BaseModel):
     requests_per_minute: int | None = Field(default=None, ge=0)
 
 
-class TenantPatch(BaseModel):
-    """What to change; null means the default, what is left out stays."""
+class TenantSettings(BaseModel):
+    """What a tenant may do; null means the default."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -47,7 +47,16 @@ class TenantPatch(BaseModel):
     retention_days: _Days = None
 
 
-class NewTenant(TenantPatch):
+class TenantPatch(TenantSettings):
+    """What to change; null means the default, what is left out stays."""
+
+    add_targets: _Patterns = Field(default=None, description="Patterns to add to `allowed_targets`.")
+    remove_targets: _Patterns = Field(
+        default=None, description="Patterns to remove from `allowed_targets`; each must be one of them."
+    )
+
+
+class NewTenant(TenantSettings):
     """A tenant. What is left out is the default; nothing may be called by default."""
 
     tenant_id: Annotated[

@@ -9,10 +9,11 @@ import typer
 from cli import output
 from cli.commands.keys import key_table
 from cli.commands.quotas import quota_table, read_quotas
-from cli.output import console, print_json, relative, state, when
-from cli.platform import Stage, platform
+from cli.commands.runs import Since, Until, range_of
+from cli.output import console, print_json, relative, seconds, state, when
+from cli.platform import Stage, operator_api, platform
 from cli.session import session
-from minute8_client.shapes import TenantView
+from minute8_client.shapes import RuleEffects, TenantView
 
 app = typer.Typer(no_args_is_help=True, help="Tenants; needs an operator key or AWS credentials.")
 
@@ -55,20 +56,110 @@ def edit(
     name: Name = None,
     allow_target: Targets = None,
     allow_nothing: Annotated[bool, typer.Option(help="Remove all allowed targets.")] = False,
+    add_target: Annotated[
+        list[str] | None, typer.Option(help="A pattern to add to the others; may be repeated.")
+    ] = None,
+    remove_target: Annotated[
+        list[str] | None, typer.Option(help="One of the patterns, to remove; may be repeated.")
+    ] = None,
     quota: QuotaList = None,
     retention_days: Days = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Show what it would break, and change nothing; needs an operator key."
+        ),
+    ] = False,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
-    """Change what a tenant may do. The given targets replace the stored ones."""
+    """Change what a tenant may do. Targets given as --allow-target replace the stored ones."""
     if allow_nothing and allow_target:
         raise typer.BadParameter("--allow-nothing and --allow-target exclude each other")
     changes = _settings(name, [] if allow_nothing else allow_target, quota, retention_days)
+    single = {"add_targets": add_target, "remove_targets": remove_target}
+    changes |= {field: patterns for field, patterns in single.items() if patterns}
     if not changes:
         raise typer.BadParameter("nothing to change; name at least one option")
+    if dry_run:
+        with operator_api(ctx) as operator:
+            _print_effects(operator.check_tenant(tenant_id, changes), as_json)
+        return
     with platform(ctx, stage) as here:
         tenant = here.patch_tenant(tenant_id, changes)
     _print_done(tenant, "is changed; the executors know within 15 s", as_json)
+
+
+@app.command("overview")
+def overview(
+    ctx: typer.Context,
+    since: Since = None,
+    until: Until = None,
+    problems: Annotated[
+        bool, typer.Option("--problems", help="Only suspended tenants, and those with failures.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List all tenants with their use of quotas and their failures of a day; needs an operator key."""
+    now = session(ctx).clock.now()
+    from_at, until_at = range_of(since, until, now)
+    with operator_api(ctx) as operator:
+        found = list(operator.overview(from_at=from_at, until_at=until_at, problems=problems))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            tenant["tenant_id"],
+            state(tenant["state"]),
+            tenant["usage"]["jobs"],
+            output.used(tenant["usage"]["jobs"], tenant["quotas"]["jobs"]),
+            f"{tenant['failures']['count']}{'' if tenant['failures']['complete'] else '+'}",
+            tenant["failures"]["jobs"],
+            relative(tenant["failures"]["last_at"], now),
+            tenant["note"] or tenant["name"],
+        )
+        for tenant in found
+    ]
+    columns = ("TENANT", "STATE", "JOBS", "OF QUOTA", "FAILED RUNS", "OF JOBS", "LAST", "")
+    console().print(output.table(columns, rows) if rows else "no tenants")
+
+
+@app.command("health")
+def health(
+    ctx: typer.Context,
+    tenant_id: TenantId,
+    since: Since = None,
+    until: Until = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a tenant is: counts and lateness of its runs of a day, failing and overdue jobs."""
+    from_at, until_at = range_of(since, until, session(ctx).clock.now())
+    with operator_api(ctx) as operator:
+        found = operator.tenant_health(tenant_id, from_at=from_at, until_at=until_at)
+    if as_json:
+        print_json(found)
+        return
+    runs, jobs, late = found["runs"], found["jobs"], found["runs"]["lateness_s"]
+    rate = "-" if runs["success_rate"] is None else f"{runs['success_rate']:.2%}"
+    statuses = ", ".join(f"{name} {count}" for name, count in runs["statuses"].items())
+    overdue = (
+        f", {jobs['overdue']} overdue by up to {seconds(jobs['most_late_s'])}" if jobs["overdue"] else ""
+    )
+    rows = [
+        ("runs", f"{runs['runs']}: {statuses}" if runs["runs"] else "none"),
+        ("succeeded", rate),
+        (
+            "late",
+            " · ".join(
+                f"{name} {seconds(late[name])}" for name in ("p50", "p95", "p99", "max") if name in late
+            ),
+        ),
+        ("jobs", f"{jobs['active']} active, {jobs['paused']} paused, {jobs['failing']} failing{overdue}"),
+    ]
+    console().print(output.table(("", ""), [row for row in rows if row[1]]))
+    if not (runs["complete"] and jobs["complete"]):
+        typer.echo("minute8: the newest 10,000 runs of 1,000 jobs, and 500 jobs; there are more", err=True)
 
 
 @app.command("suspend")
@@ -134,6 +225,31 @@ def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: 
     say.print(f"runs are kept for {tenant['retention_days']} days")
     say.print(quota_table(tenant))
     say.print(key_table(keys, now))
+
+
+def _print_effects(found: RuleEffects, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    out = console()
+    words = [f"{found['jobs_read']} jobs read{'' if found['complete'] else ', and there are more'}"]
+    words += (
+        [f"{found['not_allowed']} would stop: their targets are not allowed"] if found["not_allowed"] else []
+    )
+    words += [f"  {one['jobs']} call {one['target']}" for one in found["targets"]]
+    for count, what in (
+        (found["interval_too_short"], "an interval too short"),
+        (found["payload_too_large"], "a payload too large"),
+    ):
+        if count:
+            words.append(f"{count} would go on, with {what} to be registered again")
+    for one in found["overused"]:
+        words.append(
+            f"{one['quota']}: {one['used']} used of {one['allowed']}; it keeps its jobs, and can add none"
+        )
+    out.print(
+        "\n".join(words if len(words) > 1 else [*words, "nothing would break"]), markup=False, soft_wrap=True
+    )
 
 
 def _settings(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules import ACTIVE, DELETED, DELETING, SETTABLE, SUSPENDED, TenantRules, changed
+from common.tenants.rules import ACTIVE, DELETED, DELETING, EDITABLE, SUSPENDED, TenantRules, changed
 from common.texts import check_name, check_note
 
 __all__ = [
@@ -125,6 +125,12 @@ class Tenants:
         start = keys.tenant_listing(after) if after else None
         return (Tenant.from_item(item) for item in self._table.query(keys.TENANTS, after=start, limit=limit))
 
+    def with_counts(self, tenant_ids: Sequence[str]) -> list[Tenant]:
+        """These tenants with their registered totals, in the order of their ids; missing ones are left out."""
+        items = self._table.get_many([keys.tenant(tenant_id) for tenant_id in tenant_ids])
+        found = [Tenant.from_item(item) for item in items if item.get("state") != DELETED]
+        return sorted(found, key=lambda tenant: tenant.tenant_id)
+
     def list_keys(self, tenant_id: str) -> list[ApiKey]:
         """The keys, oldest first, with revoked ones, and expired ones for some days. Raises NotFound (the tenant)."""
         self.get(tenant_id)
@@ -140,18 +146,16 @@ class Tenants:
         by: str = AWS,
     ) -> Tenant:
         """Change the given name and settings. Raises InvalidInput, NotFound, RevisionMismatch."""
-        names = ("name", *SETTABLE)
+        names = ("name", *EDITABLE)
         if unknown := sorted(set(changes) - set(names)):
             raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(names))
-
-        def edited(tenant: Tenant) -> Tenant:
-            if expected_revision not in (None, tenant.revision):
-                raise RevisionMismatch(tenant_id, expected_revision, tenant.revision, kind="tenant")
-            name = check_name(changes["name"]) if "name" in changes else tenant.name
-            settings = {field: value for field, value in changes.items() if field != "name"}
-            return replace(tenant, name=name, rules=changed(tenant.rules, settings))
-
-        return self._change(tenant_id, edited, now, "tenant.changed", by)
+        return self._change(
+            tenant_id,
+            lambda tenant: edited(tenant, changes, expected_revision),
+            now,
+            "tenant.changed",
+            by,
+        )
 
     def suspend(self, tenant_id: str, note: str, now: float, *, by: str = AWS) -> Tenant:
         """Stop its jobs and refuse its changes, everywhere within seconds. Raises NotFound."""
@@ -216,6 +220,15 @@ class Tenants:
         """Add what belongs to every change of the tenant's item."""
         change_log.note(tx, self._table, tenant.tenant_id, now)
         tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
+
+
+def edited(tenant: Tenant, changes: Mapping[str, Any], expected_revision: int | None) -> Tenant:
+    """The tenant with the given name and settings. Pure. Raises InvalidInput, RevisionMismatch."""
+    if expected_revision not in (None, tenant.revision):
+        raise RevisionMismatch(tenant.tenant_id, expected_revision, tenant.revision, kind="tenant")
+    name = check_name(changes["name"]) if "name" in changes else tenant.name
+    settings = {field: value for field, value in changes.items() if field != "name"}
+    return replace(tenant, name=name, rules=changed(tenant.rules, settings))
 
 
 def unchanged(tenant: Tenant) -> Expression:

@@ -80,20 +80,24 @@ class TenantRules:
 
 
 SETTABLE: Final = ("allowed_targets", "quotas", "retention_days")
+# Also of a change: single patterns to add to `allowed_targets`, or to remove from them.
+EDITABLE: Final = (*SETTABLE, "add_targets", "remove_targets")
 
 
 def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
-    """The rules with some of `SETTABLE` replaced, and only the given quotas; None sets the default.
+    """The rules with some of `EDITABLE` applied, and only the given quotas replaced; None sets the default.
 
     Raises InvalidInput.
     """
-    if unknown := sorted(set(changes) - set(SETTABLE)):
-        raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(SETTABLE))
+    if unknown := sorted(set(changes) - set(EDITABLE)):
+        raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(EDITABLE))
     new = TenantRules()
     if "allowed_targets" in changes:
         given = changes["allowed_targets"]
         patterns = new.allowed_targets if given is None else _patterns(given)
         rules = replace(rules, allowed_targets=patterns)
+    if "add_targets" in changes or "remove_targets" in changes:
+        rules = replace(rules, allowed_targets=_edited(rules.allowed_targets, changes))
     if "retention_days" in changes:
         given = changes["retention_days"]
         days = new.retention_days if given is None else _whole("retention_days", given, _MOST_DAYS)
@@ -104,10 +108,31 @@ def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
     return rules
 
 
-def _patterns(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list | tuple) or len(given) > _MOST_PATTERNS:
+def _edited(patterns: tuple[str, ...], changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """The patterns with single ones removed and added."""
+    if "allowed_targets" in changes:
         raise InvalidInput(
             "allowed_targets",
+            "replaces all patterns",
+            accepted="either it, or add_targets and remove_targets",
+        )
+    removed = _patterns(changes.get("remove_targets") or [], "remove_targets")
+    added = _patterns(changes.get("add_targets") or [], "add_targets")
+    for at, pattern in enumerate(removed):
+        if pattern not in patterns:
+            raise InvalidInput(
+                f"remove_targets.{at}",
+                "is not one of the tenant's patterns",
+                value=pattern,
+                accepted=patterns_shown(patterns),
+            )
+    return _patterns([*(one for one in patterns if one not in removed), *added])
+
+
+def _patterns(given: object, name: str = "allowed_targets") -> tuple[str, ...]:
+    if not isinstance(given, list | tuple) or len(given) > _MOST_PATTERNS:
+        raise InvalidInput(
+            name,
             "must be a list of patterns",
             value=given,
             accepted=f"at most {_MOST_PATTERNS} texts",
@@ -115,7 +140,7 @@ def _patterns(given: object) -> tuple[str, ...]:
     for at, pattern in enumerate(given):
         if not isinstance(pattern, str) or len(pattern) > _PATTERN_CHARS or not _PATTERN.fullmatch(pattern):
             raise InvalidInput(
-                f"allowed_targets.{at}",
+                f"{name}.{at}",
                 "must be a pattern of targets",
                 value=pattern,
                 accepted="an ARN with * and ?, a host, *.host, either with :port, or *",

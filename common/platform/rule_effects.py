@@ -1,0 +1,78 @@
+"""What a change of a tenant's rules would break, before it is made. Pure; the caller reads the jobs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from common.jobs.job import Job
+from common.platform.tenants import Tenant
+from common.tenants.allowed_targets import is_allowed
+from common.timing.cron import compile_cron, shortest_interval_s
+from common.timing.schedule import AtTiming, EveryTiming, Schedule
+
+# The most jobs that one request reads, and the most targets that it names.
+MOST_JOBS: Final = 2_000
+TARGETS_NAMED: Final = 20
+
+
+@dataclass(slots=True)
+class Effects:
+    """How many of the read jobs a change affects that the rules before did not.
+
+    `not_allowed` counts jobs by their target: these stop to run. Jobs with a too short interval or a too large payload
+    go on, and can no longer be changed without becoming valid.
+    """
+
+    jobs_read: int = 0
+    complete: bool = True
+    not_allowed: Counter[str] = field(default_factory=Counter)
+    interval_too_short: int = 0
+    payload_too_large: int = 0
+
+
+def effects(before: Tenant, after: Tenant, jobs: Iterable[Job]) -> Effects:
+    """The effects on the first MOST_JOBS jobs; more of them make it incomplete."""
+    found = Effects()
+    was, will = before.rules, after.rules
+    for job in jobs:
+        if found.jobs_read == MOST_JOBS:
+            found.complete = False
+            break
+        found.jobs_read += 1
+        if is_allowed(job.target, was.allowed_targets) and not is_allowed(job.target, will.allowed_targets):
+            found.not_allowed[_reached(job)] += 1
+        interval_s = _interval_s(job.schedule)
+        if interval_s is not None:
+            shortest_before, shortest = was.quotas.shortest_interval_s, will.quotas.shortest_interval_s
+            found.interval_too_short += shortest_before <= interval_s < shortest
+        size = len(json.dumps(job.payload, separators=(",", ":"), ensure_ascii=False).encode())
+        found.payload_too_large += will.quotas.payload_bytes < size <= was.quotas.payload_bytes
+    return found
+
+
+def overused(after: Tenant) -> dict[str, dict[str, int]]:
+    """The quotas of which the tenant would use more than it has: it keeps its jobs, and can add none."""
+    used = {"jobs": after.jobs, "executions_per_day": after.executions_per_day}
+    return {
+        name: {"used": count, "allowed": getattr(after.rules.quotas, name)}
+        for name, count in used.items()
+        if count > getattr(after.rules.quotas, name)
+    }
+
+
+def _reached(job: Job) -> str:
+    target = str(job.target.get("arn") or job.target.get("url"))
+    return f"{target} with {job.target['role_arn']}" if job.target.get("role_arn") else target
+
+
+def _interval_s(schedule: Schedule) -> int | None:
+    timing = schedule.timing
+    if isinstance(timing, AtTiming):
+        return None
+    if isinstance(timing, EveryTiming):
+        return timing.interval_s
+    return shortest_interval_s(compile_cron(timing.expression))
