@@ -18,6 +18,7 @@ from benchmarks import workload
 from benchmarks.stub_aws import StubAws
 from common import config, telemetry
 from common.planning.execution import Execution
+from common.planning.packs import Pack
 from common.storage import aws
 from common.storage.wire_format import to_wire
 from executor import handler
@@ -63,18 +64,21 @@ class ExecutorStub:
         self._jobs: dict[str, dict[str, Any]] = {}
         self._runs: dict[str, dict[str, Any]] = {}
 
-    def event(self, first: int, count: int = 10) -> dict[str, Any]:
-        """A batch of executions that are due now, in the queue's format."""
-        records = []
+    def event(self, first: int, count: int = 10, pack: int = 1) -> dict[str, Any]:
+        """A batch of executions that are due now, `pack` of them a message, in the queue's format."""
+        executions, now = [], int(time.time())
         for number in range(first, first + count):
             job = workload.job(number)
             item = job.to_item() | {"target": dict(job.target) | {"invocation": self._invocation}}
             self._jobs[f"JOB#{job.job_id}"] = to_wire({"pk": job.tenant, "sk": f"JOB#{job.job_id}", **item})
-            execution = Execution(job.tenant, job.job_id, int(time.time()), int(time.time()), 1)
-            records.append(
-                {"messageId": f"{number:08}-0ea4-451a-a703-a558b933e274", "body": execution.encode()}
-            )
-        return {"Records": records}
+            executions.append(Execution(job.tenant, job.job_id, now, now, 1))
+        packs = [Pack(tuple(executions[n : n + pack])) for n in range(0, count, pack)]
+        return {
+            "Records": [
+                {"messageId": f"{first + n:08}-0ea4-451a-a703-a558b933e274", "body": one.encode()}
+                for n, one in enumerate(packs)
+            ]
+        }
 
     def _get(self, request: dict[str, Any]) -> bytes:
         whole = 1.0 if request.get("ConsistentRead") else 0.5

@@ -26,7 +26,7 @@ from executor.together import Due, claim_together
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
 _MOST_CALLS: Final = 100
 # An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
-_MOST_EVENTS: Final = 16
+_MOST_EVENTS: Final = 32
 # An event that waited so long gets a thread as other calls do.
 _EVENTS_WAIT_S: Final = 2
 # What has no thread by then goes back to the queue, for another executor.

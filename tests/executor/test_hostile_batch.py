@@ -1,4 +1,4 @@
-"""Ten jobs of a hostile tenant, and a hundred in packs, with every quantity at its bound, in the memory of the executor's Lambda.
+"""Ten jobs of a hostile tenant, and a hundred in packs, all at their bounds, in the memory of the executor's Lambda.
 
 The process is measured: what it takes at most must be less than `executorMemoryMb`.
 """

@@ -269,7 +269,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_cla
 def test_events_behind_slow_ones_get_threads_as_other_calls_do(
     w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"slow-{n}" for n in range(16)] + ["quick"]
+    names = [f"slow-{n}" for n in range(batch._MOST_EVENTS)] + ["quick"]
     for name in names:
         w.registry.create("alice", name, job(at=DUE, invocation="Event"))
     in_a_pack(w, names)
