@@ -518,8 +518,8 @@ class TenantHealth(TypedDict):
     tenant_id: str
     from_at: str
     until_at: str
-    runs: RunTotals
-    jobs: JobCounts
+    run_totals: RunTotals
+    job_counts: JobCounts
 
 
 class TenantView(TypedDict):

@@ -78,8 +78,8 @@ def health(services: Services, request: Request) -> Reply:
             "tenant_id": tenant_id,
             "from_at": rfc3339(from_at),
             "until_at": rfc3339(until_at),
-            "runs": {**total.to_json(), "complete": complete},
-            "jobs": asdict(services.tenant_health.jobs(tenant_id, moment)),
+            "run_totals": {**total.to_json(), "complete": complete},
+            "job_counts": asdict(services.tenant_health.jobs(tenant_id, moment)),
         }
     )
 

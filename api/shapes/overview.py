@@ -59,8 +59,8 @@ class TenantHealth(Answer):
     tenant_id: str
     from_at: Instant
     until_at: Instant
-    runs: RunTotals
-    jobs: JobCounts
+    run_totals: RunTotals
+    job_counts: JobCounts
 
 
 class LostTarget(Answer):

@@ -140,7 +140,7 @@ def health(
     if as_json:
         print_json(found)
         return
-    runs, jobs, late = found["runs"], found["jobs"], found["runs"]["lateness_s"]
+    runs, jobs, late = found["run_totals"], found["job_counts"], found["run_totals"]["lateness_s"]
     rate = "-" if runs["success_rate"] is None else f"{runs['success_rate']:.2%}"
     statuses = ", ".join(f"{name} {count}" for name, count in runs["statuses"].items())
     overdue = (

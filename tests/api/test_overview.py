@@ -72,9 +72,9 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
     office.world.clock.move_to(at("2026-11-21T03:19:00Z"))
     answer = office.operator("GET", "/v1/tenants/alice/health")
     found = answer.json
-    assert found["runs"]["statuses"] == {"failed": 4, "skipped": 4, "succeeded": 4}
-    assert found["runs"]["lateness_s"]["count"] == 8
-    assert found["jobs"] == {
+    assert found["run_totals"]["statuses"] == {"failed": 4, "skipped": 4, "succeeded": 4}
+    assert found["run_totals"]["lateness_s"]["count"] == 8
+    assert found["job_counts"] == {
         "read": 3,
         "active": 2,
         "paused": 1,
@@ -85,7 +85,7 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
     }
     assert "secret" not in answer.text and ARN not in answer.text
     monkeypatch.setattr(tenant_health, "MOST_JOBS", 2)
-    some = office.operator("GET", "/v1/tenants/alice/health").json["jobs"]
+    some = office.operator("GET", "/v1/tenants/alice/health").json["job_counts"]
     assert (some["read"], some["complete"]) == (2, False)
     assert office.operator("GET", "/v1/tenants/nobody/health").problem == "not-found"
 
