@@ -70,6 +70,7 @@ class Services:
             settings.executor_timeout_s,
             plain_http=settings.plain_http_targets,
             loopback=settings.loopback_targets,
+            spread_s=settings.spread_s,
         )
         tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
         return cls.wired(deployed.tables(settings), queue, clock, limits, tokens)

@@ -23,6 +23,9 @@ _SCHEDULE: Final[dict[str, Any]] = {
     "anchor": Annotated[Text, typer.Option(help="With --every: a time that it counts from.")],
     "start_at": Annotated[Text, typer.Option(help="Nothing fires before this time.")],
     "end_at": Annotated[Text, typer.Option(help="Nothing fires at this time or after it.")],
+    "spread_s": Annotated[
+        Number, typer.Option("--spread", help="Delay all runs by the same 0 to this many seconds.")
+    ],
     "jitter_s": Annotated[Number, typer.Option("--jitter", help="Delay each run by 0 to this many seconds.")],
 }
 _EXCLUDE: Final[dict[str, Any]] = {

@@ -34,6 +34,8 @@ class Config:
     planner_share_entries: int = 20_000
     # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.
     pack_from: int = 50
+    # The spread of jobs that name none, where the tenant has no default of its own.
+    spread_s: int = 0
     # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
     jwt_issuer: str = ""
     jwt_audience: str = ""
@@ -61,6 +63,7 @@ class Config:
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
             pack_from=int(env.get("PACK_FROM", "50")),
+            spread_s=int(env.get("SPREAD_S", "0")),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
             jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),

@@ -25,7 +25,7 @@ class Operator(Transport):
     """The API for the platform: tenants, their keys and the platform's own. Tenants' jobs and runs are not visible."""
 
     def create_tenant(self, tenant_id: str, settings: Json | None = None) -> TenantView:
-        """`settings`: name, allowed_targets, quotas, retention_days. Raises AlreadyExists, InvalidInput."""
+        """`settings`: name, allowed_targets, quotas, retention_days, spread_s. Raises AlreadyExists, InvalidInput."""
         body = {**(settings or {}), "tenant_id": tenant_id}
         return cast(TenantView, self.call("POST", "/v1/tenants", body, repeatable=False))
 

@@ -535,6 +535,7 @@ class TenantView(TypedDict):
     quotas: QuotaView
     allowed_targets: list[str]
     retention_days: int
+    spread_s: int | None
 
 
 class LostTarget(TypedDict):
@@ -673,6 +674,7 @@ class Tenant(TypedDict):
     quotas: QuotaView
     allowed_targets: list[str]
     retention_days: int
+    spread_s: int | None
     key: KeyInUse
 
 

@@ -55,6 +55,7 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "executorTimeoutS": (5, 900),
     "plannerShareEntries": (1, 1_000_000),
     "packFrom": (0, 1_000_000),
+    "spreadS": (0, 3_600),
     "maxReceiveCount": (1, 1_000),
     "apiThrottleRate": (1, 10_000),
     "apiThrottleBurst": (1, 5_000),

@@ -12,6 +12,7 @@ from common.errors import InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
 from common.planning.execution import job_key
 from common.timing.durations import parse_instant
+from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
 
@@ -25,20 +26,30 @@ def preview(services: Services, request: Request) -> Reply:
     from common.preview.preview import preview as look_ahead
 
     fields = _checked(request.fields("schedule", "count", "from_at", "until_at", "job_id"))
+    key = job_key(request.tenant, check_id("job_id", fields.get("job_id", "job"), JOB_ID_CHARS))
     ahead = look_ahead(
         fields["schedule"],
         now=parse_instant(fields["from_at"], "from_at") if "from_at" in fields else int(request.now),
         count=fields.get("count", _FIRES),
         until=parse_instant(fields["until_at"], "until_at") if "until_at" in fields else None,
-        job_key=job_key(request.tenant, check_id("job_id", fields.get("job_id", "job"), JOB_ID_CHARS)),
+        job_key=key,
+        default_spread_s=services.registry.default_spread_s(request.tenant),
     )
+    schedule = Schedule.from_item(ahead.schedule)
     return Reply(
         {
             "sentence": ahead.sentence,
             "warnings": list(ahead.warnings),
-            "schedule_resolved": schedule_view(Schedule.from_item(ahead.schedule)),
+            "schedule_resolved": schedule_view(schedule),
             "timezone": ahead.timezone,
-            "fires": [{"fire_at": rfc3339(fire.at), "local": fire.local} for fire in ahead.fires],
+            "fires": [
+                {
+                    "fire_at": rfc3339(fire.at),
+                    "local": fire.local,
+                    "due_at": rfc3339(due_at(schedule, key, fire.at)),
+                }
+                for fire in ahead.fires
+            ],
             "tzdata": ahead.tzdata,
         }
     )

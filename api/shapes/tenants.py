@@ -23,6 +23,11 @@ _Patterns = Annotated[
 ]
 _Days = Annotated[int | None, Field(description="How long its runs are kept; 30 at first.", ge=1, le=400)]
 
+_Spread = Annotated[
+    int | None,
+    Field(description="The spread of jobs that name none; null: the platform's.", ge=0, le=3_600),
+]
+
 
 class QuotaPatch(BaseModel):
     """Quotas to set; null means the default, what is left out stays."""
@@ -45,6 +50,7 @@ class TenantSettings(BaseModel):
     allowed_targets: _Patterns = None
     quotas: QuotaPatch | None = None
     retention_days: _Days = None
+    spread_s: _Spread = None
 
 
 class TenantPatch(TenantSettings):
@@ -123,6 +129,7 @@ class TenantView(TenantSummary):
     quotas: QuotaView
     allowed_targets: list[str] = Field(description="Patterns; none allows nothing.")
     retention_days: int = Field(description="How long runs are kept.")
+    spread_s: int | None = Field(description="The spread of jobs that name none; null: the platform's.")
 
 
 class Tenant(TenantView):

@@ -29,6 +29,9 @@ QuotaList = Annotated[
     typer.Option("--quota", help="A quota, jobs=100; may be repeated.", metavar="NAME=NUMBER"),
 ]
 Days = Annotated[int | None, typer.Option(help="How long its runs are kept.")]
+Spread = Annotated[
+    int | None, typer.Option("--spread", help="Jobs that name no second are due within so many seconds.")
+]
 
 
 @app.command("create")
@@ -39,11 +42,12 @@ def create(
     allow_target: Targets = None,
     quota: QuotaList = None,
     retention_days: Days = None,
+    spread: Spread = None,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a tenant. It may call nothing but the targets that are allowed here or by `tenants edit`."""
-    settings = _settings(name, allow_target, quota, retention_days)
+    settings = _settings(name, allow_target, quota, retention_days, spread)
     with platform(ctx, stage) as here:
         tenant = here.create_tenant(tenant_id, settings)
     _print_done(tenant, f"created; its first key: minute8 keys create {tenant_id} --role admin", as_json)
@@ -64,6 +68,7 @@ def edit(
     ] = None,
     quota: QuotaList = None,
     retention_days: Days = None,
+    spread: Spread = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -76,7 +81,7 @@ def edit(
     """Change what a tenant may do. Targets given as --allow-target replace the stored ones."""
     if allow_nothing and allow_target:
         raise typer.BadParameter("--allow-nothing and --allow-target exclude each other")
-    changes = _settings(name, [] if allow_nothing else allow_target, quota, retention_days)
+    changes = _settings(name, [] if allow_nothing else allow_target, quota, retention_days, spread)
     single = {"add_targets": add_target, "remove_targets": remove_target}
     changes |= {field: patterns for field, patterns in single.items() if patterns}
     if not changes:
@@ -223,6 +228,8 @@ def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: 
     targets = ", ".join(tenant["allowed_targets"]) or "nothing: minute8 tenants edit --allow-target"
     say.print(f"may call {targets}", markup=False, soft_wrap=True)
     say.print(f"runs are kept for {tenant['retention_days']} days")
+    if (spread_s := tenant["spread_s"]) is not None:
+        say.print(f"jobs that name no second are due within {spread_s} s")
     say.print(quota_table(tenant))
     say.print(key_table(keys, now))
 
@@ -253,7 +260,11 @@ def _print_effects(found: RuleEffects, as_json: bool) -> None:
 
 
 def _settings(
-    name: str | None, targets: list[str] | None, quotas: list[str] | None, days: int | None
+    name: str | None,
+    targets: list[str] | None,
+    quotas: list[str] | None,
+    days: int | None,
+    spread_s: int | None,
 ) -> dict[str, Any]:
     """The given options only."""
     given = {
@@ -261,6 +272,7 @@ def _settings(
         "allowed_targets": targets,
         "quotas": read_quotas(quotas) if quotas else None,
         "retention_days": days,
+        "spread_s": spread_s,
     }
     return {field: value for field, value in given.items() if value is not None}
 

@@ -29,13 +29,13 @@ class Density:
     start: int
     end: int
     minutes: Counter[int] = field(default_factory=Counter)
-    # Equal schedules without jitter have equal fire times.
+    # Equal schedules without jitter and spread have equal fire times.
     _known: dict[tuple[Schedule, int, int], Counter[int]] = field(default_factory=dict)
 
     def add(self, schedule: Schedule, job_key: str, effective_at: int, excluded: Container[str] = ()) -> int:
         """Add an active job's executions with fire times in [start, end). Returns how many."""
         begin = max(self.start, effective_at)
-        if schedule.jitter_s or schedule.calendars:
+        if schedule.jitter_s or schedule.spread_s or schedule.calendars:
             found = _minutes(schedule, job_key, begin, self.end, excluded)
         else:
             key = schedule, begin, self.end
@@ -75,7 +75,7 @@ def jobs_in(jobs: Iterable[Job], minute: int) -> list[Job]:
 
 
 def _is_in(job: Job, minute: int) -> bool:
-    if job.state != ACTIVE or job.schedule.jitter_s:
+    if job.state != ACTIVE or job.schedule.jitter_s or job.schedule.spread_s:
         return False
     first = max(minute, job.effective_at)
     return next(fires(job.schedule, first, minute + MINUTE_S), None) is not None

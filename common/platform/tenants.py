@@ -202,12 +202,15 @@ class Tenants:
     def _store(self, before: Tenant, after: Tenant, now: float, action: str, by: str) -> None:
         """Write field by field: registrations change the counts in the same item."""
         fields = after.to_item()
-        words = "SET " + ", ".join(f"#{name} = :{name}" for name in fields)
+        values = {name: value for name, value in fields.items() if value is not None}
+        words = "SET " + ", ".join(f"#{name} = :{name}" for name in values)
+        if absent := [f"#{name}" for name in fields if name not in values]:
+            words += f" REMOVE {', '.join(absent)}"
         tx = Transaction(self._table.client)
         tx.update(
             self._table,
             keys.tenant(after.tenant_id),
-            Expression(words, {f":{name}": value for name, value in fields.items()}),
+            Expression(words, {f":{name}": value for name, value in values.items()}),
             unchanged(before),
         )
         self._publish(tx, after, now)

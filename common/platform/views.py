@@ -20,6 +20,7 @@ def tenant_view(tenant: Tenant) -> dict[str, Any]:
         "quotas": asdict(tenant.rules.quotas),
         "allowed_targets": list(tenant.rules.allowed_targets),
         "retention_days": tenant.rules.retention_days,
+        "spread_s": tenant.rules.spread_s,
     }
 
 

@@ -29,6 +29,8 @@ def describe(schedule: Schedule) -> str:
         sentence += f", except on {len(schedule.exclude_dates)} dates"
     if schedule.calendars:
         sentence += f", except on the dates of {' and '.join(schedule.calendars)}"
+    if schedule.spread_s:
+        sentence += f", always the same 0 to {schedule.spread_s} s later"
     if schedule.jitter_s:
         sentence += f", each up to {schedule.jitter_s} s later"
     return sentence

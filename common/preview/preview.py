@@ -23,7 +23,7 @@ from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
 
 MAX_COUNT: Final = 10_000
-_SAME_FORM: Final = ("cron", "timezone", "at", "start_at", "end_at", "jitter_s")
+_SAME_FORM: Final = ("cron", "timezone", "at", "start_at", "end_at", "jitter_s", "spread_s")
 _YEAR_S: Final = 366 * DAY_S
 _FIELD_SIZES: Final = {"minute": 60, "hour": 24}
 
@@ -49,7 +49,9 @@ class Preview:
     tzdata: str = TZDATA_VERSION
 
 
-def read_schedule(raw: Mapping[str, object], *, job_key: str, now: int) -> tuple[Schedule, str]:
+def read_schedule(
+    raw: Mapping[str, object], *, job_key: str, now: int, default_spread_s: int = 0
+) -> tuple[Schedule, str]:
     """The schedule and the zone to show it in. Raises InvalidInput.
 
     Unlike at registration, a timezone next to `every` or an instant is the zone to show.
@@ -58,7 +60,7 @@ def read_schedule(raw: Mapping[str, object], *, job_key: str, now: int) -> tuple
     zone = check_zone(given["timezone"]) if "timezone" in given else "UTC"
     if "cron" not in given and not _is_local(given.get("at")):
         given.pop("timezone", None)
-    return parse_schedule(given, job_key=job_key, now=now), zone
+    return parse_schedule(given, job_key=job_key, now=now, default_spread_s=default_spread_s), zone
 
 
 def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,10 +83,11 @@ def preview(
     until: int | None = None,
     job_key: str = "tenant/job",
     excluded: Container[str] = (),
+    default_spread_s: int = 0,
 ) -> Preview:
     """The next `count` fire times at or after `now` (before `until`), with words and warnings. Raises InvalidInput."""
     check_count(count)
-    schedule, zone = read_schedule(raw, job_key=job_key, now=now)
+    schedule, zone = read_schedule(raw, job_key=job_key, now=now, default_spread_s=default_spread_s)
     found = next_fires(schedule, now, count, until, excluded=excluded)
     return Preview(
         schedule=schedule.to_item(),

@@ -7,19 +7,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from common.errors import Busy, Minute8Error
+from common.errors import Busy
 from common.storage.conflicts import retry_on_conflict
 from common.storage.expressions import ConditionFailed as ConditionFailed
 from common.storage.expressions import Expression as Expression
 from common.storage.expressions import TransactionConflict as TransactionConflict
 from common.storage.expressions import expression_arguments, refused_write
-from common.storage.keys import Index, Key, key_of
+from common.storage.keys import Index, Key
+from common.storage.transactions import MOST_WRITES as MOST_WRITES
+from common.storage.transactions import TooManyWrites as TooManyWrites
+from common.storage.transactions import Transaction as Transaction
 from common.storage.wire_format import Item as Item
 from common.storage.wire_format import from_wire, item_to_wire, to_wire
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef, TransactWriteItemTypeDef
+    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _BATCH_GET = 100
@@ -27,8 +30,6 @@ _BATCH_GET = 100
 _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 
-# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-MOST_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 _WRITES_A_REQUEST = 25
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
@@ -36,10 +37,6 @@ _INSERTS_A_REQUEST = 25
 
 # The waits add up to half a second on average.
 WRITE_TRIES = 6
-
-
-class TooManyWrites(Minute8Error):
-    """A transaction has more writes and checks than DynamoDB takes; nothing was written."""
 
 
 class Table:
@@ -246,81 +243,3 @@ def _insertion(table: str, names: tuple[str, ...]) -> str:
     """PartiQL: fails if the item exists."""
     fields = ", ".join(f"'{name}': ?" for name in names)
     return f'INSERT INTO "{table}" VALUE {{{fields}}}'
-
-
-class Transaction:
-    """Writes to any tables that happen together or not at all: at most 100.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
-    """
-
-    def __init__(self, client: DynamoDBClient) -> None:
-        self._client = client
-        self._writes: list[TransactWriteItemTypeDef] = []
-        self._keys: list[Key] = []
-
-    def __len__(self) -> int:
-        return len(self._writes)
-
-    def put(self, table: Table, item: Mapping[str, Any], condition: Expression | None = None) -> None:
-        """Raises ItemTooLarge."""
-        key = key_of(item)
-        self._add("Put", table, key, {"Item": item_to_wire(item)}, condition)
-
-    def update(self, table: Table, key: Key, change: Expression, condition: Expression | None = None) -> None:
-        self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
-
-    def extend(self, other: Transaction) -> None:
-        """Add all that is in another one."""
-        self._writes += other._writes
-        self._keys += other._keys
-
-    def check(self, table: Table, key: Key, condition: Expression) -> None:
-        """Require that `condition` holds for an item that is not written."""
-        self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)
-
-    def delete(self, table: Table, key: Key, condition: Expression | None = None) -> None:
-        self._add("Delete", table, key, {"Key": to_wire(key)}, condition)
-
-    def _add(
-        self,
-        kind: str,
-        table: Table,
-        key: Key,
-        what: dict[str, Any],
-        condition: Expression | None,
-        change: Expression | None = None,
-    ) -> None:
-        write: Any = {kind: {"TableName": table.name, **what, **expression_arguments(condition, change)}}
-        self._writes.append(write)
-        self._keys.append(key)
-
-    def commit(self) -> None:
-        """Write everything.
-
-        Raises:
-            ConditionFailed: a condition did not hold; nothing was written.
-            TransactionConflict: another transaction was writing an item; nothing was written.
-            TooManyWrites: there are more than MOST_WRITES.
-        """
-        if len(self._writes) > MOST_WRITES:
-            raise TooManyWrites(f"a transaction of {len(self._writes)} writes; DynamoDB takes {MOST_WRITES}")
-        try:
-            self._client.transact_write_items(TransactItems=self._writes)
-        except self._client.exceptions.TransactionCanceledException as error:
-            reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
-            codes = [reason.get("Code") for reason in reasons]
-            if "ConditionalCheckFailed" in codes:
-                nth = codes.index("ConditionalCheckFailed")
-                item = reasons[nth].get("Item")
-                raise ConditionFailed(from_wire(item) if item else None, nth, self._keys[nth]) from error
-            if {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}.intersection(
-                codes
-            ):
-                held = [
-                    key for key, code in zip(self._keys, codes, strict=False) if code == "TransactionConflict"
-                ]
-                raise TransactionConflict(held) from error
-            raise
-        except self._client.exceptions.TransactionInProgressException as error:
-            raise TransactionConflict from error

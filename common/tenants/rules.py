@@ -22,6 +22,7 @@ DELETING: Final = "deleting"
 DELETED: Final = "deleted"
 
 _MOST_DAYS: Final = 400
+MOST_SPREAD_S: Final = 3_600
 _MOST_PATTERNS: Final = 100
 _PATTERN_CHARS: Final = 512
 # An ARN in its six parts; or a host, `*.` and a host, or an IPv6 address, each with an optional port.
@@ -57,6 +58,8 @@ class TenantRules:
     allowed_targets: tuple[str, ...] = ()
     quotas: Quotas = field(default_factory=Quotas)
     retention_days: int = 30
+    # The spread of jobs that name none; None: the platform's.
+    spread_s: int | None = None
 
     @property
     def runs_kept_s(self) -> int:
@@ -76,10 +79,11 @@ class TenantRules:
             allowed_targets=tuple(item.get("allowed_targets", ())),
             quotas=Quotas(**known),
             retention_days=item.get("retention_days", cls().retention_days),
+            spread_s=item.get("spread_s"),
         )
 
 
-SETTABLE: Final = ("allowed_targets", "quotas", "retention_days")
+SETTABLE: Final = ("allowed_targets", "quotas", "retention_days", "spread_s")
 # Also of a change: single patterns to add to `allowed_targets`, or to remove from them.
 EDITABLE: Final = (*SETTABLE, "add_targets", "remove_targets")
 
@@ -102,6 +106,10 @@ def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
         given = changes["retention_days"]
         days = new.retention_days if given is None else _whole("retention_days", given, _MOST_DAYS)
         rules = replace(rules, retention_days=days)
+    if "spread_s" in changes:
+        given = changes["spread_s"]
+        spread_s = None if given is None else _whole("spread_s", given, MOST_SPREAD_S, least=0)
+        rules = replace(rules, spread_s=spread_s)
     if "quotas" in changes:
         given = changes["quotas"]
         rules = replace(rules, quotas=new.quotas if given is None else _quotas(rules.quotas, given))

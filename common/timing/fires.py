@@ -237,11 +237,21 @@ def _every_fires(
 
 
 def due_at(schedule: Schedule, job_key: str, fire_at: int) -> int:
-    """When a fire is really started: its time plus a jitter in [0, jitter_s]; always the same for the same fire."""
-    if not schedule.jitter_s:
-        return fire_at
-    digest = hashlib.blake2b(f"{job_key}|{fire_at}".encode(errors="replace"), digest_size=8).digest()
-    return fire_at + int.from_bytes(digest) % (schedule.jitter_s + 1)
+    """When a fire is really started: its time, the job's place in [0, spread_s], and a jitter in [0, jitter_s].
+
+    Always the same for the same fire.
+    """
+    if schedule.spread_s:
+        fire_at += _hashed(f"spread|{job_key}", schedule.spread_s)
+    if schedule.jitter_s:
+        return fire_at + _hashed(f"{job_key}|{fire_at}", schedule.jitter_s)
+    return fire_at
+
+
+def _hashed(text: str, most: int) -> int:
+    """A number from 0 to `most`."""
+    digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()
+    return int.from_bytes(digest) % (most + 1)
 
 
 def next_fires(

@@ -38,10 +38,11 @@ Timing = CronTiming | EveryTiming | AtTiming
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A timing with its bounds (start inclusive, end exclusive), exclusions and jitter.
+    """A timing with its bounds (start inclusive, end exclusive), exclusions, jitter and spread.
 
     `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`). `calendars` are names; the caller
-    resolves their dates and passes them to `fires`.
+    resolves their dates and passes them to `fires`. `jitter_s` delays each fire by another number of seconds,
+    `spread_s` all fires of a job by the same number.
     """
 
     timing: Timing
@@ -50,6 +51,7 @@ class Schedule:
     exclude_dates: tuple[str, ...] = ()
     calendars: tuple[str, ...] = ()
     jitter_s: int = 0
+    spread_s: int = 0
 
     def to_item(self) -> dict[str, Any]:
         """The stored form: ints, text and lists; default values are left out."""
@@ -59,6 +61,7 @@ class Schedule:
             "exclude_dates": list(self.exclude_dates) or None,
             "calendars": list(self.calendars) or None,
             "jitter_s": self.jitter_s or None,
+            "spread_s": self.spread_s or None,
         }
         return _timing_item(self.timing) | {
             key: value for key, value in optional.items() if value is not None
@@ -74,6 +77,7 @@ class Schedule:
             exclude_dates=tuple(item.get("exclude_dates", ())),
             calendars=tuple(item.get("calendars", ())),
             jitter_s=int(item.get("jitter_s", 0)),
+            spread_s=int(item.get("spread_s", 0)),
         )
 
 

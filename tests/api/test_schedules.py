@@ -19,8 +19,16 @@ def test_a_schedule_in_words_and_times(settled: Office) -> None:
     assert told.status == 200
     assert "02:30" in told.json["sentence"]
     assert told.json["fires"] == [
-        {"fire_at": "2026-11-22T01:30:00Z", "local": "2026-11-22T02:30:00+01:00"},
-        {"fire_at": "2026-11-23T01:30:00Z", "local": "2026-11-23T02:30:00+01:00"},
+        {
+            "fire_at": "2026-11-22T01:30:00Z",
+            "local": "2026-11-22T02:30:00+01:00",
+            "due_at": "2026-11-22T01:30:00Z",
+        },
+        {
+            "fire_at": "2026-11-23T01:30:00Z",
+            "local": "2026-11-23T02:30:00+01:00",
+            "due_at": "2026-11-23T01:30:00Z",
+        },
     ]
     assert any("2027-03-28" in warning for warning in told.json["warnings"])
 

@@ -33,7 +33,20 @@ ANYTHING = st.recursive(
     max_leaves=8,
 )
 KEYS = st.sampled_from(
-    ["cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s", "x", ""]
+    [
+        "cron",
+        "every",
+        "at",
+        "timezone",
+        "anchor",
+        "start_at",
+        "end_at",
+        "exclude",
+        "jitter_s",
+        "spread_s",
+        "x",
+        "",
+    ]
 )
 SETTINGS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -111,6 +111,7 @@ BOUNDS = st.fixed_dictionaries(
     optional={
         "end_at": st.sampled_from(["2027-01-01T00:00:00Z", "2028-01-01T00:00:00+01:00"]),
         "jitter_s": st.integers(0, 2),
+        "spread_s": st.integers(0, 2),
         "exclude": st.sampled_from([{}, {"dates": []}, {"dates": ["2026-12-24"]}]),
     },
 )

@@ -173,6 +173,7 @@ SCHEDULES = st.builds(
     exclude_dates=st.lists(st.dates().map(str), max_size=3).map(tuple),
     calendars=st.lists(st.text("abc", min_size=1), max_size=3).map(tuple),
     jitter_s=st.integers(0, 3600),
+    spread_s=st.integers(0, 3600),
 )
 
 

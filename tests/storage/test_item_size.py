@@ -65,6 +65,10 @@ def test_an_update_that_makes_an_item_too_large_has_the_same_error(table: Table)
     with pytest.raises(ItemTooLarge) as refused:
         table.update(KEY, Expression("SET #more = :more", {":more": "x" * 20}))
     assert isinstance(refused.value, InvalidInput)
+    tx = Transaction(table.client)
+    tx.update(table, KEY, Expression("SET #more = :more", {":more": "x" * 20}))
+    with pytest.raises(ItemTooLarge):
+        tx.commit()
     assert table.get(KEY) == {**KEY, "t": "x" * (LONGEST - 10)}
 
 
