@@ -141,7 +141,7 @@ class Executor:
         job = jobs[name] if name in jobs else self.due_jobs.load(execution)
         now = self.clock.now()
         rules = self.tenants.rules(execution.tenant, now)
-        return Loaded(Claim(execution, message.message_id, now, now, _kept_s(rules)), job, rules)
+        return Loaded(Claim(execution, message.message_id, now, now, kept_s=_kept_s(rules)), job, rules)
 
     def _admit(self, loaded: Loaded) -> Skip | Attempt:
         claim, job, rules = loaded.claim, loaded.job, loaded.rules

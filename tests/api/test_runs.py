@@ -47,6 +47,7 @@ def test_a_run_that_went_well(office: Office) -> None:
                 "finished_at": "2026-11-21T03:13:00Z",
                 "outcome": "succeeded",
                 "duration_s": 0,
+                "lateness_s": 0,
             }
         ],
     }
@@ -89,7 +90,9 @@ def test_a_run_under_way_shows_its_attempt(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     office.world.run_until("2026-11-21T03:13:30Z")
     assert seen[0]["status"] == "running"
-    assert seen[0]["attempts"] == [{"attempt": 1, "started_at": "2026-11-21T03:13:00Z", "outcome": "running"}]
+    assert seen[0]["attempts"] == [
+        {"attempt": 1, "started_at": "2026-11-21T03:13:00Z", "outcome": "running", "lateness_s": 0}
+    ]
 
 
 def test_an_event_that_was_handed_over(office: Office) -> None:

@@ -116,10 +116,14 @@ def test_a_power_cut_loses_nothing(embedded: Embedded, stage: Stage, register: C
     job = register("every-2-seconds", {"cron": "*/2 * * * * *"})
     wait_until(lambda: len(stage.runs(due_of([job], int(time.time())))) > 1, "two runs")
     wait_for_snapshots(embedded)
+    logged = calls_in(stage.target_log(started_at))
     kill(Path(embedded.state_dir))
     restarted = start(Path(embedded.state_dir), embedded.port, strict=True, tied=True)
     assert restarted.port == embedded.port
     time.sleep(5)
     due = due_of([job], int(time.time()))
     runs = wait_for_runs(stage, due)
-    assert problems(due, runs, calls_in(stage.target_log(started_at))) == []
+    calls = calls_in(stage.target_log(started_at))
+    # A worker's log arrives after its answer, so a snapshot may have a run without its call.
+    found = {call.execution_id for call in calls}
+    assert problems(due, runs, [*calls, *(call for call in logged if call.execution_id not in found)]) == []
