@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from difflib import get_close_matches
 from typing import Final
 
 from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
@@ -63,6 +62,8 @@ def near_job(error: Exception, session: Session | None) -> str:
     match = _NO_JOB.fullmatch(getattr(error, "detail", ""))
     if session is None or not match:
         return ""
+    from difflib import get_close_matches  # only for a message
+
     wanted = match[1]
     try:
         with session.client() as client:

@@ -74,8 +74,12 @@ ENTRIES: Mapping[str, Entry] = {
     "import": Entry(
         "Create and change jobs from a file. Importing it again changes nothing.", ".transfer:import_jobs"
     ),
+    "apply": Entry(
+        "Make the jobs what the files say: create, change, pause, resume, and with --prune delete them.",
+        ".apply:apply",
+    ),
     "export": Entry(
-        "Print all jobs as NDJSON, a definition with its id on each line, for `minute8 import`.",
+        "Print all jobs, each a definition with its id: a line of NDJSON, or an entry of a YAML list.",
         ".transfer:export_jobs",
     ),
     "audit": Entry(

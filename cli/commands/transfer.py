@@ -16,6 +16,7 @@ from rich.progress import Progress
 
 from cli import output
 from cli.exit_codes import INVALID
+from cli.job_files import yaml_text
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
 from cli.sources import READERS, eventbridge_account, format_of
@@ -91,11 +92,21 @@ def import_jobs(
         raise typer.Exit(INVALID)
 
 
-def export_jobs(ctx: typer.Context) -> None:
-    """Print all jobs as NDJSON, a definition with its id on each line, for `minute8 import`."""
+def export_jobs(
+    ctx: typer.Context,
+    written: Annotated[
+        str, typer.Option("--format", help="ndjson, for `minute8 import`, or yaml, for `minute8 apply`.")
+    ] = "ndjson",
+) -> None:
+    """Print all jobs, each a definition with its id: a line of NDJSON, or an entry of a YAML list."""
+    if written not in ("ndjson", "yaml"):
+        raise typer.BadParameter(f"no format {written!r}; there are: ndjson, yaml")
     with session(ctx).client() as client:
         for job in client.export_jobs():
-            sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
+            if written == "yaml":
+                sys.stdout.write(yaml_text(job))
+            else:
+                sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
 def planned(client: Client, found: Sequence[Found]) -> list[Step]:

@@ -73,7 +73,7 @@ def bash(script: str, shell: dict[str, str]) -> str:
     ("typed", "completed"),
     [
         ("minute8 ru", ["runs"]),
-        ("minute8 runs re", ["retry"]),
+        ("minute8 runs re", ["retry", "retry-all"]),
         ("minute8 keys ", ["create", "list", "revoke"]),
         ("minute8 doctor --str", ["--strict"]),
     ],

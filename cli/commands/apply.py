@@ -1,0 +1,189 @@
+"""`minute8 apply`: jobs as code. A plan like a diff, with its consequences; then what the plan says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any, Final, NoReturn
+
+import typer
+
+from cli.exit_codes import FAILED
+from cli.job_files import BadFile, WrittenJob, read_files
+from cli.output import console, field_text, print_json, problem_lines, schedule_words
+from cli.plan import (
+    LOOK_AHEAD,
+    SIGNS,
+    Step,
+    consequences,
+    differing,
+    resolved_schedule,
+    schedule_of,
+    with_defaults,
+)
+from cli.session import session
+from common.planning.execution import job_key
+from common.timing.instants import rfc3339
+from minute8_client import Client, Minute8Problem
+
+# The exit code of a dry run that found changes.
+CHANGES: Final = 2
+_SHOWN_FIRES: Final = 3
+
+
+def apply(
+    ctx: typer.Context,
+    paths: Annotated[list[str], typer.Argument(help="Files or folders of jobs, YAML or JSON; - is stdin.")],
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the jobs that are in no file.")] = False,
+    prefix: Annotated[
+        str | None, typer.Option("--prune-prefix", help="Prune only jobs whose id begins so.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the plan; exit code 0: no changes, 2: changes.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before pruning.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON; does not ask.")] = False,
+) -> None:
+    """Make the jobs what the files say: create, change, pause, resume, and with --prune delete them."""
+    try:
+        written = read_files(paths)
+    except BadFile as error:
+        _fail(str(error))
+    now = int(session(ctx).clock.now())
+    try:
+        with session(ctx).client() as client:
+            steps = planned(client, written, now, prune or prefix is not None, prefix or "")
+            _show(steps, as_json)
+            if any(step.action == "refused" for step in steps):
+                _fail("nothing was applied: some jobs are refused")
+            if dry_run:
+                raise typer.Exit(CHANGES if steps else 0)
+            deleted = sum(step.action == "delete" for step in steps)
+            if deleted and not yes and not as_json:
+                typer.confirm(f"Delete {deleted} jobs?", abort=True)
+            _apply(client, steps, {job.job_id: job for job in written})
+    except Minute8Problem as error:
+        if error.status in (400, 413, 422):  # 2 would say that there are changes
+            _fail("; ".join(problem_lines(error)))
+        raise
+
+
+def planned(client: Client, written: Sequence[WrittenJob], now: int, prune: bool, prefix: str) -> list[Step]:
+    """The steps that make the stored jobs what is written."""
+    tenant = client.tenant()["tenant_id"]
+    stored = {job["job_id"]: job for job in client.export_jobs()}
+    results = client.bulk_put((job.line for job in written), dry_run=True)
+    steps: list[Step] = []
+    for job, result in zip(written, results, strict=True):
+        if result["result"] == "refused":
+            problem = result["problem"]
+            why = "; ".join(problem_lines(Minute8Problem(problem["status"], dict(problem))))
+            steps.append(Step("refused", job.job_id, job.where, why))
+        elif result["result"] != "unchanged" or _other_state(job, stored[job.job_id]):
+            changed = result.get("changed", [])
+            steps.append(_step(client, tenant, job, stored.get(job.job_id), changed, now))
+    if prune:
+        named = {job.job_id for job in written}
+        gone = [job_id for job_id in stored if job_id not in named and job_id.startswith(prefix)]
+        steps += [_deletion(client, job_id, now) for job_id in gone]
+    return steps
+
+
+def _other_state(job: WrittenJob, stored: Mapping[str, Any]) -> bool:
+    return job.state is not None and job.state != stored.get("state", "active")
+
+
+def _step(
+    client: Client,
+    tenant: str,
+    job: WrittenJob,
+    stored: Mapping[str, Any] | None,
+    changed: Sequence[str],
+    now: int,
+) -> Step:
+    key = job_key(tenant, job.job_id)
+    if stored is None:
+        appear, _ = consequences(None, _fires(schedule_of(job.definition, key, now, None), job.state), now)
+        return Step("create", job.job_id, job.where, "paused" if job.state == "paused" else "", (), appear)
+    before = resolved_schedule(client.get_job(job.job_id)["schedule_resolved"])
+    after = schedule_of(job.definition, key, now, before) if "schedule" in changed else before
+    was = stored.get("state", "active")
+    becomes = job.state or was
+    appear, vanish = consequences(_fires(before, was), _fires(after, becomes), now)
+    fields = differing(
+        {name: stored[name] for name in changed},
+        {name: with_defaults(name, job.definition.get(name)) for name in changed},
+    )
+    if becomes != was:
+        fields = (*fields, ("state", was, becomes))
+    action: Any = "change" if changed else "pause" if becomes == "paused" else "resume"
+    return Step(action, job.job_id, job.where, "", fields, appear, vanish)
+
+
+def _fires(schedule: Any, state: str | None) -> Any:
+    return None if state == "paused" else schedule
+
+
+def _deletion(client: Client, job_id: str, now: int) -> Step:
+    job = client.get_job(job_id)
+    before = _fires(resolved_schedule(job["schedule_resolved"]), job["state"])
+    return Step(
+        "delete", job_id, "", schedule_words(job["schedule"]), (), (), consequences(before, None, now)[1]
+    )
+
+
+def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob]) -> None:
+    """Jobs first, then their states, then deletions: if it stops, applying again completes it."""
+    lines = [written[step.job_id].line for step in steps if step.action in ("create", "change")]
+    refused = [line for line in client.bulk_put(lines) if line["result"] == "refused"]
+    for line in refused:
+        problem = Minute8Problem(line["problem"]["status"], dict(line["problem"]))
+        typer.echo(f"minute8: {line['job_id']}: {'; '.join(problem_lines(problem))}", err=True)
+    if refused:
+        raise typer.Exit(FAILED)
+    for step in steps:
+        state = next((new for name, _, new in step.fields if name == "state"), None)
+        if state == "paused":
+            client.pause_job(step.job_id, written[step.job_id].note)
+        elif state == "active":
+            client.resume_job(step.job_id)
+        elif step.action == "delete":
+            client.delete_job(step.job_id)
+
+
+def _show(steps: Sequence[Step], as_json: bool) -> None:
+    if as_json:
+        print_json([_view(step) for step in steps])
+        return
+    out = console()
+    for step in steps:
+        words = "; ".join(filter(None, (step.why, step.where if step.action == "refused" else "")))
+        out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True, markup=False)
+        for name, old, new in step.fields:
+            out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True, markup=False)
+        for verb, fires in (("vanish", step.vanish), ("appear", step.appear)):
+            if fires:
+                shown = ", ".join(map(rfc3339, fires[:_SHOWN_FIRES])) + (
+                    " …" if len(fires) > _SHOWN_FIRES else ""
+                )
+                text = f"    {len(fires)} of the next {LOOK_AHEAD} fire times {verb}: {shown}"
+                out.print(text, soft_wrap=True, markup=False)
+    actions = [step.action for step in steps]
+    counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
+    out.print(counts.replace("to refused", "refused") or "no changes", markup=False)
+
+
+def _value(value: Any) -> str:
+    return "-" if value is None else field_text(value)
+
+
+def _view(step: Step) -> dict[str, Any]:
+    fires = {name: [rfc3339(at) for at in getattr(step, name)] for name in ("appear", "vanish")}
+    fields = [{"field": name, "before": old, "after": new} for name, old, new in step.fields]
+    return json.loads(json.dumps(asdict(step))) | fires | {"fields": fields}  # type: ignore[no-any-return]
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"minute8: {message}", err=True)
+    raise typer.Exit(FAILED)

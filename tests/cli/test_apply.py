@@ -1,0 +1,209 @@
+"""`minute8 apply`: the jobs become what the files say; twice changes nothing; export is its inverse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cli.commands.apply import CHANGES
+from cli.job_files import BadFile, read_files, yaml_documents, yaml_text
+from cli.plan import LOOK_AHEAD, consequences, differing, with_defaults
+from common.registration.definition import Limits, parse_definition
+from common.registration.schedule_text import parse_schedule
+from common.registration.target_definitions import stored
+from tests.cli.conftest import Desk
+from tests.worlds import ARN, at, job
+
+NOW = at("2026-11-21T03:12:00Z")
+TWO = f"""
+- job_id: report   # the nightly one
+  schedule: {{cron: "0 4 * * *", timezone: Europe/Paris}}
+  target: {{kind: lambda, arn: "{ARN}"}}
+  payload: {{day: 2026-11-21, time: 10:30, yes: "no"}}
+- job_id: poll
+  schedule: {{every: 10m}}
+  target: {{kind: lambda, arn: "{ARN}"}}
+  state: paused
+  note: not yet
+"""
+
+
+def jobs_of(desk: Desk) -> dict[str, Any]:
+    return {one["job_id"]: one for one in desk.office.alice("GET", "/v1/jobs").json["jobs"]}
+
+
+def test_a_plan_is_shown_and_then_made_and_twice_changes_nothing(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "jobs.yaml").write_text(TWO)
+    plan = desk("apply", str(tmp_path), "--dry-run")
+    assert plan.code == CHANGES
+    assert plan.out.splitlines() == [
+        "+ report",
+        "    50 of the next 50 fire times appear: 2026-11-22T03:00:00Z, 2026-11-23T03:00:00Z, 2026-11-24T03:00:00Z …",
+        "+ poll  paused",
+        "2 to create",
+    ]
+    assert jobs_of(desk) == {}
+    assert desk("apply", str(tmp_path)).code == 0
+    made = jobs_of(desk)
+    assert made["report"]["payload"] == {"day": "2026-11-21", "time": "10:30", "yes": "no"}
+    assert (made["poll"]["state"], made["poll"]["note"]) == ("paused", "not yet")
+    for _ in range(2):
+        again = desk("apply", str(tmp_path), "--dry-run")
+        assert (again.code, again.out) == (0, "no changes\n")
+        assert desk("apply", str(tmp_path)).code == 0
+    assert jobs_of(desk) == made
+
+
+def test_a_change_is_shown_with_its_consequences(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(TWO)
+    desk("apply", str(file))
+    file.write_text(TWO.replace('"0 4 * * *"', '"0 4,5 * * *"').replace("state: paused", "state: active"))
+    plan = desk("apply", str(file), "--dry-run", "--json")
+    report, poll = plan.json
+    assert (plan.code, report["action"], poll["action"]) == (2, "change", "resume")
+    assert report["fields"] == [{"field": "schedule.cron", "before": "0 4 * * *", "after": "0 4,5 * * *"}]
+    assert (report["vanish"], len(report["appear"])) == ([], 25)
+    assert poll["fields"] == [{"field": "state", "before": "paused", "after": "active"}]
+    assert len(poll["appear"]) == LOOK_AHEAD
+    desk("apply", str(file))
+    assert jobs_of(desk)["poll"]["state"] == "active"
+    assert desk("apply", str(file), "--dry-run").code == 0
+
+
+def test_pruning_deletes_what_no_file_has(desk: Desk, tmp_path: Path) -> None:
+    for name in ("old-1", "other"):
+        desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 12 * * *"))
+    (tmp_path / "jobs.yaml").write_text(TWO)
+    assert desk("apply", str(tmp_path)).code == 0
+    assert desk("apply", str(tmp_path), "--dry-run").code == 0, "without --prune others stay"
+    plan = desk("apply", str(tmp_path), "--prune-prefix", "old", "--dry-run")
+    assert (plan.code, plan.out.splitlines()[0], plan.out.splitlines()[-1]) == (
+        2,
+        "- old-1  0 12 * * * (UTC)",
+        "1 to delete",
+    )
+    assert desk("apply", str(tmp_path), "--prune", stdin="n\n").code == 1
+    assert set(jobs_of(desk)) == {"report", "poll", "old-1", "other"}
+    assert desk("apply", str(tmp_path), "--prune", "--yes").code == 0
+    assert set(jobs_of(desk)) == {"report", "poll"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        (
+            "a.yaml",
+            "- job_id: a\n  schedule: {cron: 61 * * * *}\n  target: {kind: sqs}\n",
+            "nothing was applied",
+        ),
+        ("a.yaml", "a: [", "not YAML"),
+        ("a.yaml", "just text", "not a job"),
+        ("a.yaml", "- {schedule: {every: 1h}}", "not a job"),
+        ("a.yaml", "- {job_id: a, state: gone}", 'state "gone"'),
+        ("a.yaml", TWO + TWO, "is in"),
+        ("a.json", "{", "cannot be read"),
+        ("a.json", '{"job_id": "a", "job_id": "b"}', "appears twice"),
+        ("a.txt", "x", "not a job"),
+        ("a.yaml", "", "no jobs"),
+    ],
+)
+def test_what_cannot_be_applied_changes_nothing_and_is_not_taken_for_changes(
+    desk: Desk, tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    refused = desk("apply", str(tmp_path / name), "--dry-run")
+    assert (refused.code, told in refused.err) == (1, True), refused
+    assert jobs_of(desk) == {}
+
+
+def test_what_show_and_export_print_is_applied_without_a_change(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "jobs.yaml").write_text(TWO)
+    desk("apply", str(tmp_path))
+    before = jobs_of(desk)
+    for file, text in (
+        ("export.yaml", desk("export", "--format", "yaml").out),
+        ("export.ndjson", desk("export").out),
+        ("show.json", desk("jobs", "show", "poll", "--json").out),
+    ):
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        path = tmp_path / "sub" / file
+        path.write_text(text)
+        assert desk("apply", str(path), "--dry-run").out == "no changes\n", file
+    assert desk("apply", "-", "--dry-run", stdin=desk("export", "--format", "yaml").out).code == 0
+    assert jobs_of(desk) == before
+    assert desk("export", "--format", "toml").code == 2
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(_JSON)
+def test_any_payload_survives_yaml(payload: Any) -> None:
+    text = yaml_text({"job_id": "a", "payload": payload})
+    assert yaml_documents(text) == [[{"job_id": "a", "payload": payload}]]
+
+
+@given(
+    st.sampled_from(["2026-11-21", "10:30", "0o7", "012", "1_000", "on", "~", "1e3", "0x1F", ".5", "=", "<<"])
+)
+def test_a_text_that_looks_like_something_else_survives_yaml(text: str) -> None:
+    assert yaml_documents(yaml_text({"job_id": text}))[0][0]["job_id"] == text
+    assert yaml.safe_load(yaml_text({"job_id": text}))[0]["job_id"] == text, "with other readers, too"
+
+
+CRONS = ("0 4 * * *", "*/10 * * * *", "0 4,5 * * *", "0 0 29 2 *", "*/7 3 * * 1")
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.sampled_from(CRONS), st.sampled_from(CRONS))
+def test_consequences_are_the_difference_of_both(old: str, new: str) -> None:
+    before, after = (parse_schedule({"cron": cron}, job_key="a/b", now=NOW) for cron in (old, new))
+    appear, vanish = consequences(before, after, NOW)
+    assert consequences(after, before, NOW) == (vanish, appear)
+    assert not set(appear) & set(vanish)
+    assert len(appear) <= LOOK_AHEAD and len(vanish) <= LOOK_AHEAD
+    assert (appear, vanish) == ((), ()) if old == new else appear or vanish
+    assert len(consequences(None, after, NOW)[0]) == LOOK_AHEAD
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"kind": "lambda", "arn": ARN},
+        {"kind": "http", "url": "https://a.example/"},
+        {"kind": "event_bus", "arn": "arn:aws:events:us-east-1:123456789012:event-bus/default"},
+    ],
+)
+def test_the_defaults_of_a_plan_are_the_apis(target: dict[str, Any]) -> None:
+    definition = parse_definition({"schedule": {"every": "1h"}, "target": target}, Limits())
+    assert with_defaults("target", target) == stored(definition.target)
+    assert with_defaults("retry", None) == definition.retry.model_dump()
+
+
+def test_a_difference_is_named_by_its_path() -> None:
+    before = {"a": {"b": 1, "c": 2}, "payload": {"x": 1}, "same": 1, "flag": 1}
+    after = {"a": {"b": 1, "c": 3}, "payload": {"x": 2}, "same": 1, "flag": True}
+    assert differing(before, after) == (("a.c", 2, 3), ("payload", {"x": 1}, {"x": 2}), ("flag", 1, True))
+
+
+def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
+    for name in ("b.yaml", "a.json", "c/d.yml", "ignored.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({"job_id": path.stem}))
+    assert [one.job_id for one in read_files([str(tmp_path)])] == ["a", "b", "d"]
+    with pytest.raises(BadFile, match="no jobs"):
+        (tmp_path / "empty").mkdir()
+        read_files([str(tmp_path / "empty")])
