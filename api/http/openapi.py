@@ -32,6 +32,16 @@ else.
 Instants are RFC 3339 in UTC and their names end in `_at`; durations are seconds and their names end in `_s`. Unknown
 fields and parameters are refused. Refusals are problem documents (RFC 9457) with a stable
 `type`, the field, its value, and what would be accepted."""
+_SERVER = {
+    "url": "https://{address}",
+    "description": "A deployment. `make deploy` and `make up` print its address.",
+    "variables": {
+        "address": {
+            "default": "abc.execute-api.eu-west-1.amazonaws.com",
+            "description": "The API's host, and its base path if there is one.",
+        }
+    },
+}
 _SECURITY = {
     "key": {
         "type": "http",
@@ -53,6 +63,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     # Imported here: pydantic's JSON schema would slow the cold start of all other routes.
     from pydantic.json_schema import models_json_schema
 
+    from api.http.field_words import described
     from api.shapes import GIVEN, TAKEN
 
     models = [(shape, "validation") for shape in TAKEN.values()] + [
@@ -71,9 +82,10 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             "description": _DESCRIPTION,
             "license": {"name": "MIT", "identifier": "MIT"},
         },
+        "servers": [_SERVER],
         "paths": paths,
         "components": {
-            "schemas": schemas["$defs"],
+            "schemas": described(schemas["$defs"]),
             "securitySchemes": _SECURITY,
         },
     }

@@ -17,8 +17,8 @@ class PreviewRequest(BaseModel):
 
     schedule: ScheduleDefinition
     count: int = Field(default=10, ge=1, le=100)
-    from_at: Instant = Field(default="", description="Begin here; now if left out.")
-    until_at: Instant = Field(default="", description="End before this.")
+    from_at: Instant = Field(default_factory=str, description="Begin here; now if left out.")
+    until_at: Instant = Field(default_factory=str, description="End before this.")
     job_id: JobId = Field(default="job", description="Resolves `H` as this job of yours would.")
 
 
@@ -27,7 +27,6 @@ class PreviewedFire(Answer):
 
     fire_at: Instant
     local: str
-    due_at: Instant = Field(description="When the target is called: with spread and jitter.")
 
 
 class SchedulePreview(Answer):
