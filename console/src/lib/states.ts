@@ -26,6 +26,7 @@ const LOOKS: Record<string, Look> = {
   overdue: { tone: "bad", shape: "clock", word: "overdue" },
   not_kept: { tone: "quiet", shape: "dash", word: "no longer kept" },
   to_come: { tone: "quiet", shape: "ring", word: "to come" },
+  not_due: { tone: "quiet", shape: "dash", word: "not due" },
   // jobs, tenants, keys
   active: { tone: "good", shape: "check", word: "active" },
   paused: { tone: "late", shape: "pause", word: "paused" },

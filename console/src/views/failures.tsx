@@ -1,48 +1,55 @@
 /** The failed runs of all jobs, grouped by job and error; a group can be retried at once. */
 
+import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
-import { forEachOf } from "../lib/bulk";
-import { type Group, grouped } from "../lib/failures";
-import type { Run } from "../lib/jobs";
+import { useState } from "preact/hooks";
+import { type Group, keyOf, merged } from "../lib/groups";
 import { useLoad } from "../lib/load";
-import { to } from "../lib/router";
+import { place, setQuery, to } from "../lib/router";
 import { api, may } from "../lib/session";
+import { DAY, HOUR, now, rfc3339 } from "../lib/time";
 import { Ask, say } from "../ui/actions";
 import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { RunTable } from "./runs";
 
-const MOST_PAGES = 3;
+const SINCE: [string, number][] = [
+  ["24 h", 1],
+  ["7 d", 7],
+  ["30 d", 30],
+];
 
 export function Failures(): JSX.Element {
   const [open, setOpen] = useState("");
   const [retrying, setRetrying] = useState<Group>();
+  const { days = "1", job } = place.value.query;
+  const from = rfc3339(Math.floor(now.value / HOUR) * HOUR - Number(days) * DAY);
   const found = useLoad(
-    "failures",
+    `failures ${days} ${job}`,
     async (signal) => {
-      const runs: Run[] = [];
-      let pages = 0;
-      let isAll = true;
-      for await (const page of api().pages("/v1/failures", { query: { limit: 200 }, signal })) {
-        runs.push(...page.runs);
-        isAll = !page.next_cursor;
-        if (++pages >= MOST_PAGES) break;
-      }
-      return { runs, isAll };
+      const groups: Group[] = [];
+      const query = { from_at: from, ...(job ? { job_id: job } : {}) };
+      for await (const page of api().pages("/v1/failures/groups", { query, signal })) groups.push(...page.groups);
+      return merged(groups);
     },
     15,
   );
-  const groups = useMemo(() => grouped(found.data?.runs ?? []), [found.data]);
+  const groups = found.data ?? [];
+  const runs = groups.reduce((sum, group) => sum + group.count, 0);
   return (
     <>
-      <Head
-        title="Failures"
-        sub={
-          found.data
-            ? `${found.data.runs.length}${found.data.isAll ? "" : "+"} failed runs in ${groups.length} groups`
-            : null
-        }
-      />
+      <Head title="Failures" sub={found.data ? `${runs} failed runs in ${groups.length} groups` : null}>
+        {SINCE.map(([name, value]) => (
+          <button
+            key={name}
+            type="button"
+            class="quiet"
+            aria-pressed={days === String(value)}
+            onClick={() => setQuery({ days: String(value) })}
+          >
+            {name}
+          </button>
+        ))}
+      </Head>
       <Problem error={found.error} retry={found.reload} />
       <Card>
         {found.data ? (
@@ -66,10 +73,10 @@ export function Failures(): JSX.Element {
                 <tbody>
                   {groups.map((group) => (
                     <Row
-                      key={group.key}
+                      key={keyOf(group)}
                       group={group}
-                      isOpen={open === group.key}
-                      toggle={() => setOpen(open === group.key ? "" : group.key)}
+                      isOpen={open === keyOf(group)}
+                      toggle={() => setOpen(open === keyOf(group) ? "" : keyOf(group))}
                       retry={() => setRetrying(group)}
                     />
                   ))}
@@ -77,13 +84,15 @@ export function Failures(): JSX.Element {
               </table>
             </div>
           ) : (
-            <Empty title="Nothing has failed">No failed run is kept. This page looks again by itself.</Empty>
+            <Empty title="Nothing has failed">This page looks again by itself.</Empty>
           )
         ) : (
           <Waiting lines={6} />
         )}
       </Card>
-      {retrying ? <Retry group={retrying} close={() => setRetrying(undefined)} changed={found.reload} /> : null}
+      {retrying ? (
+        <Retry group={retrying} from={from} close={() => setRetrying(undefined)} changed={found.reload} />
+      ) : null}
     </>
   );
 }
@@ -94,26 +103,26 @@ function Row(props: { group: Group; isOpen: boolean; toggle: () => void; retry: 
     <>
       <tr>
         <td class="num bad">
-          <strong>{group.runs.length}</strong>
+          <strong>{group.count}</strong>
         </td>
         <td class="clip">
-          <a data-row class="mono" href={to(["jobs", group.jobId])}>
-            {group.jobId}
+          <a data-row class="mono" href={to(["jobs", group.job_id])}>
+            {group.job_id}
           </a>
         </td>
         <td class="wrap">
           <strong>
-            <Text>{group.errorType || "failed"}</Text>
+            <Text>{group.error_type || "failed"}</Text>
           </strong>{" "}
           <span class="muted">
             <Text>{group.error}</Text>
           </span>
         </td>
         <td>
-          <Time at={group.first} />
+          <Time at={group.first_at} />
         </td>
         <td>
-          <Time at={group.last} />
+          <Time at={group.last_at} />
         </td>
         <td>
           <div class="actions">
@@ -131,7 +140,7 @@ function Row(props: { group: Group; isOpen: boolean; toggle: () => void; retry: 
       {props.isOpen ? (
         <tr>
           <td colSpan={6}>
-            <RunTable runs={group.runs.slice(0, 50)} />
+            <RunsOf group={group} />
           </td>
         </tr>
       ) : null}
@@ -139,30 +148,57 @@ function Row(props: { group: Group; isOpen: boolean; toggle: () => void; retry: 
   );
 }
 
-function Retry({ group, close, changed }: { group: Group; close: () => void; changed: () => void }): JSX.Element {
+/** The newest failed runs of the group's job; the newest of the group is named first. */
+function RunsOf({ group }: { group: Group }): JSX.Element {
+  const found = useLoad(`failed ${keyOf(group)} ${group.last_at}`, (signal) =>
+    api().get("/v1/jobs/{job_id}/runs", {
+      path: { job_id: group.job_id },
+      query: { status: "failed", limit: 20 },
+      signal,
+    }),
+  );
+  return (
+    <>
+      <p>
+        The last one: <a href={to(["runs", group.last_execution_id])}>{group.last_execution_id}</a>
+      </p>
+      <Problem error={found.error} />
+      {found.data ? <RunTable runs={found.data.runs} /> : <Waiting lines={2} />}
+    </>
+  );
+}
+
+function Retry(props: { group: Group; from: string; close: () => void; changed: () => void }): JSX.Element {
+  const { group } = props;
   const [done, setDone] = useState(0);
-  const count = group.runs.length;
   const act = async () => {
-    const outcome = await forEachOf(
-      group.runs,
-      (run) => api().post("/v1/runs/{execution_id}/retry", { path: { execution_id: run.execution_id } }),
-      setDone,
-    );
-    changed();
-    say(`${outcome.done} of ${count} runs are tried again`);
-    const first = outcome.refused[0];
-    if (first) throw new Error(`${outcome.refused.length} refused; ${first.item.execution_id}: ${first.because}`);
+    const body = { job_id: group.job_id, fingerprint: group.fingerprint, from_at: props.from };
+    let cursor: string | null = null;
+    let count = 0;
+    const refused: string[] = [];
+    do {
+      const answer: Shapes["ManyDone"] = await api().post("/v1/runs/_all/retry", {
+        body: { ...body, ...(cursor ? { cursor } : {}) },
+      });
+      count += answer.done;
+      refused.push(...answer.refused.map((one) => `${one.id}: ${one.detail}`));
+      setDone(count);
+      cursor = answer.next_cursor;
+    } while (cursor);
+    props.changed();
+    say(`${count} runs are tried again`);
+    if (refused.length) throw new Error(`${refused.length} refused; ${refused[0]}`);
   };
   return (
     <Ask
-      title={`Retry ${count} failed ${count === 1 ? "run" : "runs"}`}
-      verb={done ? `${done} of ${count}` : "Retry"}
+      title={`Retry ${group.count} failed ${group.count === 1 ? "run" : "runs"}`}
+      verb={done ? `${done} of ${group.count}` : "Retry"}
       act={act}
-      close={close}
+      close={props.close}
     >
       <p>
-        Each run of <code>{group.jobId}</code> that failed with <Text>{group.errorType || "this error"}</Text> gets one
-        more attempt.
+        Each run of <code>{group.job_id}</code> that failed with <Text>{group.error_type || "this error"}</Text> gets
+        one more attempt.
       </p>
     </Ask>
   );

@@ -14,6 +14,7 @@ import { Card, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { JobActions } from "./job-actions";
 import { Definition, Revisions } from "./job-definition";
 import { ClockChangeCard, NextTimes } from "./job-times";
+import { Why } from "./job-why";
 import { HealthState } from "./jobs";
 import { RunTable } from "./runs";
 
@@ -53,7 +54,10 @@ export function Job({ id }: { id: string }): JSX.Element {
         <Runs id={id} zone={zone} />
         <NextTimes job={job.data} />
       </div>
-      <ClockChangeCard job={job.data} />
+      <div class="grid">
+        <Why id={id} zone={zone} />
+        <ClockChangeCard job={job.data} />
+      </div>
       <div class="grid">
         <Definition job={job.data} />
         {may("admin") ? <Revisions job={job.data} /> : null}

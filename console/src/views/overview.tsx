@@ -4,12 +4,13 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { type Cell, Heat } from "../draw/heat";
 import { TimeLine } from "../draw/timeline";
+import { type Coming, loadDensity } from "../lib/coming";
 import { byHour, countStates, type Fire, loadExpected, stateOfFire } from "../lib/expected";
 import { healthOf } from "../lib/health";
 import { complete, healths, type Job, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
-import { useLoad } from "../lib/load";
+import { type Loaded, useLoad } from "../lib/load";
 import { to } from "../lib/router";
-import { may } from "../lib/session";
+import { api, may } from "../lib/session";
 import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
 import { Card, Empty, Figure, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { HealthState } from "./jobs";
@@ -17,9 +18,17 @@ import { HealthState } from "./jobs";
 export function Overview(): JSX.Element {
   useJobs();
   const present = Math.floor(now.value / MINUTE) * MINUTE;
-  const range = { from_at: rfc3339(present - DAY), until_at: rfc3339(present + DAY) };
+  const range = { from_at: rfc3339(present - DAY), until_at: rfc3339(now.value) };
   const found = useLoad("overview", (signal) => loadExpected(null, range, signal), 30);
+  const coming = useLoad("density", loadDensity, 60);
   const fires = found.data?.fires;
+  const marks = useMemo(
+    () => [
+      ...(fires ?? []).map((fire) => ({ at: Date.parse(fire.fire_at), state: stateOfFire(fire) })),
+      ...(coming.data?.minutes ?? []).map(([at, count]) => ({ at, state: "to_come", count })),
+    ],
+    [fires, coming.data],
+  );
   const all = jobs.value;
   if (complete.value && !all.length) {
     return (
@@ -40,16 +49,11 @@ export function Overview(): JSX.Element {
       <Head title="Overview" sub="The last 24 hours and the next." />
       <Problem error={jobsError.value} retry={loadJobs} />
       <Problem error={found.error} retry={found.reload} />
+      <Problem error={coming.error} retry={coming.reload} />
       <Figures fires={fires} />
       <Card title="What was due, and what will be">
-        {fires ? (
-          <TimeLine
-            label="All jobs"
-            marks={fires.map((fire) => ({ at: Date.parse(fire.fire_at), state: stateOfFire(fire) }))}
-            from={present - DAY}
-            until={present + DAY}
-            height={112}
-          />
+        {fires || coming.data ? (
+          <TimeLine label="All jobs" marks={marks} from={present - DAY} until={present + DAY} height={112} />
         ) : (
           <Waiting lines={3} />
         )}
@@ -59,8 +63,9 @@ export function Overview(): JSX.Element {
       </Card>
       <div class="grid">
         <Attention />
-        <Coming fires={fires} />
+        <Next coming={coming} />
       </div>
+      <ClockChanges />
       <Card title="By hour">{fires ? <Hours fires={fires} present={present} /> : <Waiting lines={2} />}</Card>
     </>
   );
@@ -151,69 +156,87 @@ function Wrong({ job }: { job: Job }): JSX.Element {
   );
 }
 
-function Coming({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element {
-  const { next, crowded } = useMemo(() => comingOf(fires ?? []), [fires]);
+function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
+  const next = useLoad("upcoming", (signal) => api().get("/v1/upcoming", { query: { limit: 8 }, signal }), 15);
+  const crowded = coming.data?.crowded.slice(0, 4) ?? [];
   return (
-    <Card title="Next" side={fires ? <a href={to(["jobs"])}>All jobs</a> : null}>
-      {fires ? (
-        next.length ? (
-          <>
-            <table aria-label="Next fire times">
-              <tbody>
-                {next.map((fire) => (
-                  <tr key={`${fire.job_id} ${fire.fire_at}`}>
-                    <td>
-                      <Time at={fire.fire_at} />
-                    </td>
-                    <td class="clip">
-                      <a class="mono" href={to(["jobs", fire.job_id])}>
-                        {fire.job_id}
-                      </a>
-                    </td>
-                    <td class="num muted">{span(Math.max(0, (Date.parse(fire.fire_at) - now.value) / 1000))}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-            {crowded.length ? (
-              <p class="hint">
-                Crowded minutes:{" "}
-                {crowded.map(([minute, count]) => (
-                  <span key={minute} class="tag">
-                    <Time at={minute} full /> {count}
-                  </span>
-                ))}{" "}
-                <code>H</code> in the place of a minute spreads jobs.
-              </p>
-            ) : null}
-          </>
-        ) : (
-          <Empty title="Nothing is due in the next 24 hours" />
-        )
-      ) : (
+    <Card title="Next" side={coming.data ? `${coming.data.executions.toLocaleString("en")} in 24 h` : null}>
+      <Problem error={next.error} retry={next.reload} />
+      {!next.data ? (
         <Waiting />
+      ) : next.data.executions.length ? (
+        <table aria-label="Next executions">
+          <tbody>
+            {next.data.executions.map((one) => (
+              <tr key={`${one.job_id} ${one.fire_at}`}>
+                <td>
+                  <Time at={one.due_at} />
+                </td>
+                <td class="clip">
+                  <a class="mono" href={to(["jobs", one.job_id])}>
+                    {one.job_id}
+                  </a>
+                </td>
+                <td class="num muted">{span(Math.max(0, (Date.parse(one.due_at) - now.value) / 1000))}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      ) : (
+        <Empty title="Nothing is due in the next 24 hours" />
       )}
+      {crowded.length ? (
+        <>
+          <h3>Crowded minutes</h3>
+          {crowded.map((minute) => (
+            <p key={minute.minute_at} class="small">
+              <Time at={minute.minute_at} full /> <strong>{minute.executions} executions</strong>{" "}
+              {minute.jobs.map((job) => (
+                <a key={job.job_id} class="tag" href={to(["jobs", job.job_id])} title={JSON.stringify(job.proposal)}>
+                  {job.job_id}
+                  {job.proposal ? `: ${Object.values(job.proposal).join(" ")}` : ""}
+                </a>
+              ))}
+            </p>
+          ))}
+        </>
+      ) : null}
     </Card>
   );
 }
 
-const SHOWN = 8;
-const CROWDED = 5;
-
-/** The next fire times, and the minutes with the most of them. Pure. */
-export function comingOf(fires: readonly Fire[]): { next: Fire[]; crowded: [string, number][] } {
-  const coming = fires.filter((fire) => fire.status === "to_come");
-  const next = [...coming].sort((one, other) => (one.fire_at < other.fire_at ? -1 : 1)).slice(0, SHOWN);
-  const minutes = new Map<string, number>();
-  for (const fire of coming) {
-    const minute = `${fire.fire_at.slice(0, 16)}:00Z`;
-    minutes.set(minute, (minutes.get(minute) ?? 0) + 1);
-  }
-  const crowded = [...minutes]
-    .filter(([, count]) => count >= CROWDED)
-    .sort((one, other) => other[1] - one[1])
-    .slice(0, 3);
-  return { next, crowded };
+/** The jobs that the next clock changes of their zones move, before they do. */
+function ClockChanges(): JSX.Element | null {
+  const found = useLoad("clock changes", (signal) => api().get("/v1/clock-changes", { signal }));
+  if (!found.data?.moved.length) return null;
+  return (
+    <Card
+      title="Moved by the next clock change"
+      side={`${found.data.moved.length}${found.data.next_cursor ? "+" : ""} jobs`}
+    >
+      <div class="scroll">
+        <table aria-label="Jobs that a clock change moves">
+          <tbody>
+            {found.data.moved.slice(0, 6).map((moved) => (
+              <tr key={moved.job_id}>
+                <td class="clip">
+                  <a class="mono" href={to(["jobs", moved.job_id])}>
+                    {moved.job_id}
+                  </a>
+                </td>
+                <td>
+                  <Time at={moved.change_at} full /> <span class="muted small">{moved.timezone}</span>
+                </td>
+                <td class="wrap">
+                  <Text most={300}>{moved.text}</Text>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
+  );
 }
 
 function Hours({ fires, present }: { fires: readonly Fire[]; present: number }): JSX.Element {

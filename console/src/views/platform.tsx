@@ -3,9 +3,12 @@
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { TimeLine } from "../draw/timeline";
+import { added } from "../lib/coming";
 import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api } from "../lib/session";
+import { HOUR, MINUTE, now, rfc3339 } from "../lib/time";
 import { Ask, Field, say } from "../ui/actions";
 import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 
@@ -51,6 +54,7 @@ export function Platform(): JSX.Element {
           />
         </dl>
       ) : null}
+      <Density />
       <Card title="Tenants">
         {!found.data ? (
           <Waiting lines={6} />
@@ -132,6 +136,64 @@ export function Platform(): JSX.Element {
         <Suspend tenant={suspending} close={() => setSuspending(undefined)} changed={found.reload} />
       ) : null}
     </>
+  );
+}
+
+/** The executions of all tenants in the next hours, by minute. */
+function Density(): JSX.Element {
+  const [hours, setHours] = useState(1);
+  const present = Math.floor(now.value / MINUTE) * MINUTE;
+  const until = present + hours * HOUR;
+  const found = useLoad(
+    `density ${hours}`,
+    async (signal) => {
+      const pages: Shapes["PlatformDensity"][] = [];
+      const query = { until_at: rfc3339(until) };
+      for await (const page of api().pages("/v1/operator-density", { query, signal })) pages.push(page);
+      return pages;
+    },
+    60,
+  );
+  const pages = found.data ?? [];
+  const minutes = added(pages);
+  const fullest = Math.max(0, ...minutes.map(([, count]) => count));
+  const shares = new Map<string, number>();
+  for (const share of pages.flatMap((page) => page.tenants)) {
+    shares.set(share.tenant_id, (shares.get(share.tenant_id) ?? 0) + share.executions);
+  }
+  const most = [...shares].sort((one, other) => other[1] - one[1]).slice(0, 5);
+  return (
+    <Card
+      title="What is coming, of all tenants"
+      side={[1, 6, 24].map((one) => (
+        <button key={one} type="button" class="quiet" aria-pressed={one === hours} onClick={() => setHours(one)}>
+          {one} h
+        </button>
+      ))}
+    >
+      <Problem error={found.error} retry={found.reload} />
+      {found.data ? (
+        <>
+          <TimeLine
+            label="All tenants"
+            marks={minutes.map(([at, count]) => ({ at, state: "to_come", count }))}
+            from={present}
+            until={until}
+          />
+          <p class="hint">
+            The fullest minute has {fullest.toLocaleString("en")} executions, which is {(fullest / 60).toFixed(1)} a
+            second on average. {most.length ? "Most are of " : ""}
+            {most.map(([id, count]) => (
+              <a key={id} class="tag" href={to(["tenants", id])}>
+                {id} {count.toLocaleString("en")}
+              </a>
+            ))}
+          </p>
+        </>
+      ) : (
+        <Waiting lines={2} />
+      )}
+    </Card>
   );
 }
 

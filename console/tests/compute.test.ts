@@ -1,0 +1,262 @@
+import type { Shapes } from "minute8-client";
+import { describe, expect, it, vi } from "vitest";
+import { levelOf } from "../src/draw/heat";
+import { levels } from "../src/draw/plot";
+import { stepsOf } from "../src/draw/waterfall";
+import { added } from "../src/lib/coming";
+import { cli, curl, quoted } from "../src/lib/commands";
+import { BLANK, definitionOf, fieldOf, formOf } from "../src/lib/definition";
+import { consequences, diffOf, shortly } from "../src/lib/diff";
+import { byHour, countStates, type Fire, stateOfFire } from "../src/lib/expected";
+import { type Group, merged } from "../src/lib/groups";
+import { healthOf } from "../src/lib/health";
+import type { Job } from "../src/lib/jobs";
+import { lookOf, stateOfRun } from "../src/lib/states";
+import { minutesOf, nextChange } from "../src/lib/zones";
+
+vi.mock("../src/lib/session", () => ({ api: () => undefined, session: { value: null }, may: () => false }));
+
+const at = (text: string) => Date.parse(text);
+
+describe("a difference", () => {
+  it("names the fields that differ, and no order of keys", () => {
+    const before = { schedule: { cron: "0 1 * * *", timezone: "UTC" }, tags: ["a"], payload: { a: 1, b: 2 } };
+    const after = { payload: { b: 2, a: 1 }, tags: ["a", "b"], schedule: { cron: "0 2 * * *", timezone: "UTC" } };
+    expect(diffOf(before, after)).toEqual([
+      { field: "schedule.cron", before: "0 1 * * *", after: "0 2 * * *" },
+      { field: "tags", before: ["a"], after: ["a", "b"] },
+    ]);
+    expect(diffOf({ a: null }, {})).toEqual([]);
+    expect(diffOf({ a: { b: 1 } }, { a: 5 })).toEqual([{ field: "a", before: { b: 1 }, after: 5 }]);
+  });
+  it("of fire times says what appears and vanishes, as far as both lists reach", () => {
+    const before = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"];
+    const after = ["2026-01-01T00:00:00Z", "2026-01-01T12:00:00Z", "2026-01-02T00:00:00Z"];
+    expect(consequences(before, after)).toEqual({ stay: 2, vanish: [], appear: ["2026-01-01T12:00:00Z"] });
+    expect(consequences(before, [])).toEqual({ stay: 0, vanish: before, appear: [] });
+  });
+  it("is short", () => {
+    expect(shortly(null)).toBe("–");
+    expect(shortly("x".repeat(1000)).length).toBeLessThan(170);
+  });
+});
+
+describe("clock changes", () => {
+  it("are found to the minute", () => {
+    const spring = nextChange("Europe/Paris", at("2026-01-01T00:00:00Z"));
+    expect(spring).toEqual({ at: at("2026-03-29T01:00:00Z"), before: "+01:00", after: "+02:00", minutes: 60 });
+    const autumn = nextChange("America/New_York", at("2026-07-01T00:00:00Z"));
+    expect(autumn).toEqual({ at: at("2026-11-01T06:00:00Z"), before: "-04:00", after: "-05:00", minutes: -60 });
+    expect(nextChange("Australia/Lord_Howe", at("2026-01-01T00:00:00Z"))?.minutes).toBe(-30);
+  });
+  it("are none where there are none", () => {
+    expect(nextChange("UTC", 0)).toBeNull();
+    expect(nextChange("Asia/Tokyo", at("2026-01-01T00:00:00Z"))).toBeNull();
+  });
+  it("know offsets of all kinds", () => {
+    expect([minutesOf("+05:45"), minutesOf("-03:30"), minutesOf("")]).toEqual([345, -210, 0]);
+  });
+});
+
+describe("a run's way", () => {
+  const run = {
+    due_at: "2026-01-01T00:00:00Z",
+    status: "succeeded",
+    attempts: [
+      {
+        attempt: 1,
+        started_at: "2026-01-01T00:00:01Z",
+        finished_at: "2026-01-01T00:00:03Z",
+        outcome: "failed",
+        error_type: "Boom",
+      },
+      { attempt: 2, started_at: "2026-01-01T00:00:33Z", finished_at: "2026-01-01T00:00:34Z", outcome: "succeeded" },
+    ],
+  } as Shapes["Run"];
+  it("has each wait and each attempt, without gaps", () => {
+    const steps = stepsOf(run, 0);
+    expect(steps.map(({ name, tone }) => `${name} ${tone}`)).toEqual([
+      "waited wait",
+      "attempt 1 bad",
+      "waited to retry wait",
+      "attempt 2 good",
+    ]);
+    for (const [n, step] of steps.slice(1).entries()) expect(step.from).toBe(steps[n]?.until);
+    expect(steps[1]?.what).toBe("failed: Boom");
+  });
+  it("ends at the present while it goes on, and shows the wait to come", () => {
+    const [first] = run.attempts;
+    if (!first) throw new Error("no attempt");
+    const { finished_at: _, ...open } = { ...first, outcome: "running" as const };
+    const present = at("2026-01-01T00:00:09Z");
+    expect(stepsOf({ ...run, status: "running", attempts: [open] }, present).at(-1)).toMatchObject({
+      until: present,
+      tone: "busy",
+    });
+    const waiting = { ...run, status: "retrying" as const, attempts: [first], next_attempt_at: "2026-01-01T00:00:40Z" };
+    expect(stepsOf(waiting, present).at(-1)).toMatchObject({
+      name: "waits to retry",
+      until: at("2026-01-01T00:00:40Z"),
+    });
+  });
+});
+
+describe("expected against actual", () => {
+  const fire = (status: string, run?: string, late_s?: number, hour = 3) =>
+    ({
+      status,
+      fire_at: `2026-01-01T0${hour}:10:00Z`,
+      late_s,
+      ...(run ? { run: { status: run, execution_id: "x" } } : {}),
+    }) as Fire;
+  it("shows what became of the run, where that is worse", () => {
+    expect(stateOfFire(fire("on_time", "failed"))).toBe("failed");
+    expect(stateOfFire(fire("on_time", "succeeded"))).toBe("on_time");
+    expect(stateOfFire(fire("no_record"))).toBe("no_record");
+    expect([...countStates([fire("on_time", "failed"), fire("missed"), fire("missed")])]).toEqual([
+      ["failed", 1],
+      ["missed", 2],
+    ]);
+  });
+  it("is counted by hour", () => {
+    const fires = [fire("on_time", "succeeded"), fire("late", "failed", 42), fire("missed", undefined, undefined, 4)];
+    const hours = byHour(fires, at("2026-01-01T03:00:00Z"), at("2026-01-01T05:00:00Z"));
+    expect(hours).toMatchObject([
+      { due: 2, succeeded: 1, failed: 1, latestS: 42 },
+      { due: 1, succeeded: 0, failed: 0, latestS: 0 },
+    ]);
+  });
+  it("has a look of its own for every status that the API knows", () => {
+    for (const status of [
+      "on_time",
+      "late",
+      "running",
+      "queued",
+      "skipped",
+      "missed",
+      "cancelled",
+      "to_come",
+      "overdue",
+      "no_record",
+      "not_kept",
+    ]) {
+      expect(lookOf(status).word).not.toBe("");
+    }
+    expect(lookOf("brand_new")).toEqual({ tone: "quiet", shape: "ring", word: "brand new" });
+    expect(stateOfRun({ status: "skipped", reason: "missed" })).toBe("missed");
+    expect(stateOfRun({ status: "skipped", reason: "paused" })).toBe("skipped");
+  });
+});
+
+describe("counts", () => {
+  it("of pages add up by minute", () => {
+    const page = (...minutes: [string, number][]) => ({
+      minutes: minutes.map(([minute_at, executions]) => ({ minute_at, executions })),
+    });
+    const one = page(["2026-01-01T00:01:00Z", 2], ["2026-01-01T00:00:00Z", 1]);
+    expect(added([one, page(["2026-01-01T00:01:00Z", 5])])).toEqual([
+      [at("2026-01-01T00:00:00Z"), 1],
+      [at("2026-01-01T00:01:00Z"), 7],
+    ]);
+  });
+  it("of one group on two pages are one group", () => {
+    const group = {
+      job_id: "a",
+      fingerprint: "f",
+      count: 2,
+      first_at: "1",
+      last_at: "5",
+      last_execution_id: "x",
+    } as Group;
+    const later = { ...group, count: 3, first_at: "0", last_at: "7", last_execution_id: "y" };
+    const [found, other] = merged([group, { ...group, job_id: "b", last_at: "6" }, later]);
+    expect(found).toMatchObject({ job_id: "a", count: 5, first_at: "0", last_at: "7", last_execution_id: "y" });
+    expect(other?.job_id).toBe("b");
+  });
+});
+
+describe("a job's health", () => {
+  const job = { job_id: "a", state: "active", next_fire_at: "2026-01-01T00:00:00Z" } as Job;
+  const known = { last_run: null, outcomes: [], failures_in_row: 0, overdue: null };
+  const present = at("2026-01-01T00:05:00Z");
+  it("says late instead of a time that has passed", () => {
+    expect(healthOf(job, undefined, present)).toMatchObject({ state: "overdue", lateS: 300 });
+    expect(healthOf(job, known, present).state).toBe("unknown");
+    const overdue = { fire_at: "", due_at: "", late_s: 180, detail: "" };
+    expect(healthOf(job, { ...known, overdue }, present)).toMatchObject({ state: "overdue", lateS: 180 });
+    expect(healthOf({ ...job, state: "paused" }, { ...known, overdue }, present).state).toBe("paused");
+  });
+  it("turns the newest outcome to the right", () => {
+    const outcomes = [
+      { fire_at: "", status: "failed" as const, trigger: "schedule" },
+      { fire_at: "", status: "succeeded" as const, trigger: "schedule" },
+    ];
+    const found = healthOf({ ...job, next_fire_at: null }, { ...known, outcomes, failures_in_row: 1 }, present);
+    expect(found).toMatchObject({ state: "failing", outcomes: ["succeeded", "failed"] });
+  });
+});
+
+describe("a form", () => {
+  const definition = {
+    name: "Report",
+    tags: ["a", "b"],
+    schedule: {
+      cron: "30 2 * * *",
+      timezone: "Europe/Paris",
+      exclude: { dates: ["2026-12-24"], calendars: ["holidays"] },
+      jitter_s: 60,
+    },
+    target: { kind: "lambda", arn: "arn:x", invocation: "Event" },
+    payload: { a: [1, null, "ü"] },
+    timeout_s: 90,
+    retry: { max_attempts: 5, base_s: 10, factor: 1.5, cap_s: 100, max_age_s: 500 },
+    start_deadline_s: 300,
+    catch_up: "all",
+    overlap: "skip",
+    pause_after_failures: 3,
+    owner: "team",
+  };
+  it("gives back the definition that it was made of", () => {
+    const written = definitionOf(formOf("report", definition));
+    expect(written.problems).toEqual({});
+    expect(written.definition).toEqual(definition);
+  });
+  it("leaves out what is empty, and keeps what is not a number for the API to refuse", () => {
+    const { definition: made } = definitionOf({ ...BLANK, timeout_s: "1x" });
+    expect(made.timeout_s).toBe("1x");
+    expect(made).not.toHaveProperty("retry");
+    expect(made.schedule).toEqual({ cron: "0 9 * * *" });
+    expect(definitionOf({ ...BLANK, mode: "every", timezone: "Europe/Paris" }).schedule).toEqual({ every: "1h" });
+  });
+  it("says where JSON is wrong", () => {
+    expect(definitionOf({ ...BLANK, payload: "{" }).problems.payload).toMatch(/^is not JSON/);
+  });
+  it("knows the field of each of the API's errors", () => {
+    expect(fieldOf("schedule.cron")).toBe("cron");
+    expect(fieldOf("schedule.exclude.calendars.0")).toBe("exclude_calendars");
+    expect(fieldOf("schedule")).toBe("cron");
+    expect(fieldOf("retry.base_s")).toBe("base_s");
+    expect(fieldOf("target.arn")).toBe("target");
+    expect(fieldOf("nonsense")).toBeUndefined();
+  });
+});
+
+describe("commands", () => {
+  it("are quoted for a shell, and hold no key", () => {
+    expect(quoted("it's; rm -rf /")).toBe(`'it'\\''s; rm -rf /'`);
+    expect(cli("runs", "show", "t:j:20260101T000000Z:1")).toBe("minute8 runs show t:j:20260101T000000Z:1");
+    expect(curl("POST", "https://x/v1/y", { a: "b" })).toContain(`'{"a":"b"}'`);
+    expect(curl("GET", "https://x")).toContain("$MINUTE8_KEY");
+  });
+});
+
+describe("scales", () => {
+  it("have round levels", () => {
+    expect(levels(1.7)).toEqual([0, 0.5, 1, 1.5]);
+    expect(levels(0.003)).toEqual([0, 0.001, 0.002, 0.003]);
+    expect(levels(0)).toEqual([0]);
+  });
+  it("tell little from much", () => {
+    expect([null, 0, 0.01, 0.1, 1].map(levelOf)).toEqual(["none", "level0", "level1", "level2", "level3"]);
+  });
+});

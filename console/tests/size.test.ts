@@ -1,0 +1,18 @@
+import { execFileSync } from "node:child_process";
+import { readdirSync, statSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+
+const FILES = new URL("../../api/console_files/assets/", import.meta.url).pathname;
+const MOST_SCRIPT = 60 * 1024;
+
+describe("what a browser loads", () => {
+  it("is at most 60 KB of compressed script, in one file, with one sheet of style", () => {
+    const root = new URL("../..", import.meta.url).pathname;
+    execFileSync(`${root}.venv/bin/python`, ["-m", "scripts.console", "build"], { cwd: root });
+    const names = readdirSync(FILES);
+    const scripts = names.filter((name) => name.endsWith(".js.gz"));
+    expect(scripts).toHaveLength(1);
+    expect(names.filter((name) => name.endsWith(".css.gz"))).toHaveLength(1);
+    expect(statSync(FILES + scripts[0]).size).toBeLessThanOrEqual(MOST_SCRIPT);
+  });
+});
