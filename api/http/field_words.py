@@ -6,6 +6,8 @@ from typing import Any, Final
 
 FIELDS: Final[dict[str, str]] = {
     "accepted": "What would be accepted.",
+    "active": "How many are active.",
+    "allowed": "How much the quota gives.",
     "action": "What was done, such as `job.paused`.",
     "arn": "The ARN of what is called.",
     "attempt": "The number of the attempt, from 1.",
@@ -46,6 +48,7 @@ FIELDS: Final[dict[str, str]] = {
     "job_id": "The job's id.",
     "jobs": "The jobs, or how many there are.",
     "jobs_counted": "How many jobs were counted.",
+    "jobs_read": "How many jobs were read.",
     "key": "The key itself.",
     "key_id": "The key's id, which is not the key.",
     "keys": "The keys, or how many there are.",
@@ -68,8 +71,11 @@ FIELDS: Final[dict[str, str]] = {
     "overlap": "What happens while the previous run still goes.",
     "owner": "Who is responsible for the job.",
     "pause_after_failures": "Pause the job after this many failed runs in a row; null: never.",
+    "paused": "How many are paused.",
     "payload_bytes": "The longest payload, in bytes.",
     "position": "Where in the value, from 0.",
+    "quota": "The quota.",
+    "read": "How many were read.",
     "reasons": "Each thing that keeps the job from being due, or kept the run from starting.",
     "refused": "What was refused, or how many were.",
     "replaced": "How many jobs were replaced.",

@@ -27,6 +27,7 @@ class PreviewedFire(Answer):
 
     fire_at: Instant
     local: str
+    due_at: Instant = Field(description="When the target is called: with spread and jitter.")
 
 
 class SchedulePreview(Answer):

@@ -23,6 +23,11 @@ _Patterns = Annotated[
 ]
 _Days = Annotated[int | None, Field(description="How long its runs are kept; 30 at first.", ge=1, le=400)]
 
+_Spread = Annotated[
+    int | None,
+    Field(description="The spread of jobs that name none; null: the platform's.", ge=0, le=3_600),
+]
+
 
 class QuotaPatch(BaseModel):
     """Quotas to set; null means the default, what is left out stays."""
@@ -36,8 +41,8 @@ class QuotaPatch(BaseModel):
     requests_per_minute: int | None = Field(default=None, ge=0)
 
 
-class TenantPatch(BaseModel):
-    """What to change; null means the default, what is left out stays."""
+class TenantSettings(BaseModel):
+    """What a tenant may do; null means the default."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -45,9 +50,19 @@ class TenantPatch(BaseModel):
     allowed_targets: _Patterns = None
     quotas: QuotaPatch | None = None
     retention_days: _Days = None
+    spread_s: _Spread = None
 
 
-class NewTenant(TenantPatch):
+class TenantPatch(TenantSettings):
+    """What to change; null means the default, what is left out stays."""
+
+    add_targets: _Patterns = Field(default=None, description="Patterns to add to `allowed_targets`.")
+    remove_targets: _Patterns = Field(
+        default=None, description="Patterns to remove from `allowed_targets`; each must be one of them."
+    )
+
+
+class NewTenant(TenantSettings):
     """A tenant. What is left out is the default; nothing may be called by default."""
 
     tenant_id: Annotated[
@@ -114,6 +129,7 @@ class TenantView(TenantSummary):
     quotas: QuotaView
     allowed_targets: list[str] = Field(description="Patterns; none allows nothing.")
     retention_days: int = Field(description="How long runs are kept.")
+    spread_s: int | None = Field(description="The spread of jobs that name none; null: the platform's.")
 
 
 class Tenant(TenantView):

@@ -45,6 +45,8 @@ class Limits:
     longest_timeout_s: int = 290
     shortest_interval_s: int = 1
     payload_bytes: int = 128 * 1024
+    # The spread of jobs that name none and no second of their own.
+    spread_s: int = 0
     plain_http: bool = False
     loopback: bool = False
     # Whether `at` may be past. Such a job never fires, so usually it is a mistake.
@@ -52,10 +54,10 @@ class Limits:
 
     @classmethod
     def of_executor(
-        cls, executor_timeout_s: int, *, plain_http: bool = False, loopback: bool = False
+        cls, executor_timeout_s: int, *, plain_http: bool = False, loopback: bool = False, spread_s: int = 0
     ) -> Limits:
         longest_s = max(1, executor_timeout_s - EXECUTOR_MARGIN_S)
-        return cls(longest_timeout_s=longest_s, plain_http=plain_http, loopback=loopback)
+        return cls(longest_timeout_s=longest_s, plain_http=plain_http, loopback=loopback, spread_s=spread_s)
 
 
 class _Strict(BaseModel):
@@ -101,6 +103,10 @@ class ScheduleDefinition(_Strict):
     start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
     end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")
     exclude: ExcludeDefinition | None = None
+    spread_s: int | None = Field(
+        default=None,
+        description="All runs are due the same 0 to n seconds later, by the job's id; without it the tenant's default.",
+    )
     jitter_s: int | None = Field(default=None, description="Spread: each run is due 0 to n seconds later.")
 
 

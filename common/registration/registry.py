@@ -60,7 +60,7 @@ class Registry:
 
     def _as_created(self, tenant: str, raw: object, created: Created) -> Job:
         """The job as the same request created it. What the tenant may do now does not matter."""
-        limits = replace(self.limits, past_at=True)
+        limits = replace(self.limits, past_at=True, spread_s=self.default_spread_s(tenant))
         definition = parse_definition(raw, limits)
         job = defined(tenant, created.job_id, definition, None, created.created_at, limits)
         return replace(
@@ -93,6 +93,11 @@ class Registry:
         check_id("job_id", job_id, JOB_ID_CHARS)
         checks = self.checks(tenant)
         return checks.definition(raw), checks.limits
+
+    def default_spread_s(self, tenant: str) -> int:
+        """The spread of jobs that name none: the tenant's, or else the platform's."""
+        rules = self.store.ledger.known.rules(tenant, self.store.clock.now())
+        return self.limits.spread_s if rules is None or rules.spread_s is None else rules.spread_s
 
     def checks(self, tenant: str) -> Checks:
         """What the tenant's jobs may contain now. Raises NotFound (the tenant), TenantSuspended."""
@@ -149,6 +154,7 @@ def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
         limits,
         shortest_interval_s=max(limits.shortest_interval_s, rules.quotas.shortest_interval_s),
         payload_bytes=min(limits.payload_bytes, rules.quotas.payload_bytes),
+        spread_s=limits.spread_s if rules.spread_s is None else rules.spread_s,
     )
 
 
@@ -222,6 +228,7 @@ def _schedule(
         job_key=job_key(tenant, job_id),
         now=int(now),
         shortest_interval_s=limits.shortest_interval_s,
+        default_spread_s=limits.spread_s,
     )
     if isinstance(schedule.timing, AtTiming) and schedule.timing.at <= int(now) and not limits.past_at:
         raise InvalidInput(

@@ -14,6 +14,7 @@ from common.errors import InvalidInput, shown
 from common.ids import CALENDAR_NAME_CHARS, is_id
 from common.registration.cron_text import read_cron
 from common.registration.hints import duration_hint, instant_hint
+from common.timing.cron import compile_cron, shortest_interval_s
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule, Timing
 from common.timing.zones import check_zone
@@ -21,16 +22,34 @@ from common.timing.zones import check_zone
 MAX_JITTER_S: Final = 3_600
 MAX_EXCLUDED_DATES: Final = 400
 MAX_CALENDARS: Final = 10
-_KEYS: Final = ("cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s")
+_KEYS: Final = (
+    "cron",
+    "every",
+    "at",
+    "timezone",
+    "anchor",
+    "start_at",
+    "end_at",
+    "exclude",
+    "jitter_s",
+    "spread_s",
+)
 
 
 def parse_schedule(
-    raw: Mapping[str, object], *, job_key: str, now: int, shortest_interval_s: int = 1
+    raw: Mapping[str, object],
+    *,
+    job_key: str,
+    now: int,
+    shortest_interval_s: int = 1,
+    default_spread_s: int = 0,
 ) -> Schedule:
     """A schedule as a tenant writes it, checked; `job_key` ("tenant/job") resolves `H`, `now` is the default anchor.
 
     Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), anchor (with every), start_at,
-    end_at, exclude ({"dates": [...], "calendars": [...]}), jitter_s. A key whose value is None counts as absent.
+    end_at, exclude ({"dates": [...], "calendars": [...]}), jitter_s, spread_s. A key whose value is None counts as
+    absent. A cron expression that names no second has `default_spread_s`, unless its own is given; this default ends
+    before its next fire time.
     Raises InvalidInput and nothing else. A time in the past is accepted: it never fires.
     """
     if not isinstance(raw, Mapping):
@@ -50,14 +69,24 @@ def parse_schedule(
             accepted="a time after start_at",
         )
     dates, calendars = read_exclusions(given.get("exclude", {}))
+    timing = _timing(given, job_key, now, shortest_interval_s)
+    spread_s = _default_spread(timing, default_spread_s) if "spread_s" not in given else given["spread_s"]
     return Schedule(
-        timing=_timing(given, job_key, now, shortest_interval_s),
+        timing=timing,
         start_at=start_at,
         end_at=end_at,
         exclude_dates=dates,
         calendars=calendars,
-        jitter_s=_jitter(given.get("jitter_s", 0)),
+        jitter_s=_delay("jitter_s", given.get("jitter_s", 0)),
+        spread_s=_delay("spread_s", spread_s),
     )
+
+
+def _default_spread(timing: Timing, default_s: int) -> int:
+    if not isinstance(timing, CronTiming) or (cron := compile_cron(timing.expression)).by_second:
+        return 0
+    shortest_s = shortest_interval_s(cron)
+    return default_s if shortest_s is None else min(default_s, shortest_s - 1)
 
 
 def _timing(given: Mapping[str, object], job_key: str, now: int, shortest_interval_s: int) -> Timing:
@@ -133,11 +162,11 @@ def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:
     return InvalidInput(error.field, error.message, value=value, accepted=hint) if hint else error
 
 
-def _jitter(value: object) -> int:
+def _delay(key: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_JITTER_S:
         return value
     raise InvalidInput(
-        "schedule.jitter_s", "is out of range", value=value, accepted=f"0 to {MAX_JITTER_S} seconds"
+        f"schedule.{key}", "is out of range", value=value, accepted=f"0 to {MAX_JITTER_S} seconds"
     )
 
 
