@@ -78,6 +78,7 @@ def run(scale: float) -> Result:
         ],
         goals=[
             Goal("dispatch `Event`: executions per second, ours / a bare executor", 0.7, wall_ratio, True),
+            Goal("dispatch `Event`: processor time, a bare executor's / ours", 1.0, cpu_ratio, True),
             Goal("dispatch: writes per `Event` run", 1, statistics.median(writes) / count, at_least=False),
             Goal("dispatch: a batch of ten / its slowest", 1.3, batch_s / slowest_s, False),
         ],

@@ -121,8 +121,7 @@ class ExecutorStub:
     def _insert_all(self, request: dict[str, Any]) -> bytes:
         """Every run is new."""
         for statement in request["Statements"]:
-            names = re.findall(r"'(\w+)'", statement["Statement"])
-            item = dict(zip(names, statement["Parameters"], strict=True))
+            item = inserted(statement)
             self._written(item["pk"]["S"] + item["sk"]["S"], {}, item)
         return json.dumps({"Responses": [{"TableName": "runs"} for _ in request["Statements"]]}).encode()
 
@@ -134,6 +133,11 @@ class ExecutorStub:
 
     def _invoke(self, request: dict[str, Any]) -> bytes:
         return b"" if self._invocation == "Event" else b'{"ok": true}'
+
+
+def inserted(statement: Mapping[str, Any]) -> dict[str, Any]:
+    """The item of an INSERT."""
+    return dict(zip(re.findall(r"'(\w+)'", statement["Statement"]), statement["Parameters"], strict=True))
 
 
 def _assigned(expression: str, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:

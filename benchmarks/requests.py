@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from unittest import mock
-
-import yaml
 
 from benchmarks import document, workload
 from benchmarks.dispatch import TAKES_S
 from benchmarks.executor_stub import ExecutorStub, installed
 from benchmarks.holding import Held, executions, measure
 from benchmarks.result import Goal, Result, Table
-from benchmarks.strict_lateness import MEMORIES_MB
+from benchmarks.strict_lateness import DEFAULT_MB, MEMORIES_MB
+from benchmarks.strict_lateness import PRICES as PRICES
 from benchmarks.stub_aws import QUEUE_URL, StubAws
 from common.clock import ManualClock
 from common.planning.execution import Execution
@@ -24,10 +21,8 @@ from common.storage.tables import Table as DynamoTable
 from common.tenants.rules_cache import KnownTenants
 from executor import batch
 
-PRICES: Mapping[str, float] = json.loads((Path(__file__).parent / "prices.json").read_text())
 _MILLION = 1_000_000
-_SERVERLESS = yaml.safe_load((document.ROOT / "serverless.yml").read_text())
-_EXECUTOR_MB = int(_SERVERLESS["params"]["default"]["executorMemoryMb"])
+_EXECUTOR_MB = DEFAULT_MB
 _EXECUTOR_GB = _EXECUTOR_MB / 1024
 # A function of 1,769 MB has a whole processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _PROCESSOR_GB = 1769 / 1024
@@ -170,7 +165,7 @@ def _bill(
     requests = costs[-1].requests
     counted = {
         "requests to DynamoDB a run": sum(
-            requests[name] for name in ("GetItem", "BatchGetItem", "UpdateItem")
+            requests[name] for name in ("GetItem", "BatchGetItem", "UpdateItem", "BatchExecuteStatement")
         )
         / count,
         "read units of tenants' rules a run": rules,
@@ -262,7 +257,8 @@ def _choices(event: Bill, counted: Mapping[str, float], held: Held) -> list[list
         "sending late in each second (any time: held for 0.5 s) saves": _executor_gb_s(0.5) + at_once - hold - waited,
         "a log of changed tenants (each run reading its tenant's rules) saves":
             0.5 * read - event.lines["read of the tenants' rules"],
-        "one request for the jobs of a batch (one each) saves": _saved_by_reading_together(counted),
+        "one request for the jobs of a batch and one for its claims (one each) saves":
+            _saved_by_reading_together(counted),
         **{
             f"an executor of {memory_mb:,} MB instead of {_EXECUTOR_MB:,} would cost":
                 _executor_gb_s(held.mean_s + _strict_batch_s(memory_mb), memory_mb) - event.lines["executor: GB-s"]

@@ -16,7 +16,7 @@ class Lead:
     def __init__(self) -> None:
         self.s = 0.0
 
-    def correct(self, error_s: float) -> None:
-        """A call went out this much later than was foreseen."""
-        step_s = max(-_STEP_S, min(_STEP_S, _SHARE * error_s))
+    def saw(self, seconds: float) -> None:
+        """A call went out so long after its claim."""
+        step_s = max(-_STEP_S, min(_STEP_S, _SHARE * (seconds - self.s)))
         self.s = max(0.0, min(_MOST_S, self.s + step_s))

@@ -63,6 +63,12 @@ class Attempt:
     timeout_s: float
     is_awaited: bool
     is_claimed: bool = False
+    # When its claim was sent.
+    claimed_at: float = 0.0
+
+    def claimed(self, at: float, lead_s: float) -> Attempt:
+        """With a claim that is sent now, and foresees that the call goes out after `lead_s`."""
+        return replace(self, claimed_at=at, claim=replace(self.claim, called_at=at + lead_s))
 
     @property
     def status(self) -> str:
@@ -126,10 +132,10 @@ class Executor:
 
     def claim_together(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """Claim these first attempts in few requests. Those that are certainly claimed say so."""
-        calls_at = self.clock.now() + self.lead_together.s
-        foreseen = [replace(one, claim=replace(one.claim, called_at=calls_at)) for one in attempts]
-        certain = self.runs.claim_together([(one.claim, one.status) for one in foreseen])
-        return [replace(one, is_claimed=won) for one, won in zip(foreseen, certain, strict=True)]
+        now = self.clock.now()
+        claimed = [attempt.claimed(now, self.lead_together.s) for attempt in attempts]
+        certain = self.runs.claim_together([(attempt.claim, attempt.status) for attempt in claimed])
+        return [replace(attempt, is_claimed=won) for attempt, won in zip(claimed, certain, strict=True)]
 
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""
@@ -183,11 +189,11 @@ class Executor:
         if not attempt.is_claimed:
             if held := self._take_turn(attempt):
                 return self.recorder.record(attempt.claim, attempt.job, held)
-            attempt = replace(attempt, claim=replace(attempt.claim, called_at=self.clock.now() + lead.s))
+            attempt = attempt.claimed(self.clock.now(), lead.s)
             if lost := self._claim(attempt):
                 return self.recorder.record(attempt.claim, attempt.job, lost)
         outcome, called_at = self._call(attempt)
-        lead.correct(called_at - attempt.claim.starts_at)
+        lead.saw(called_at - attempt.claimed_at)
         verdict = Dispatched() if outcome.ok and not attempt.is_awaited else outcome
         return self.recorder.record(replace(attempt.claim, called_at=called_at), attempt.job, verdict)
 

@@ -49,10 +49,19 @@ class _Connection:
     file: BinaryIO
 
     def is_usable(self) -> bool:
-        """Whether nothing came since its last answer: an endpoint that closes says so."""
+        """Whether nothing came since its last answer but TLS's own records: an endpoint that closes says so."""
         poll = select.poll()
         poll.register(self.socket, select.POLLIN)
-        return not poll.poll(0)
+        if not poll.poll(0):
+            return True
+        self.socket.settimeout(0)
+        try:
+            self.socket.recv(1)
+        except ssl.SSLWantReadError:  # the session tickets that follow a handshake
+            return True
+        except OSError:
+            return False
+        return False
 
     def close(self) -> None:
         self.file.close()

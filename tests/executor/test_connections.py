@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from common.storage import aws
 from executor.targets import clients, lambda_function
 from executor.targets.fair_cache import FairCache
 from tests.executor.contexts import US, event
@@ -44,6 +45,12 @@ def test_calls_one_after_the_other_share_a_connection(service: Server, invocatio
     for timeout_s in (5, 5, 60, 61, 5):
         assert lambda_function.call(TARGET | {"invocation": invocation}, event(), timeout_s).ok
     assert (len(service.asked), service.connections) == (5, 1)
+
+
+def test_a_connection_that_was_opened_before_is_used(service: Server) -> None:
+    aws.connect(clients.before_any_call("lambda", "us-east-1", 5))
+    assert lambda_function.call(TARGET, event(), 5).ok
+    assert service.connections == 1
 
 
 def test_batches_share_as_many_connections_as_they_have_calls(service: Server) -> None:

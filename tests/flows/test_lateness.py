@@ -105,11 +105,18 @@ def test_the_record_of_an_event_foresees_its_call(w: World) -> None:
 
 def test_one_slow_call_says_little_of_the_next() -> None:
     lead = Lead()
-    lead.correct(60)
+    lead.saw(60)
     assert lead.s <= 0.02
     for _ in range(100):
-        lead.correct(-1)
-    assert lead.s == 0
+        lead.saw(0)
+    assert lead.s == pytest.approx(0, abs=0.001)
+
+
+def test_a_hundred_calls_of_one_claim_do_not_overshoot() -> None:
+    lead = Lead()
+    for _ in range(100):
+        lead.saw(0.2)
+    assert lead.s == pytest.approx(0.2, abs=0.001)
 
 
 def test_a_record_keeps_so_many_lost_calls(w: World) -> None:
