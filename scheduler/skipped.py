@@ -10,7 +10,7 @@ from common.events import RUN_SKIPPED, Events
 from common.planning.due_index import BadEntry
 from common.planning.execution import Execution
 from common.planning.plan import Missed
-from common.planning.quarantine import Quarantine
+from common.planning.quarantine import RENEWED_AFTER_S, Quarantine
 from common.runs.records import Runs
 from common.runs.states import INVALID, MISSED
 from common.storage.keys import Key
@@ -35,6 +35,7 @@ class Skipped:
     missed_count: int = 0
     _kept: list[Callable[[], object]] = field(default_factory=list)
     _staying: list[Key] = field(default_factory=list)
+    _renewed: int = 0
 
     def missed(self, missed: Missed) -> None:
         """Write one record of all missed fire times of a job, and publish an event if it is new."""
@@ -43,7 +44,8 @@ class Skipped:
 
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
         """Recorded under the start of the window that could not be planned for it; what stays unreadable, once."""
-        if entry.is_reported:
+        if entry.reported_at:
+            self._renew(entry)
             return
         self.bad_entries += 1
         if len(self.bad) < SHOWN:
@@ -52,6 +54,13 @@ class Skipped:
         execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
         self._keep(lambda: self.runs.skip(execution, INVALID, entry.problem, self.now))
         if entry.key:
+            self._staying.append(entry.key)
+
+    def _renew(self, entry: BadEntry) -> None:
+        """Its record in the quarantine would expire though it still cannot be read."""
+        if entry.key and self.now >= entry.reported_at + RENEWED_AFTER_S and self._renewed < SHOWN:
+            self._renewed += 1
+            self._keep(lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now))
             self._staying.append(entry.key)
 
     def refused(self, execution: Execution, reason: str) -> None:

@@ -14,15 +14,18 @@ REPORTED: Final = "reported_at"
 
 @dataclass(frozen=True, slots=True)
 class BadEntry:
-    """It affects only its job. `key` is set if it stays where each tick reads it; a tick reports it once."""
+    """It affects only its job. `key` is set if it stays where each tick reads it; `reported_at` if a tick reported it.
+
+    A tick reports it once, and renews the record for the operator each day.
+    """
 
     tenant: str
     job_id: str
     problem: str
     key: keys.Key | None = None
-    is_reported: bool = False
+    reported_at: int = 0
 
     @classmethod
     def staying(cls, item: Item, tenant: str, job_id: str, problem: str) -> BadEntry:
         """The bad entry of an item that stays."""
-        return cls(tenant, job_id, problem, keys.key_of(item), REPORTED in item)
+        return cls(tenant, job_id, problem, keys.key_of(item), int(item.get(REPORTED, 0)))

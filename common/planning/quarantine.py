@@ -7,8 +7,8 @@ decision, late or missed as after an outage, and its record is deleted. No recor
 A due entry that cannot be planned is set aside for the time of one window: its job gets a skipped run with the reason,
 and the next tick that finds it due tries it again. Its record here is for the operator of the platform.
 
-An unreadable postponed execution or pending registration is reported in the same way, but once. It stays in its place,
-since a later version may read it, until TTL removes it.
+An unreadable postponed execution or pending registration is reported in the same way, but its job gets one run. It
+stays in its place, since a later version may read it, until TTL removes it. So long its record here is renewed daily.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ MOST: Final = 2_000
 # A share that fails is retried in this many parts, and each part again. This finds the one shard that fails.
 PARTS: Final = 16
 _REASON_CHARS: Final = 500
-# TTL then removes the record of an entry that was not found bad again.
+# TTL then removes the record of an entry that was not found bad again. What stays unreadable has it renewed before.
 _ENTRY_KEPT_S: Final = DAY_S
+RENEWED_AFTER_S: Final = _ENTRY_KEPT_S - 3 * 3_600
 # What stays although it cannot be read: as long as postponed executions do. Pending entries have no TTL of their own.
 _REPORTED_KEPT_S: Final = 15 * DAY_S
 # A group that was not found unreadable again for this long has left the directory.

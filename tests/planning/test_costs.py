@@ -149,6 +149,16 @@ def test_a_cut_off_registration_that_cannot_be_read_is_reported_once_and_kept_fo
     assert w.statuses("alice", "bad") == ["skipped(invalid)"]
     assert w.table("due").get(key)["expires_at"] == int(NOW) + 15 * 86_400  # type: ignore[index]
     assert len(list(w.index.pending())) == 1
+    record = keys.set_aside("entry", "alice#bad")
+    writes = 0
+    for _ in range(10 * 24):
+        w.clock.sleep(3_600)
+        calls = counted(w)
+        assert w.scheduler.tick().bad_entries == 0
+        writes += calls["put_item"]
+        assert w.table("due").get(record)["expires_at"] > w.clock.now()  # type: ignore[index]
+    assert writes <= 12, "the operator sees it each day, and it is not written at each tick"
+    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
 
 
 def test_what_cannot_be_read_is_reported_again_if_its_record_was_not_written(
