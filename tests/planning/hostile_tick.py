@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
@@ -26,7 +27,7 @@ if __name__ == "__main__":  # before botocore looks; a test that imports this ke
     }
 
 from common.jobs.calendars import Calendar
-from common.planning.directory import Listing, Shard
+from common.planning.directory import FILING, Listing, Shard
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution
 from common.planning.plan import DueEntry
@@ -52,6 +53,8 @@ POSTPONED = 5_000
 BAD_ENTRIES = 2_000
 BAD_GROUPS = 500
 EMPTY = 10_000
+# A shard costs a share as much as nine entries, and a share has 20,000.
+OF_ONE_SHARE = 2_200
 
 
 class Queues:
@@ -126,6 +129,32 @@ def fill(dynamodb: Any, now: int) -> None:
     due.put({**keys.MARK, "planned_until": end, "planning_until": end})
 
 
+def fill_one_share(dynamodb: Any, now: int) -> None:
+    """As many groups of one job as a tick plans by itself, all due in the next window, and no others."""
+    due = Table(dynamodb, "test-due")
+    for item in dynamodb.scan("test-due")["Items"]:
+        if item["pk"]["S"].startswith(("LISTED#", "DIRECTORY#", "QUARANTINE")):
+            dynamodb._set("test-due", item, None)
+    index, end = DueIndex(due), planning_end(now)
+    start = datetime.fromtimestamp(end - WINDOW_S, UTC)
+    others = [day for day in range(1, 32) if day != start.day]
+    days = (sorted({start.day, *more}) for size in range(1, 4) for more in combinations(others, size))
+    for number, dates in zip(range(OF_ONE_SHARE), days, strict=False):
+        timing = CronTiming(f"{start.minute} {start.hour} {','.join(map(str, dates))} * *", "UTC")
+        schedule = next(schedules(now))
+        schedule = replace(schedule, timing=timing, jitter_s=0)
+        entry = DueEntry(TENANT, f"one-{number}".ljust(128, "o"), schedule, now - 40 * DAY_S, 1, "all")
+        group = group_key(schedule)
+        tx = Transaction(dynamodb)
+        index.directory.open([Listing(Shard(group, 0))])
+        index.put_entry(tx, entry, group, 0)
+        index.directory.count(tx, group, 0, 1)
+        tx.commit()
+    until = end - WINDOW_S
+    filed = {"filing": FILING, "filed_until": until}
+    due.put({**keys.MARK, "planned_until": until, "planning_until": until, **filed})
+
+
 def main() -> dict[str, Any]:
     dynamodb: Any = MemoryDynamoDB()
     queues: Any = Queues()
@@ -146,9 +175,14 @@ def main() -> dict[str, Any]:
     told |= {"planners_mb": peak_mb(), "planners_cpu_s": time.process_time() - used}
     mark = DueIndex(Table(dynamodb, "test-due")).mark()
     assert mark
+    shares, executions = len(queues.planning), queues.executions
+    fill_one_share(dynamodb, int(time.time()))
+    used = time.process_time()
+    told["alone"] = {name: value for name, value in handler.handle({}, None).items() if name != "bad"}
+    told |= {"alone_mb": peak_mb(), "alone_cpu_s": time.process_time() - used}
     return told | {
-        "shares": len(queues.planning),
-        "executions": queues.executions,
+        "shares": shares,
+        "executions": executions,
         "runs": len(dynamodb.scan("test-runs")["Items"]),
         "is_open": mark.is_open,
         "lag_s": int(time.time()) - mark.planned_until,

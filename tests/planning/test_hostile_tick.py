@@ -14,7 +14,7 @@ import yaml
 
 from common.planning.plan import CATCH_UP_LIMIT
 from common.tenants.rules import Quotas
-from tests.planning.hostile_tick import BAD_ENTRIES, BAD_GROUPS, EACH_SECOND, POSTPONED
+from tests.planning.hostile_tick import BAD_ENTRIES, BAD_GROUPS, EACH_SECOND, OF_ONE_SHARE, POSTPONED
 
 ROOT = Path(__file__).resolve().parents[2]
 # Seconds of a whole processor, several times the usual ones. The functions have 300 s with 1/3 and 2/3 of one.
@@ -45,6 +45,14 @@ def test_a_tick_stays_within_the_schedulers_memory_and_time(told: dict[str, Any]
 def test_planners_stay_within_their_memory_and_time(told: dict[str, Any]) -> None:
     assert told["planners_mb"] < memory_mb("planner"), told
     assert told["planners_cpu_s"] < PLANNERS_CPU_S, told
+
+
+def test_a_tick_that_plans_a_whole_share_itself_stays_within_them_too(told: dict[str, Any]) -> None:
+    assert told["alone_mb"] < memory_mb("scheduler"), told
+    assert told["alone_cpu_s"] < TICK_CPU_S, told
+    assert told["alone"]["shares"] == 0, told
+    assert told["alone"]["shards_due"] >= OF_ONE_SHARE, told
+    assert told["alone"]["planned"] >= OF_ONE_SHARE, told
 
 
 def test_everything_is_planned_and_the_mark_moves_on(told: dict[str, Any]) -> None:
