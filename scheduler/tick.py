@@ -26,11 +26,12 @@ from common.planning.packs import PACK_FROM, packed
 from common.planning.plan import DueEntry, plan, plan_registered
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
-from common.planning.shares import PlanningQueue, Shares, cut
+from common.planning.shares import cut
 from common.runs.records import Runs
 from common.timing.windows import planning_end
 from scheduler.concurrently import for_each
 from scheduler.due import Untidy, due_shards, tidy
+from scheduler.fan_out import FanOut as FanOut
 from scheduler.set_aside import plan_set_aside
 from scheduler.skipped import Skipped
 from scheduler.summary import TickSummary as TickSummary
@@ -45,18 +46,8 @@ _POSTPONED_FIRST_S = 20
 _POSTPONED_UNTIL_S = 150
 # A window that this many ticks have not finished goes to planners, in shares that get smaller each time.
 _TRIES = 2
-_FEWEST_ENTRIES = 50
 # Registrations that were cut off are handed over, and then confirmed, by so many.
 _PENDINGS_AT_ONCE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class FanOut:
-    """Where the shares of a window go if it is too large for one invocation: more than `share_entries` due entries."""
-
-    shares: Shares
-    queue: PlanningQueue
-    share_entries: int
 
 
 @dataclass(slots=True)
@@ -127,7 +118,7 @@ class Scheduler:
         untidy = Untidy()
         due = due_shards(self.index, self.quarantine, window, summary, untidy)
         if self.fan_out:
-            shares = cut(due, window, _entries_a_share(self.fan_out, window))
+            shares = cut(due, window, self.fan_out.entries_a_share(window))
             first, second = next(shares, []), next(shares, [])
             if second or window.tries >= _TRIES:
                 mark = self.fan_out.shares.record(window, filter(None, chain([first, second], shares)))
@@ -299,11 +290,6 @@ class Scheduler:
         except Exception as error:  # noqa: BLE001
             skipped.bad_entry(_unplannable(entry, error), mark.planned_until)
             return []
-
-
-def _entries_a_share(fan_out: FanOut, window: Mark) -> int:
-    """Fewer with each tick that the window has cost."""
-    return max(min(_FEWEST_ENTRIES, fan_out.share_entries), fan_out.share_entries >> 2 * window.tries)
 
 
 def _unplannable(entry: DueEntry, error: Exception) -> BadEntry:

@@ -328,6 +328,13 @@ def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
         assert sum(len(f"{shard.group}#{shard.shard}") + 1 for shard in share) <= MOST_TEXT_BYTES
 
 
+def test_thousands_of_groups_of_one_job_are_divided() -> None:
+    """Reading a group costs more than planning its job, so no planner reads them all."""
+    shards = [Shard(f"cron|UTC|0-9 3 {n} * *", 0, 1) for n in range(6_900)]
+    shares = cut(shards, Mark(0, 600, 0.0), 20_000)
+    assert [len(share) for share in shares] == [2_222, 2_222, 2_222, 234]
+
+
 def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None:
     for timings in (
         (EveryTiming(1, 0), EveryTiming(60, 0)),
