@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -24,6 +25,9 @@ ACCOUNT = "000000000000"
 
 _READY_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 60.0
+
+# Where botocore, Node and httpx look for the authorities to trust.
+_CA_VARIABLES = ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE")
 
 # The servers that this process has started, by pid: it must wait for them when they end.
 _children: dict[int, "subprocess.Popen[bytes]"] = {}
@@ -45,6 +49,8 @@ class Embedded:
     # The stage deployed last; empty before the first deployment.
     api_url: str = ""
     strict: bool = False
+    # The authorities to trust, if its endpoints speak TLS.
+    ca_bundle: str = ""
 
     def env(self) -> dict[str, str]:
         """Return the environment variables that make any AWS client talk to this instance."""
@@ -54,6 +60,7 @@ class Embedded:
             "AWS_DEFAULT_REGION": REGION,
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
+            **dict.fromkeys(_CA_VARIABLES if self.ca_bundle else (), self.ca_bundle),
         }
 
 
@@ -65,6 +72,7 @@ def start(
     tied: bool = False,
     strict: bool = False,
     shares: bool = False,
+    tls: bool = False,
     concurrency: int | None = None,
 ) -> Embedded:
     """Start an embedded AWS on `state_dir` and wait until it is ready, or return the one that runs there.
@@ -73,7 +81,8 @@ def start(
     prefers its old port, since queue URLs contain it. `auth` enforces IAM. `tied` ends the instance together with the
     calling process. `strict` enforces IAM and adds AWS's rules that the server lacks; with `shares` functions also get
     the processor share of their memory. `concurrency` is the account's; None: 1,000, or what memory
-    allows. Raises EmbeddedError if it does not come up.
+    allows. With `tls` every endpoint speaks TLS, by a certificate that clients trust through `env()`. Raises
+    EmbeddedError if it does not come up.
     """
     strict = strict or shares
     auth = auth or strict
@@ -88,10 +97,13 @@ def start(
     for _ in range(3):
         chosen = free_port(before.port if before else port)
         environment = _server_environment(state_dir, chosen, auth, concurrency)
+        if tls:
+            environment |= _tls_environment(state_dir)
         server = _spawn(state_dir, environment, [name for name, is_on in options.items() if is_on])
         _children[server.pid] = server
-        url = f"http://127.0.0.1:{chosen}"
-        embedded = Embedded(str(state_dir), server.pid, chosen, auth, url, strict=strict)
+        url = f"{'https' if tls else 'http'}://127.0.0.1:{chosen}"
+        trusted = environment.get("AWS_CA_BUNDLE", "")
+        embedded = Embedded(str(state_dir), server.pid, chosen, auth, url, strict=strict, ca_bundle=trusted)
         record(embedded)
         if _wait_until_ready(server, embedded):
             return embedded
@@ -188,6 +200,17 @@ def _server_environment(state_dir: Path, port: int, auth: bool, concurrency: int
     }
 
 
+def _tls_environment(state_dir: Path) -> dict[str, str]:
+    """What makes the server speak TLS, and its Lambdas trust it."""
+    from scripts.embedded.strict import certificate
+
+    directory = state_dir / "tls"
+    directory.mkdir(exist_ok=True)
+    bundle, server = certificate.write(directory)
+    names = ("MINISTACK_SSL_CERT", "MINISTACK_SSL_KEY")
+    return {"USE_SSL": "1", **dict.fromkeys(names, str(server)), "AWS_CA_BUNDLE": str(bundle)}
+
+
 def _wait_until_ready(server: "subprocess.Popen[bytes]", embedded: Embedded) -> bool:
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while time.monotonic() < deadline:
@@ -201,8 +224,10 @@ def _wait_until_ready(server: "subprocess.Popen[bytes]", embedded: Embedded) -> 
 
 
 def _answers(embedded: Embedded) -> bool:
+    trusted = ssl.create_default_context(cafile=embedded.ca_bundle) if embedded.ca_bundle else None
+    ready = f"{embedded.endpoint_url}/_ministack/ready"
     try:
-        with urllib.request.urlopen(f"{embedded.endpoint_url}/_ministack/ready", timeout=30) as answer:
+        with urllib.request.urlopen(ready, timeout=30, context=trusted) as answer:
             return bool(answer.status == 200)
     except (OSError, urllib.error.URLError):
         return False

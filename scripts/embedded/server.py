@@ -45,6 +45,7 @@ def main() -> None:
 
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_INTERVAL_S
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
+    app._port_is_bindable = lambda *_: False  # with TLS it would also take port 443
     permissions.install(iam_actions)
     unpacking.install(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
     if arguments.strict:

@@ -106,7 +106,7 @@ class Account:
 
 
 class Embedded:
-    """An embedded AWS of its own, under the strict layer. Its stages are `local` and `test`."""
+    """An embedded AWS of its own, under the strict layer, with TLS. Its stages are `local` and `test`."""
 
     is_aws = False
     region = "us-east-1"
@@ -116,7 +116,10 @@ class Embedded:
         self._directory = tempfile.TemporaryDirectory(prefix="minute8-verify-")
 
     def open(self) -> None:
-        self._embedded = embedded.start(Path(self._directory.name), 0, strict=True, tied=True)
+        try:
+            self._embedded = embedded.start(Path(self._directory.name), 0, strict=True, tls=True, tied=True)
+        except embedded.EmbeddedError as error:
+            raise PlaceError(str(error)) from error
         for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
             os.environ.pop(name, None)
         os.environ |= self._embedded.env()

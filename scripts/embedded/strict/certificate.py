@@ -19,7 +19,15 @@ _VALID = datetime.timedelta(days=30)
 
 
 def make(directory: Path) -> tuple[Path, ssl.SSLContext]:
-    """A bundle to trust (AWS_CA_BUNDLE), and the server's side.
+    """A bundle to trust (AWS_CA_BUNDLE), and the server's side."""
+    bundle, server = write(directory)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server)
+    return bundle, context
+
+
+def write(directory: Path) -> tuple[Path, Path]:
+    """Write a bundle to trust, and the server's key with its certificate.
 
     The bundle holds Amazon's roots too, so that reading it costs what a function's own bundle does. RSA, as AWS has it.
     """
@@ -38,13 +46,18 @@ def make(directory: Path) -> tuple[Path, ssl.SSLContext]:
         )
         + own.public_bytes(serialization.Encoding.PEM)
     )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(server)
-    return bundle, context
+    return bundle, server
 
 
 def _name(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _usage(*, ca: bool) -> x509.KeyUsage:
+    """What Python's strict verification asks of an authority."""
+    unused = ("content_commitment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only")
+    signs = {"key_cert_sign": ca, "crl_sign": ca, "digital_signature": not ca, "key_encipherment": not ca}
+    return x509.KeyUsage(**signs, **dict.fromkeys(unused, False))
 
 
 def _certificate(
@@ -62,6 +75,7 @@ def _certificate(
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + _VALID)
         .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        .add_extension(_usage(ca=ca), critical=True)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
         .add_extension(authority_key, critical=False)
