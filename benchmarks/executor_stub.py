@@ -33,7 +33,7 @@ ENVIRONMENT = {
     "RUNS_TABLE": "runs",
     "TENANTS_TABLE": "tenants",
     "EXECUTIONS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/executions",
-    "POWERTOOLS_LOG_LEVEL": "CRITICAL",
+    "LOG_LEVEL": "CRITICAL",
 }
 _TENANT = {
     "pk": "t",

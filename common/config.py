@@ -27,6 +27,7 @@ class Config:
     executions_queue_url: str
     executor_timeout_s: int
     event_bus: str
+    log_level: str = "INFO"
     plain_http_targets: bool = False
     # Only on the embedded AWS: HTTP targets may be on this machine.
     loopback_targets: bool = False
@@ -57,6 +58,7 @@ class Config:
             executions_queue_url=env.get("EXECUTIONS_QUEUE_URL", ""),
             executor_timeout_s=int(env.get("EXECUTOR_TIMEOUT_S", "300")),
             event_bus=env.get("EVENT_BUS", ""),
+            log_level=env.get("LOG_LEVEL", "INFO"),
             plain_http_targets=env.get("PLAIN_HTTP_TARGETS", "") in ("true", "loopback"),
             loopback_targets=env.get("PLAIN_HTTP_TARGETS", "") == "loopback"
             and env.get("STAGE") in EMBEDDED_STAGES,

@@ -6,6 +6,7 @@ the runs.
 
 from __future__ import annotations
 
+import logging
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,10 @@ MESSAGES_FAILED = "MessagesFailed"
 def logger() -> Logger:
     from aws_lambda_powertools import Logger
 
-    return Logger(service="minute8")
+    ours = Logger(service="minute8")
+    # Powertools takes the level of Lambda's own filter. That has to let INFO pass, which is what metrics count as.
+    logging.getLogger("minute8").setLevel(config().log_level)
+    return ours
 
 
 @cache

@@ -41,6 +41,8 @@ _RETENTIONS: Final = (
 _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "logLevel": ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
     "logRetentionInDays": tuple(map(str, _RETENTIONS)),
+    "platformLogLevel": ("DEBUG", "INFO", "WARN"),
+    "apiAccessLog": ("", "true"),
     "plainHttpTargets": ("", "true"),
     "pointInTimeRecovery": ("true", "false"),
     "deletionProtection": ("true", "false"),
@@ -65,6 +67,8 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "minimumPollers": (2, 200),
     "maximumPollers": (2, 2_000),
     # A new table provides 12,000 and 4,000 anyway; more than 40,000 needs a higher account quota.
+    "leastUnits": (5, 40_000),
+    "mostUnits": (5, 40_000),
     "warmReads": (12_000, 40_000),
     "warmWrites": (4_000, 40_000),
 }
@@ -118,11 +122,12 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
             continue
         if not value.isdecimal() or not least <= int(value) <= most:
             yield f"{name}={value} is not valid; accepted: a whole number from {least} to {most}"
-    pollers = [params["minimumPollers"], params["maximumPollers"]]
-    if pollers.count("") == 1:
-        yield "minimumPollers and maximumPollers: give both or none"
-    elif all(map(str.isdecimal, pollers)) and int(pollers[0]) > int(pollers[1]):
-        yield f"minimumPollers={pollers[0]} is more than maximumPollers={pollers[1]}"
+    for least_name, most_name in (("minimumPollers", "maximumPollers"), ("leastUnits", "mostUnits")):
+        pair = [params[least_name], params[most_name]]
+        if pair.count("") == 1:
+            yield f"{least_name} and {most_name}: give both or none"
+        elif all(map(str.isdecimal, pair)) and int(pair[0]) > int(pair[1]):
+            yield f"{least_name}={pair[0]} is more than {most_name}={pair[1]}"
     at_once, reserved = params["maximumConcurrency"], params["executorReservedConcurrency"]
     if at_once.isdecimal() and reserved.isdecimal() and int(at_once) > int(reserved):
         yield f"maximumConcurrency={at_once} is more than executorReservedConcurrency={reserved}: it throttles polls"

@@ -1,8 +1,9 @@
-"""The metrics name their stage."""
+"""The metrics name their stage; the log has the level of the parameter."""
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 
 import pytest
@@ -14,10 +15,10 @@ from common.config import config
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("STAGE", "prod")
-    for cached in (telemetry.metrics, config):
+    for cached in (telemetry.metrics, telemetry.logger, config):
         cached.cache_clear()
     yield
-    for cached in (telemetry.metrics, config):
+    for cached in (telemetry.metrics, telemetry.logger, config):
         cached.cache_clear()
 
 
@@ -29,3 +30,14 @@ def test_each_flush_names_the_stage(fresh: None, capsys: pytest.CaptureFixture[s
         told = json.loads(line)
         assert told["stage"] == "prod"
         assert set(told["_aws"]["CloudWatchMetrics"][0]["Dimensions"][0]) == {"stage", "service"}
+
+
+def test_the_level_is_the_parameters_whatever_lambdas_own_filter_lets_pass(
+    fresh: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AWS_LAMBDA_LOG_LEVEL", "DEBUG")
+    monkeypatch.setenv("LOG_LEVEL", "WARNING")
+    config.cache_clear()
+    telemetry.logger().info("left out")
+    telemetry.logger().warning("kept")
+    assert telemetry.logger().log_level == logging.WARNING

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.embedded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL"}
+EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "LOG_LEVEL"}
 ENVIRONMENT = {
     "Scheduler": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import json
+import re
 import subprocess
 import sys
+import zipfile
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from scripts.package_for_aws import package
 
@@ -23,6 +32,8 @@ EVERYTHING = {
     "apiReservedConcurrency": "50",
     "executorReservedConcurrency": "100",
     "executorTimeoutS": "900",
+    "leastUnits": "5",
+    "mostUnits": "1000",
     "alarmTopicArn": "arn:aws:sns:us-east-1:123456789012:pager",
     "jwtIssuer": "https://issuer.example",
     "jwtAudience": "minute8",
@@ -30,9 +41,10 @@ EVERYTHING = {
 }
 
 
-def test_cfn_lint_finds_no_error(tmp_path: Path) -> None:
-    """One compilation and one process: other parameters only change the template's conditions."""
-    archives = package("prod", tmp_path, EVERYTHING)
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """One compilation: what the parameters decide otherwise is in the template's conditions."""
+    archives = package("prod", tmp_path_factory.mktemp("package"), EVERYTHING)
     template = json.loads((archives / "cloudformation-template-update-stack.json").read_text())
     conditions = template.pop("Conditions")
     everything = {name: _holds(one, conditions) for name, one in conditions.items()}
@@ -42,19 +54,125 @@ def test_cfn_lint_finds_no_error(tmp_path: Path) -> None:
         "defaults": dict.fromkeys(everything, False),
         "maximum-concurrency": {**everything, "HasPollers": False, "HasMaximumConcurrency": True},
     }
-    given = []
-    for name, holds in chosen.items():
-        given.append(tmp_path / f"{name}.json")
-        given[-1].write_text(json.dumps(as_evaluated(template, holds)))
+    return {name: as_evaluated(template, holds) for name, holds in chosen.items()}
+
+
+def test_cfn_lint_finds_no_error(templates: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    for name, template in templates.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(template))
     lint = Path(sys.executable).with_name("cfn-lint")
     found = subprocess.run(
-        # The framework itself causes warnings: needless DependsOn.
-        [str(lint), "--regions", "us-east-1", "--ignore-checks", "W", "--", *map(str, given)],
+        # Warnings are of the framework's own: needless DependsOn.
+        [str(lint), "--regions", "us-east-1", "--ignore-checks", "W", "--", *map(str, tmp_path.iterdir())],
         capture_output=True,
         text=True,
         check=False,
     )
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.filterwarnings("ignore:Tried to parse AWS")
+@pytest.mark.parametrize(
+    ("name", "billing"), [("defaults", "PAY_PER_REQUEST"), ("everything", "PROVISIONED")]
+)
+def test_motos_cloudformation_makes_the_stack(
+    templates: dict[str, dict[str, Any]], name: str, billing: str
+) -> None:
+    """All but API Gateway, of which it knows nothing."""
+    with mock_aws():
+        clients = {one: boto3.client(one, "us-east-1") for one in ("s3", "cloudformation", "dynamodb", "sqs")}  # type: ignore[call-overload]
+        clients["s3"].create_bucket(Bucket="code")
+        template = _with_code(copy.deepcopy(templates[name]), clients["s3"])
+        clients["cloudformation"].create_stack(
+            StackName="minute8-prod",
+            TemplateBody=json.dumps(template),
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+        )
+        (stack,) = clients["cloudformation"].describe_stacks(StackName="minute8-prod")["Stacks"]
+        assert stack["StackStatus"] == "CREATE_COMPLETE"
+        outputs = {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+        runs = clients["dynamodb"].describe_table(TableName=outputs["RunsTableName"])["Table"]
+        assert runs["BillingModeSummary"]["BillingMode"] == billing
+        assert [index["IndexName"] for index in runs["GlobalSecondaryIndexes"]] == ["failures"]
+        queue = clients["sqs"].get_queue_attributes(
+            QueueUrl=outputs["ExecutionsQueueUrl"], AttributeNames=["All"]
+        )["Attributes"]
+        assert int(queue["VisibilityTimeout"]) == int(EVERYTHING["executorTimeoutS"]) * 6 // 5
+
+
+def _with_code(template: dict[str, Any], s3: Any) -> dict[str, Any]:
+    """The template with its code in the bucket `code`, in place of the framework's own."""
+    for name in ("ServerlessDeploymentBucket", "ServerlessDeploymentBucketPolicy"):
+        template["Resources"].pop(name, None)
+    template["Outputs"].pop("ServerlessDeploymentBucketName", None)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as content:
+        content.writestr("handler.py", "")
+    for resource in template["Resources"].values():
+        for part in ("Code", "Content"):
+            if "S3Key" in (code := resource["Properties"].get(part, {})):
+                code["S3Bucket"] = "code"
+                s3.put_object(Bucket="code", Key=code["S3Key"], Body=archive.getvalue())
+    return template
+
+
+@pytest.fixture
+def parliament(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module. Of pkg_resources, which setuptools no longer has, it uses one function."""
+    resources: Any = ModuleType("pkg_resources")
+    resources.resource_filename = lambda module, name: str(Path(find_spec(module).origin).with_name(name))  # type: ignore[union-attr, arg-type]
+    monkeypatch.setitem(sys.modules, "pkg_resources", resources)
+    return import_module("parliament")
+
+
+# It leaves its own configuration open.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_parliament_finds_no_fault_with_the_roles(
+    templates: dict[str, dict[str, Any]], parliament: Any
+) -> None:
+    resources = templates["everything"]["Resources"]
+    roles = {name: one for name, one in resources.items() if one["Type"] == "AWS::IAM::Role"}
+    assert len(roles) == 5
+    for name, role in roles.items():
+        (policy,) = role["Properties"]["Policies"]
+        document = policy["PolicyDocument"]
+        # Which of its actions apply depends on what targetArns names.
+        of_targets = [one for one in document["Statement"] if "Fn::Split" in one["Resource"]]
+        assert len(of_targets) == (name == "ExecutorRole")
+        document["Statement"] = [one for one in document["Statement"] if one not in of_targets]
+        document = _written_out(document, resources)
+        found = parliament.analyze_policy_string(json.dumps(document)).findings
+        assert [f"{one.issue} {one.detail} {one.location}" for one in found] == [], name
+
+
+def _written_out(value: Any, resources: dict[str, Any]) -> Any:
+    """A policy with ARNs in place of the template's functions."""
+    if isinstance(value, list):
+        return [_written_out(one, resources) for one in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"Fn::GetAtt": [name, "Arn"]}:
+            service, path = _ARNS[resources[name]["Type"]]
+            return f"arn:aws:{service}:us-east-1:123456789012:{path}{name}"
+        case {"Fn::Sub": str(text)}:
+            text = re.sub(
+                r"\$\{(\w+)\.Arn\}", lambda m: _written_out({"Fn::GetAtt": [m[1], "Arn"]}, resources), text
+            )
+            for name, own in _PSEUDO.items():
+                text = text.replace(f"${{AWS::{name}}}", own)
+            return text
+        case {"Fn::Split": [separator, text]}:
+            return _written_out(text, resources).split(separator)
+    return {name: _written_out(one, resources) for name, one in value.items()}
+
+
+_PSEUDO = {"Partition": "aws", "Region": "us-east-1", "AccountId": "123456789012"}
+_ARNS = {
+    "AWS::DynamoDB::Table": ("dynamodb", "table/"),
+    "AWS::SQS::Queue": ("sqs", ""),
+    "AWS::Events::EventBus": ("events", "event-bus/"),
+}
 
 
 def as_evaluated(template: dict[str, Any], holds: dict[str, bool]) -> dict[str, Any]:

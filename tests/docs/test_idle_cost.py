@@ -1,4 +1,4 @@
-"""docs/idle-cost.md: each line is computed from the prices and the requests of an idle tick."""
+"""docs/idle-cost.md: each line is computed from prices, the requests of an idle tick, and bytes of a batch's log."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from cli.doctor.expected import ALARMS, FEEDS
+from common import telemetry
+from common.config import config
 from common.platform.deletion import Deletions
 from scheduler import handler
 from scheduler.removal import remove_tenants
@@ -25,6 +27,15 @@ TICKS = round(DAYS * 144)
 POLLS = round(DAYS * 86_400 / 20) * 5
 # Assumed, both more than the embedded AWS shows.
 TICK_S, TICK_LOG_BYTES = 0.5, 2_500
+
+# CloudWatch adds so much to each event: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html
+EVENT_BYTES = 26
+# Assumed: platform.start and platform.report in JSON, as AWS's documents show them.
+PLATFORM_BYTES = 155 + 290 + 2 * EVENT_BYTES
+# Of the tables' units that do not follow the load, as serverless.yml has them.
+LITTLE = 5
+HOURS = 730
+MILLION = 1_000_000
 
 
 def idle_tick() -> Counter[str]:
@@ -82,3 +93,46 @@ def test_the_page_says_what_each_line_costs(monkeypatch: pytest.MonkeyPatch) -> 
     assert f"| **all** | | **{total:.2f}** |" in page, total
     assert f"${PRICES['dynamodb_pitr_gb_month']:.2f}" in page
     assert f"${PRICES['dynamodb_gb_month']:.2f}" in page
+
+
+def metrics_bytes(messages: int, capsys: pytest.CaptureFixture[str]) -> int:
+    """What the executor's metrics of one batch of `Event` runs come to in the log."""
+    metrics = telemetry.metrics()
+    for number in range(messages):
+        metrics.add_metric(telemetry.LATENESS_S, "Seconds", 0.1234567 + number)
+    metrics.add_metric(f"{telemetry.RUNS}.dispatched", "Count", messages)
+    metrics.flush_metrics()
+    return len(capsys.readouterr().out) + EVENT_BYTES
+
+
+def test_the_page_says_what_the_logs_of_a_million_runs_cost(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STAGE", "prod")
+    for cached in (telemetry.metrics, config):
+        cached.cache_clear()
+    page = (ROOT / "docs" / "idle-cost.md").read_text()
+    for messages in (10, 1):
+        metrics = metrics_bytes(messages, capsys) * MILLION / messages
+        platform = PLATFORM_BYTES * MILLION / messages
+        gb = PRICES["cloudwatch_logs_gb"] / 1e9
+        row = f"| {messages} | {metrics * gb:.2f} | {(metrics + platform) * gb:.2f} |"
+        assert row in page, row
+    for cached in (telemetry.metrics, config):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("least", [5, 20, 100, 1_000])
+def test_the_page_says_from_which_load_on_provisioned_billing_pays(least: int) -> None:
+    """A run reads its job and writes its record: a unit of each."""
+    write_hour, read_hour = PRICES["dynamodb_write_unit_hour"], PRICES["dynamodb_read_unit_hour"]
+    # Of the jobs' writes, the runs' reads, and both of the index of failures.
+    little = LITTLE * 2 * (write_hour + read_hour)
+    month = HOURS * (little + least * (write_hour + read_hour))
+    runs = month / (PRICES["dynamodb_write_unit"] + PRICES["dynamodb_read_unit"])
+    row = f"| {least:,} | {month:,.2f} | {runs / MILLION:,.0f} | {runs / HOURS / 3600:,.0f} |"
+    assert row in (ROOT / "docs" / "idle-cost.md").read_text(), row
+
+
+def test_the_units_that_do_not_follow_the_load_are_those_of_the_template() -> None:
+    assert (ROOT / "serverless.yml").read_text().count(f"MinCapacity: {LITTLE}\n") == 4
