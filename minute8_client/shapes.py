@@ -654,6 +654,24 @@ class ClockChangePage(TypedDict):
     next_cursor: str | None
 
 
+class ChangedJob(TypedDict):
+    """A job and the first of its fire times in the coming year that an update of the time zone data changed."""
+
+    job_id: str
+    timezone: str
+    before_at: str | None
+    after_at: str | None
+
+
+class TzdataChangePage(TypedDict):
+    """The jobs that an update of the time zone data changed, in the order of their ids."""
+
+    tzdata: str
+    since: str
+    moved: list[ChangedJob]
+    next_cursor: str | None
+
+
 class KeyInUse(TypedDict):
     """The key that asks, or the token."""
 

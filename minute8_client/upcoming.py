@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from minute8_client.shapes import ClockChangePage, ComingExecution, MovedJob, TenantDensity, UpcomingPage
+from minute8_client.shapes import (
+    ChangedJob,
+    ClockChangePage,
+    ComingExecution,
+    MovedJob,
+    TenantDensity,
+    TzdataChangePage,
+    UpcomingPage,
+)
 from minute8_client.transport import Transport
 
 
@@ -59,6 +67,16 @@ class UpcomingCalls(Transport):
         while True:
             query = {"cursor": cursor}
             page = cast(ClockChangePage, self.call("GET", "/v1/clock-changes", query=query))
+            yield from page["moved"]
+            if not (cursor := page["next_cursor"]):
+                return
+
+    def tzdata_changes(self, since: str | None = None) -> Iterator[ChangedJob]:
+        """The jobs whose coming year differs from that by an earlier tzdata release; the one before by default."""
+        cursor = None
+        while True:
+            query = {"cursor": cursor, "since": since}
+            page = cast(TzdataChangePage, self.call("GET", "/v1/tzdata-changes", query=query))
             yield from page["moved"]
             if not (cursor := page["next_cursor"]):
                 return

@@ -23,7 +23,7 @@ _GIVEN: Final = (
     "ManyDone",
     "FailureGroups",
     *("Overview", "TenantHealth", "RuleEffects"),
-    *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage"),
+    *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
 )
 _CALLED: Final = {"KeyView": "Key"}

@@ -101,6 +101,34 @@ def clock_changes(services: Services, request: Request) -> Reply:
     )
 
 
+def tzdata_changes(services: Services, request: Request) -> Reply:
+    """GET /v1/tzdata-changes"""
+    # Imported here: no other route needs it.
+    from common.preview.zone_releases import check_release, moved
+    from common.timing.zones import TZDATA_VERSION
+
+    since = check_release(request.query.get("since"))
+    list_name = f"tzdata-changes:{since}"
+    jobs, after_job = services.upcoming.jobs(request.tenant, _read_job(request, list_name))
+    found = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]
+    return Reply(
+        {
+            "tzdata": TZDATA_VERSION,
+            "since": since,
+            "moved": [
+                {
+                    "job_id": job.job_id,
+                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
+                    "before_at": rfc3339(change.before_at) if change.before_at is not None else None,
+                    "after_at": rfc3339(change.after_at) if change.after_at is not None else None,
+                }
+                for job, change in found
+            ],
+            "next_cursor": write_cursor(request.tenant, list_name, after_job) if after_job else None,
+        }
+    )
+
+
 def of_platform(services: Services, request: Request) -> Reply:
     """GET /v1/operator-density"""
     start, end = _span(request, _HOUR_S)
@@ -232,6 +260,19 @@ ROUTES = (
         "GET", "/v1/clock-changes", "list_clock_changes", clock_changes, "read",
         "The jobs that the next clock change of their time zones moves", "ClockChangePage",
         query=(CURSOR,), weight=A_THOUSAND_JOBS,
+    ),
+    Route(
+        "GET", "/v1/tzdata-changes", "list_tzdata_changes", tzdata_changes, "read",
+        "The jobs whose coming year an update of the time zone data changed", "TzdataChangePage",
+        query=(
+            CURSOR,
+            Query(
+                "since",
+                "An earlier tzdata release, such as 2026e; the one before the present one unless given.",
+                {"type": "string", "minLength": 1, "maxLength": 10},
+            ),
+        ),
+        weight=A_THOUSAND_JOBS,
     ),
     Route(
         "GET", "/v1/operator-density", "density_of_platform", of_platform, "operator",

@@ -96,10 +96,29 @@ class ClockChangePage(Answer):
     next_cursor: str | None
 
 
+class ChangedJob(Answer):
+    """A job and the first of its fire times in the coming year that an update of the time zone data changed."""
+
+    job_id: JobId
+    timezone: str
+    before_at: Instant | None = Field(description="By the earlier release; null: it was added.")
+    after_at: Instant | None = Field(description="By the present release; null: it was dropped.")
+
+
+class TzdataChangePage(Answer):
+    """The jobs that an update of the time zone data changed, in the order of their ids."""
+
+    tzdata: str = Field(description="The present release.")
+    since: str = Field(description="The earlier release.")
+    moved: list[ChangedJob]
+    next_cursor: str | None
+
+
 TAKEN: Shapes = ()
 GIVEN: Shapes = (
     UpcomingPage,
     TenantDensity,
     PlatformDensity,
     ClockChangePage,
+    TzdataChangePage,
 )

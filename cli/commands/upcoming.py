@@ -76,16 +76,40 @@ def density(
     _print_density(told, now)
 
 
-def clock_changes(ctx: typer.Context, as_json: AsJson = False) -> None:
+def clock_changes(
+    ctx: typer.Context,
+    tzdata: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead: the jobs that the update from this tzdata release moved; `last` is the one before."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """List the jobs that the next clock change of their time zones moves, doubles or drops."""
     now = session(ctx).clock.now()
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
     with session(ctx).client() as client:
-        found = sorted(client.clock_changes(), key=lambda one: (one["change_at"], one["job_id"]))
+        if tzdata is not None:
+            changed = list(client.tzdata_changes(None if tzdata == "last" else tzdata))
+            columns = ("JOB", "ZONE", "WAS TO FIRE", "FIRES")
+            rows = [
+                (one["job_id"], one["timezone"], one["before_at"] or "-", one["after_at"] or "-")
+                for one in changed
+            ]
+            found: object = changed
+        else:
+            moved = sorted(client.clock_changes(), key=lambda one: (one["change_at"], one["job_id"]))
+            columns = ("CHANGE", "JOB", "ZONE", "WHAT BECOMES OF IT")
+            rows = [
+                (relative(one["change_at"], now), one["job_id"], one["timezone"], one["text"])
+                for one in moved
+            ]
+            found = moved
     if as_json:
         print_json(found)
         return
-    rows = [(relative(one["change_at"], now), one["job_id"], one["timezone"], one["text"]) for one in found]
-    columns = ("CHANGE", "JOB", "ZONE", "WHAT BECOMES OF IT")
     console().print(output.table(columns, rows) if rows else "no job is moved")
 
 
@@ -119,7 +143,7 @@ def _print_density(told: Mapping[str, Any], now: float) -> None:
             (one["minute_at"], relative(one["minute_at"], now), one["executions"], _spread(one))
             for one in told["crowded"]
         ]
-        out.print(output.table(("CROWDED MINUTE", "", "DUE", "COULD BE SPREAD"), rows))
+        out.print(output.table(("CROWDED MINUTE", "", "DUE", "TO SPREAD IT"), rows))
     for tenant, count in told.get("tenants", {}).items():
         out.print(f"tenant {tenant}: {count}", markup=False)
     if not told["complete"]:

@@ -146,3 +146,20 @@ def test_what_is_refused(office: Office) -> None:
     ):
         assert office.alice("GET", url).problem == "invalid-input"
     assert office.alice("GET", "/v1/operator-density").problem == "forbidden"
+
+
+def test_jobs_that_a_tzdata_update_moved(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    former = {"releases": {"2001a": {"Europe/Paris": [[NOW - 86_400, 3_600]]}, "2000z": {}}}
+    monkeypatch.setattr("common.preview.zone_releases._file", lambda: former)
+    for job_id, cron in (("nine", "0 9 * * *"), ("hourly", "0 * * * *")):
+        office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=cron, timezone="Europe/Paris"))
+    (page,) = pages(office.alice, "/v1/tzdata-changes?")
+    assert page["since"] == "2001a"
+    (one,) = page["moved"]
+    assert (one["job_id"], one["before_at"], one["after_at"]) == (
+        "nine",
+        "2027-03-28T08:00:00Z",
+        "2027-03-28T07:00:00Z",
+    )
+    assert pages(office.alice, "/v1/tzdata-changes?since=2000z")[0]["moved"] == []
+    assert office.alice("GET", "/v1/tzdata-changes?since=1999a").problem == "invalid-input"
