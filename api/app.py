@@ -22,6 +22,7 @@ from api.routes import (
     expected,
     explain,
     failures,
+    holds,
     jobs,
     keys,
     manual,
@@ -71,6 +72,7 @@ ROUTES: tuple[Route, ...] = (
     *tenants.ROUTES,
     *overview.ROUTES,
     *deletions.ROUTES,
+    *holds.ROUTES,
     *audit.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )

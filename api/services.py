@@ -30,6 +30,7 @@ from common.runs.records import Runs
 from common.storage import aws, deployed
 from common.storage.deployed import Tables
 from common.tenants.audit import AWS, Audit
+from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 
@@ -55,6 +56,7 @@ class Services:
     known_tenants: KnownTenants
     request_rate: RequestRate
     webhook_secrets: WebhookSecrets
+    holds: Holds
     audit: Audit
     deletions: Deletions
     clock: Clock
@@ -103,6 +105,7 @@ class Services:
             known_tenants=known_tenants,
             request_rate=RequestRate(tables.tenants),
             webhook_secrets=WebhookSecrets(tables.tenants),
+            holds=Holds(tables.tenants, clock),
             audit=Audit(tables.tenants),
             deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
             clock=clock,

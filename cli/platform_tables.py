@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -11,11 +11,13 @@ from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletion, Deletions
 from common.platform.tenants import ApiKey, Tenant, Tenants
-from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
+from common.platform.views import deletion_view, entry_view, hold_view, key_view, tenant_summary, tenant_view
 from common.storage import keys
+from common.tenants.allowed_targets import Hold as StoredHold
 from common.tenants.audit import EntryFilter
+from common.tenants.holds import Holds
 from common.timing.durations import parse_instant
-from minute8_client.shapes import AuditEntry, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
+from minute8_client.shapes import AuditEntry, Hold, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
 
 _PAGE = 200
 
@@ -26,6 +28,7 @@ class TablesPlatform:
 
     store: Tenants
     deletions: Deletions
+    held: Holds
     clock: Clock
 
     @classmethod
@@ -36,6 +39,7 @@ class TablesPlatform:
         return cls(
             Tenants(tenants),
             Deletions(tenants, table("jobs", stage), table("runs", stage), index),
+            Holds(tenants, clock),
             clock,
         )
 
@@ -113,6 +117,18 @@ class TablesPlatform:
             if not next_place:
                 return
             entries, next_place = self.store.audit.page(owner, found, limit=_PAGE, before_id=next_place)
+
+    def holds(self) -> list[Hold]:
+        return self._holds(self.held.all())
+
+    def hold_target(self, pattern: str, note: str) -> list[Hold]:
+        return self._holds(self.held.hold(pattern, note, self.clock.now()))
+
+    def release_target(self, pattern: str) -> list[Hold]:
+        return self._holds(self.held.release(pattern, self.clock.now()))
+
+    def _holds(self, holds: Iterable[StoredHold]) -> list[Hold]:
+        return [cast(Hold, hold_view(one)) for one in holds]
 
     def _deletion(self, deletion: Deletion) -> TenantDeletion:
         return cast(TenantDeletion, deletion_view(deletion, self.clock.now()))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.jobs.job import DELETED, PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
-from common.tenants.allowed_targets import is_allowed, is_minute8_resource
+from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8_resource
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
@@ -60,7 +61,7 @@ def is_of(execution: Execution, job: Job) -> bool:
     return execution.aged_from_at >= job.created_at or execution.schedule_revision == job.schedule_revision
 
 
-def admit_tenant(rules: TenantRules | None, job: Job | None) -> Skip | None:
+def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hold] = ()) -> Skip | None:
     """None if the platform lets the tenant run this, else why not. Checked before every attempt."""
     if rules is None:
         return Skip(states.DELETED_JOB, "there is no such tenant (any more)")
@@ -79,4 +80,7 @@ def admit_tenant(rules: TenantRules | None, job: Job | None) -> Skip | None:
             states.TARGET_NOT_ALLOWED,
             f"the platform does not allow the tenant the target {target}{with_role}",
         )
+    for hold in holds:
+        if is_held(job.target, (hold.pattern,)):
+            return Skip(states.HELD, f"the platform holds {target}{f': {hold.note}' if hold.note else ''}")
     return None

@@ -152,7 +152,7 @@ class Executor:
     def _admit(self, loaded: Loaded) -> Skip | Attempt:
         claim, job, rules = loaded.claim, loaded.job, loaded.rules
         execution, now = claim.execution, claim.started_at
-        skip = admit_tenant(rules, job) or admit(execution, job, now)
+        skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job, now)
         if skip or job is None:
             return skip or Skip("deleted", "")
         if skip := excluded(self.due_jobs.jobs, execution, job):

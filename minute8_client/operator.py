@@ -8,6 +8,8 @@ from typing import cast
 from minute8_client.keys import key_body
 from minute8_client.shapes import (
     AuditEntry,
+    Hold,
+    Holds,
     Key,
     MadeKey,
     PlatformDensity,
@@ -123,3 +125,16 @@ class Operator(Transport):
 
     def revoke_operator_key(self, key_id: str) -> Key:
         return cast(Key, self.call("DELETE", path_of("operator-keys", key_id)))
+
+    def holds(self) -> list[Hold]:
+        """The targets that no run calls."""
+        return cast("Holds", self.call("GET", path_of("holds")))["holds"]
+
+    def hold_target(self, pattern: str, note: str = "") -> list[Hold]:
+        """Skip the runs of all tenants that would call it; `*` is everything. Again, it changes the note."""
+        return cast("Holds", self.call("POST", path_of("holds"), {"pattern": pattern, "note": note}))["holds"]
+
+    def release_target(self, pattern: str) -> list[Hold]:
+        """Let it be called again. Raises NotFound."""
+        body = {"pattern": pattern}
+        return cast("Holds", self.call("POST", path_of("holds", "release"), body, repeatable=False))["holds"]

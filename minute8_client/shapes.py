@@ -418,6 +418,21 @@ class ManyDone(TypedDict):
     next_cursor: str | None
 
 
+class Hold(TypedDict):
+    """A pattern of targets that no run calls."""
+
+    pattern: str
+    note: str
+    held_at: str
+    by: str
+
+
+class Holds(TypedDict):
+    """What is held, the oldest hold first."""
+
+    holds: list[Hold]
+
+
 class FailureGroup(TypedDict):
     """Failed runs of one job with one error."""
 

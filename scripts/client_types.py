@@ -21,6 +21,7 @@ _GIVEN: Final = (
     "SkippedFires",
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
     "ManyDone",
+    "Holds",
     "FailureGroups",
     *("Overview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),

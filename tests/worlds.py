@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,6 +31,7 @@ from common.runs.records import Outcome, Runs
 from common.storage import keys
 from common.storage.deployed import Tables
 from common.storage.tables import ConditionFailed, Expression, Table
+from common.tenants.allowed_targets import Hold
 from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants, RulesOf
 from common.timing.slots import EVERYWHERE
@@ -232,6 +233,9 @@ class AnyTenant:
 
     def learn(self, tenants: Iterable[str], now: float) -> None:
         """They are known."""
+
+    def holds(self, now: float) -> Sequence[Hold]:
+        return ()
 
 
 class StoredOnDemand(KnownTenants):

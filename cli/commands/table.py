@@ -100,6 +100,7 @@ ENTRIES: Mapping[str, Entry] = {
         ".tenants:app",
         {"delete": ".deletion:delete", "deletion": ".deletion:deletion"},
     ),
+    "holds": Entry("Targets that no tenant's run calls; needs an operator key.", ".holds:app"),
     "operator-keys": Entry(
         "Keys of operators; needs an operator key or AWS credentials.", ".keys:operator_app"
     ),

@@ -8,6 +8,7 @@ from typing import Any
 
 from common.platform.deletion import KINDS, Deletion
 from common.platform.tenants import ApiKey, Tenant
+from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
 from common.timing.instants import rfc3339
 
@@ -61,6 +62,11 @@ def key_view(key: ApiKey, now: float) -> dict[str, Any]:
     }
     shown = {name: getattr(key, name) for name in ("key_id", "name", "role", "prefix")}
     return shown | {"state": key.state(now)} | instants
+
+
+def hold_view(hold: Hold) -> dict[str, Any]:
+    """A held pattern of targets."""
+    return {"pattern": hold.pattern, "note": hold.note, "held_at": rfc3339(hold.held_at), "by": hold.by}
 
 
 def entry_view(entry: Entry, names: Mapping[str, str]) -> dict[str, Any]:

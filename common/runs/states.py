@@ -57,6 +57,7 @@ MISFIRE: Final = "misfire"
 MISSED: Final = "missed"
 SUSPENDED_TENANT: Final = "suspended"
 TARGET_NOT_ALLOWED: Final = "target_not_allowed"
+HELD: Final = "held"
 INVALID: Final = "invalid"
 OVERLAP: Final = "overlap"
 CANCELLED: Final = "cancelled"
@@ -71,6 +72,7 @@ REASONS: Final[dict[str, str]] = {
     CANCELLED: "a person or program cancelled it",
     SUSPENDED_TENANT: "the platform has suspended the tenant",
     TARGET_NOT_ALLOWED: "the platform does not let the tenant call this target (any more)",
+    HELD: "the platform holds the target: no tenant's run calls it",
     INVALID: "it could not be planned or enqueued; `detail` says why",
 }
 

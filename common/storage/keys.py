@@ -26,6 +26,7 @@
 | audit   | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
 | tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
 | tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
+| tenants | HOLDS#                       | HOLDS                           | the targets that the platform holds    |
 | jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
 """
@@ -254,6 +255,10 @@ TENANTS = "TENANTS#"
 
 def tenant_listing(tenant_id: str) -> Key:
     return {"pk": TENANTS, "sk": tenant_id}
+
+
+def holds() -> Key:
+    return {"pk": "HOLDS#", "sk": "HOLDS"}
 
 
 TENANT_CHANGES = "TENANT_CHANGES#"

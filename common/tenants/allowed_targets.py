@@ -11,6 +11,7 @@ Checked when a job is registered and again before every call, because patterns c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,16 @@ from common.tenants.web_address import BadUrl, WebAddress, read_url
 
 _ARN_PARTS = 6
 _DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A pattern of targets that no run calls (`holds.py`): why, since when, and by whom as in the audit."""
+
+    pattern: str
+    note: str
+    held_at: int
+    by: str
 
 
 def is_allowed(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
@@ -104,3 +115,8 @@ def glob_matches(glob: str, text: str) -> bool:
         else:
             return False
     return all(left == "*" for left in glob[at_glob:])
+
+
+def is_held(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
+    """Whether a pattern covers the target's address, whatever role it is called with."""
+    return is_allowed({name: value for name, value in target.items() if name != "role_arn"}, patterns)

@@ -145,15 +145,19 @@ def _patterns(given: object, name: str = "allowed_targets") -> tuple[str, ...]:
             value=given,
             accepted=f"at most {_MOST_PATTERNS} texts",
         )
-    for at, pattern in enumerate(given):
-        if not isinstance(pattern, str) or len(pattern) > _PATTERN_CHARS or not _PATTERN.fullmatch(pattern):
-            raise InvalidInput(
-                f"{name}.{at}",
-                "must be a pattern of targets",
-                value=pattern,
-                accepted="an ARN with * and ?, a host, *.host, either with :port, or *",
-            )
-    return tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(check_pattern(f"{name}.{at}", pattern) for at, pattern in enumerate(given)))
+
+
+def check_pattern(field: str, pattern: object) -> str:
+    """A pattern of targets. Raises InvalidInput."""
+    if not isinstance(pattern, str) or len(pattern) > _PATTERN_CHARS or not _PATTERN.fullmatch(pattern):
+        raise InvalidInput(
+            field,
+            "must be a pattern of targets",
+            value=pattern,
+            accepted="an ARN with * and ?, a host, *.host, either with :port, or *",
+        )
+    return pattern
 
 
 def _quotas(quotas: Quotas, given: object) -> Quotas:

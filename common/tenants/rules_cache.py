@@ -10,13 +10,15 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from common.cache import Cache, Kept
 from common.storage import keys
 from common.storage.tables import Table
 from common.tenants import change_log
+from common.tenants.allowed_targets import Hold
+from common.tenants.holds import Holds
 from common.tenants.rules import TenantRules
 
 # Changes by the platform, such as a suspension, take effect everywhere within this time.
@@ -39,6 +41,9 @@ class RulesOf(Protocol):
     def learn(self, tenants: Iterable[str], now: float) -> None:
         """Read in one request what is not known of these tenants. Raises what a request raises."""
 
+    def holds(self, now: float) -> Sequence[Hold]:
+        """The targets that the platform holds."""
+
 
 class KnownTenants:
     """Rules from the tenants table, at most TRUSTED_FOR_S old. Use one instance per process."""
@@ -53,6 +58,9 @@ class KnownTenants:
         # Up to when the log was read, and which tenants it named then.
         self._known_until = -math.inf
         self._named: set[str] = set()
+        self._holding = threading.Lock()
+        self._holds: Sequence[Hold] = ()
+        self._holds_at = -math.inf
         # How often a tenant was read.
         self.reads = 0
 
@@ -79,6 +87,20 @@ class KnownTenants:
             self._kept.put(wanted[item["pk"]], TenantRules.from_item(item), now)
         with self._lock:
             self.reads += len(names)
+
+    def holds(self, now: float) -> Sequence[Hold]:
+        """The holds, at most TRUSTED_FOR_S old. If they cannot be read again, the ones before stay."""
+        with self._holding:
+            if abs(now - self._holds_at) < TRUSTED_FOR_S:
+                return self._holds
+            try:
+                self._holds = Holds(self._table).all(consistent=False)
+            except Exception:
+                if self._holds_at == -math.inf:
+                    raise
+                _log.exception("the holds cannot be read")
+            self._holds_at = now
+            return self._holds
 
     def read(self, tenant: str, now: float) -> TenantRules | None:
         """The current rules."""

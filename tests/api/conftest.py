@@ -48,6 +48,7 @@ def settle(office: Office, *callers: Caller) -> None:
         error_type="Boom",
         error="it went wrong",
     )
+    office.operator("POST", "/v1/holds", {"pattern": "hooks.example.com"})
     for caller in callers:
         caller("PUT", "/v1/jobs/report", job(every=10))
         for job_id in ("fails", "fails-too"):

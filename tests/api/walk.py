@@ -23,6 +23,8 @@ BODIES: dict[str, Any] = {
     "NewCalendar": {"dates": ["2026-12-24"]},
     "RunNow": {"nonce": "walk", "payload": {"customer": 7}},
     "SkipFires": {"note": "maintenance"},
+    "NewHold": {"pattern": "hooks.example.com", "note": "maintenance"},
+    "Release": {"pattern": "hooks.example.com"},
     "PauseJobs": {"name_prefix": "report", "note": "maintenance"},
     "ManyJobs": {"name_prefix": "report"},
     "RunJobs": {"name_prefix": "report", "nonce": "walk"},

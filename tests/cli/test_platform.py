@@ -239,3 +239,22 @@ def test_a_tenant_looks_at_its_own_quotas(desk: Desk) -> None:
 
 
 _JOB = {"target": {"kind": "lambda", "arn": ARN}}
+
+
+@pytest.mark.parametrize("over_the_api", [True, False])
+def test_a_target_is_held_and_released_in_one_command_each(desk: Desk, over_the_api: bool) -> None:
+    stage: tuple[str, ...] = ("--stage", "test")
+    if over_the_api:
+        desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+        stage = ()
+    assert desk("holds", "list", *stage).out == "nothing is held\n"
+    assert "outage" in desk("holds", "add", "hooks.example.com", "--note", "outage", *stage).out
+    (held,) = desk("holds", "list", "--json", *stage).json
+    assert (held["pattern"], held["note"], held["held_at"]) == (
+        "hooks.example.com",
+        "outage",
+        "2026-11-21T03:12:00Z",
+    )
+    assert desk("holds", "release", "other.example.com", *stage).code == 3
+    assert desk("holds", "release", "hooks.example.com", *stage).out == "nothing is held\n"
+    assert desk("holds", "add", "two words", *stage).code == 2

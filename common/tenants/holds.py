@@ -1,0 +1,87 @@
+"""Targets that the platform holds: runs of all tenants that would call one are skipped, until it is released.
+
+For an outage of a service that many tenants call, or a stop of everything. One item holds all patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from common.clock import Clock, SystemClock
+from common.errors import Conflict, NotFound
+from common.storage import keys
+from common.storage.conflicts import retry_on_conflict
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.tenants.allowed_targets import Hold
+from common.tenants.audit import AWS, Audit
+from common.tenants.rules import check_pattern
+from common.texts import check_note
+
+MOST_HOLDS: Final = 100
+
+
+class Holds:
+    """The holds in the tenants table. Only the platform changes them."""
+
+    def __init__(self, table: Table, clock: Clock | None = None) -> None:
+        self._table = table
+        self._clock = clock or SystemClock()
+
+    def all(self, *, consistent: bool = True) -> list[Hold]:
+        """The holds, the oldest first."""
+        return _read(self._table.get(keys.holds(), consistent=consistent))
+
+    def hold(self, pattern: object, note: object, now: float, *, by: str = AWS) -> list[Hold]:
+        """Hold what the pattern covers. Again, it changes the note. Raises InvalidInput, Conflict (too many), Busy."""
+        added = Hold(check_pattern("pattern", pattern), check_note(note), int(now), by)
+
+        def change(holds: list[Hold]) -> list[Hold]:
+            others = [one for one in holds if one.pattern != added.pattern]
+            if len(others) == MOST_HOLDS:
+                raise Conflict(f"there are {MOST_HOLDS} holds, which are the most; release one first")
+            return [*others, added]
+
+        return self._change(change, "target.held", added.pattern, now, by, {"note": added.note or None})
+
+    def release(self, pattern: str, now: float, *, by: str = AWS) -> list[Hold]:
+        """Let the targets of a pattern be called again. Raises NotFound, Busy."""
+
+        def change(holds: list[Hold]) -> list[Hold]:
+            left = [one for one in holds if one.pattern != pattern]
+            if len(left) == len(holds):
+                raise NotFound("hold", pattern)
+            return left
+
+        return self._change(change, "target.released", pattern, now, by, {})
+
+    def _change(
+        self,
+        change: Callable[[list[Hold]], list[Hold]],
+        action: str,
+        pattern: str,
+        now: float,
+        by: str,
+        after: Mapping[str, Any],
+    ) -> list[Hold]:
+        def attempt() -> list[Hold]:
+            item = self._table.get(keys.holds()) or {}
+            holds, revision = change(_read(item)), item.get("revision", 0)
+            unchanged = Expression("attribute_not_exists(pk)", {})
+            if revision:
+                unchanged = Expression("#revision = :old", {":old": revision})
+            tx = Transaction(self._table.client)
+            new = {"revision": revision + 1, "holds": [asdict(one) for one in holds]}
+            tx.put(self._table, {**keys.holds(), **new}, unchanged)
+            Audit(self._table).add(tx, keys.OPERATORS, by, action, pattern, now, after=after)
+            tx.commit()
+            return holds
+
+        return retry_on_conflict(
+            attempt, "the holds", on=(ConditionFailed, TransactionConflict), sleep=self._clock.sleep
+        )
+
+
+def _read(item: Mapping[str, Any] | None) -> list[Hold]:
+    return [Hold(**{**one, "held_at": int(one["held_at"])}) for one in (item or {}).get("holds", [])]
