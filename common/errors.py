@@ -49,7 +49,7 @@ class ItemTooLarge(InvalidInput):
 
     def __init__(self, size: int = 0) -> None:
         self.size = size
-        message = f"takes {size} bytes in DynamoDB" if size else "takes too many bytes in DynamoDB"
+        message = f"takes {size} bytes to store" if size else "takes too many bytes to store"
         super().__init__("item", message, accepted="at most 400 KB in one item")
 
 

@@ -12,10 +12,10 @@ from api.routes.expected import expected_view, kept_s_of
 from api.routes.jobs import existing_id
 from api.services import Services
 from common.history.expected_runs import Explained
-from common.history.explain import SUSPENDED, TARGET_NOT_ALLOWED, Reason
+from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
 from common.jobs.job import DELETED, Job
 from common.tenants import rules as tenant_rules
-from common.tenants.allowed_targets import is_allowed
+from common.tenants.allowed_targets import is_allowed, is_held
 from common.timing.durations import parse_instant
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
@@ -61,6 +61,12 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
         target = job.target.get("arn") or job.target.get("url")
         text = f"The platform does not allow the tenant the target {target}."
         found.append(Reason(TARGET_NOT_ALLOWED, text, {"target": target}))
+    for hold in services.known_tenants.holds(request.now):
+        if is_held(job.target, (hold.pattern,)):
+            note = f": {hold.note}" if hold.note else ""
+            found.append(
+                Reason(HELD, f"The platform holds the job's target{note}.", {"pattern": hold.pattern})
+            )
     return found
 
 

@@ -29,6 +29,7 @@ NOT_YET: Final = "not_yet_in_force"
 UNKNOWN: Final = "unknown"
 SUSPENDED: Final = "suspended"
 TARGET_NOT_ALLOWED: Final = "target_not_allowed"
+HELD: Final = "held"
 CODES: Final[dict[str, str]] = {
     NOT_MATCHED: "the schedule does not name this time; `field` says which part",
     CLOCK_CHANGE: "the clock shows this time twice, and the job fires the first time",
@@ -41,6 +42,7 @@ CODES: Final[dict[str, str]] = {
     UNKNOWN: "what the job's times were is not known",
     SUSPENDED: "the platform has suspended the tenant now",
     TARGET_NOT_ALLOWED: "the platform does not allow the tenant the job's target now",
+    HELD: "the platform holds the job's target now, for all tenants",
 }
 
 _EPOCH_ORDINAL: Final = 719_163

@@ -87,7 +87,7 @@ class Table:
                 elif asked:
                     if (pause_s := next(pauses, None)) is None:
                         raise Busy(
-                            f"DynamoDB did not read {len(asked[self.name]['Keys'])} items; try again later"
+                            f"{len(asked[self.name]['Keys'])} items could not be read now; try again later"
                         )
                     sleep(pause_s)
 
@@ -140,7 +140,7 @@ class Table:
                 if not left:
                     break
                 if pause_s is None:
-                    raise Busy(f"DynamoDB did not write {len(left[self.name])} items; try again later")
+                    raise Busy(f"{len(left[self.name])} items could not be written now; try again later")
                 sleep(pause_s)
 
     def delete_many(self, which: Sequence[Key]) -> int:

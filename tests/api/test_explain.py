@@ -84,3 +84,10 @@ def test_at_a_terminal(desk: Desk) -> None:
     assert "It is not due. Its minutes do not include 17." in shown.out
     assert "due next 2026-11-21T03:20:00Z (in 8 min)" in shown.out
     assert desk("jobs", "explain", "minutely", "--json").json["at"] == "2026-11-21T03:12:00Z"
+
+
+def test_a_held_target_is_a_reason(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    office.operator("POST", "/v1/holds", {"pattern": "*", "note": "outage"})
+    assert told(office.alice, "2026-11-21T03:13:00Z") == ("to_come", ["held"])
+    assert "holds the job's target: outage" in why(office.alice, "2026-11-21T03:13:00Z")["text"]

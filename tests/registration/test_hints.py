@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
+from common.registration.definition import (
+    JobDefinition,
+    Limits,
+    RetryDefinition,
+    ScheduleDefinition,
+    parse_definition,
+)
 from common.registration.hints import duration_hint, instant_hint
 from common.registration.schedule_text import parse_schedule
+from common.registration.target_definitions import MODELS
 from common.timing.durations import parse_duration, parse_instant
 
 
@@ -102,3 +110,31 @@ def test_a_hint_is_always_acceptable_and_nothing_fails(value: object) -> None:
             parse_instant(instant, "at")
         except InvalidInput as error:
             assert "time" in error.message or "year" in error.message  # a date that no calendar has
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(-10, 10**7) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+_INNER = {
+    name for model in (ScheduleDefinition, RetryDefinition, *MODELS.values()) for name in model.model_fields
+}
+_FIELD = st.sampled_from([*JobDefinition.model_fields, "cron"])
+
+
+@given(
+    st.dictionaries(
+        _FIELD, _ANY | st.dictionaries(st.sampled_from(sorted(_INNER)), _ANY, max_size=4), max_size=5
+    )
+)
+def test_no_words_of_a_library_reach_a_client(raw: dict[str, object]) -> None:
+    try:
+        parse_definition(raw, Limits())
+    except InvalidInput as found:
+        refusals = (found, *found.also)
+    else:
+        return
+    for error in refusals:
+        assert not re.search(r"\b[Ii]nput|pydantic|[Vv]alidat|\bshould\b|dictionary", error.message), error
+        assert not re.search(r"\b[Ii]nput|pydantic|[Vv]alidat|\bshould\b", error.accepted), error
