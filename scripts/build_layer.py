@@ -3,7 +3,7 @@
     python -m scripts.build_layer local    # for the embedded AWS: this machine's interpreter
     python -m scripts.build_layer arm64    # for AWS: Lambda's platform, whatever machine this is
 
-No layer contains boto3: Lambda's runtime provides it, and the embedded AWS uses the virtual environment's.
+No layer contains boto3. Of botocore the layer has only the services that the functions call.
 """
 
 import argparse
@@ -17,6 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # A layer's directory, without its platform, and its requirements.
 LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-jwt.txt"}
+
+# What the functions call: their own tables, queue and bus, and targets.
+SERVICES = {"dynamodb", "events", "lambda", "sns", "sqs", "stepfunctions", "sts"}
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
 _PLATFORM_ARGUMENTS = {
@@ -58,7 +61,8 @@ def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
 def _fingerprint(platform: str, requirements: Path) -> str:
     """Return what a layer's content depends on: its requirements and, locally, this interpreter."""
     interpreter = f"{sys.implementation.cache_tag} {sys.platform}" if platform == "local" else "cp313"
-    return f"{platform} {interpreter} {hashlib.sha256(requirements.read_bytes()).hexdigest()}"
+    services = " ".join(sorted(SERVICES))
+    return f"{platform} {interpreter} {services} {hashlib.sha256(requirements.read_bytes()).hexdigest()}"
 
 
 def _pip_install(platform: str, requirements: Path, target: Path) -> None:
@@ -89,6 +93,9 @@ def _strip(packages: Path) -> None:
                 path.unlink()
             elif path.is_dir():
                 path.rmdir()
+    for service in packages.glob("botocore/data/*/"):
+        if service.is_dir() and service.name not in SERVICES:
+            shutil.rmtree(service)
     shutil.rmtree(packages / "bin", ignore_errors=True)
 
 

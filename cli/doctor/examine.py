@@ -45,6 +45,7 @@ CHECKS: Final = (
     Check("last hour", surroundings.figures),
     Check("clock", surroundings.clock),
     Check("time zones", planning.time_zones),
+    Check("sdk", planning.sdk),
 )
 
 

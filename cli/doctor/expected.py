@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 
 TICK_EXPRESSION: Final = "cron(8/10 * * * ? *)"
 RUNTIME: Final = "python3.13"
+# Of botocore, as requirements.txt has it: what everything was tested with.
+SDK: Final = "1.43.106"
 TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 INDEXES: Final = {"runs": ("failures",)}
 TTL_ATTRIBUTE: Final = "expires_at"

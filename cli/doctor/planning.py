@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import TICK_EXPRESSION
+from cli.doctor.expected import SDK, TICK_EXPRESSION
 from cli.doctor.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 from cli.output import when
 from common.planning.due_index import BadEntry, Mark
@@ -168,3 +168,16 @@ def time_zones(deployment: Deployment) -> Iterator[Finding]:
         )
     else:
         yield ok(f"tzdata {TZDATA_VERSION}, here and there")
+
+
+def sdk(deployment: Deployment) -> Iterator[Finding]:
+    """Whether the functions run with the version of the AWS SDK that Minute8 was tested with."""
+    found = deployment.index().mark()
+    if found is None or not found.sdk:
+        yield not_checked("no tick has said yet which version of botocore it runs with")
+    elif found.sdk != SDK:
+        yield warning(
+            f"the last tick ran with botocore {found.sdk}, and this version was tested with {SDK}", DEPLOY
+        )
+    else:
+        yield ok(f"botocore {found.sdk}, as tested")

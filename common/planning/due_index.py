@@ -14,6 +14,7 @@ from common.planning.bad_entry import BadEntry as BadEntry
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.plan import DueEntry
 from common.storage import keys
+from common.storage.aws import sdk_version
 from common.storage.tables import (
     ConditionFailed,
     Expression,
@@ -48,6 +49,8 @@ class Mark:
     filing: str = ""
     filed_since: float = 0
     filed_until: int = 0
+    # The version of the AWS SDK that the last tick ran with.
+    sdk: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -120,8 +123,8 @@ class DueIndex:
             return mark
         change = Expression(
             "SET #planning_until = :end, #filed_until = :end, #decided_at = :now, #tzdata = :tzdata,"
-            " #tries = :none",
-            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION, ":none": 0},
+            " #sdk = :sdk, #tries = :none",
+            {":end": end, ":now": now, ":tzdata": TZDATA_VERSION, ":sdk": sdk_version(), ":none": 0},
         )
         unmoved = Expression(
             "#planned_until = :start AND #planning_until = :start", {":start": mark.planned_until}
@@ -224,6 +227,7 @@ def _mark(item: Item) -> Mark:
         item.get("filing", ""),
         float(item.get("filed_since", 0)),
         item.get("filed_until", 0),
+        item.get("sdk", ""),
     )
 
 

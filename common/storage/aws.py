@@ -201,6 +201,13 @@ def connect(client: Any) -> None:
         client._endpoint.http_session.send(request)
 
 
+def sdk_version() -> str:
+    """The version of botocore. This code rests on its internals, so it is pinned and part of the Lambda package."""
+    import botocore
+
+    return str(botocore.__version__)
+
+
 def in_lambda() -> bool:
     """Whether this process is a Lambda function's."""
     return "AWS_LAMBDA_FUNCTION_NAME" in os.environ

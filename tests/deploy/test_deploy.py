@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from cli.doctor import expected
+from common.storage import aws
 from scripts import build_layer, console, deploy, parameters, stack
 from tests.worlds import TABLES, make_tables
 
@@ -180,3 +183,27 @@ def test_without_a_region_or_an_earlier_deployment_nothing_is_removed_or_rolled_
     monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"8"}))
     assert stack.main(["rollback", "--stage", "prod", "--region", "eu-central-1"]) == 1
     assert commands == []
+
+
+def test_the_sdk_is_the_one_that_the_tests_run_with_and_the_doctor_expects() -> None:
+    assert f"botocore=={expected.SDK}\n" in (build_layer.ROOT / "requirements.txt").read_text()
+    assert aws.sdk_version() == expected.SDK
+
+
+def test_the_layer_keeps_each_service_that_a_function_calls(tmp_path: Path) -> None:
+    created = re.compile(r'(?:_create_client|before_any_call|\bclient)\(\s*"(\w+)"')
+    code = [
+        path.read_text()
+        for name in ("common", "executor", "api", "scheduler")
+        for path in (build_layer.ROOT / name).rglob("*.py")
+    ]
+    called = {service for text in code for service in created.findall(text)}
+    assert called == build_layer.SERVICES
+    for name in ("dynamodb", "polly"):
+        (tmp_path / "botocore" / "data" / name).mkdir(parents=True)
+    (tmp_path / "botocore" / "data" / "endpoints.json").touch()
+    build_layer._strip(tmp_path)
+    assert {path.name for path in (tmp_path / "botocore" / "data").iterdir()} == {
+        "dynamodb",
+        "endpoints.json",
+    }

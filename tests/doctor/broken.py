@@ -151,6 +151,15 @@ def older_zones(patient: Patient) -> None:
     )
 
 
+def other_sdk(patient: Patient) -> None:
+    patient["dynamodb"].update_item(
+        TableName=patient.name("due"),
+        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
+        UpdateExpression="SET sdk = :old",
+        ExpressionAttributeValues={":old": {"S": "1.40.4"}},
+    )
+
+
 def no_mark(patient: Patient) -> None:
     patient["dynamodb"].delete_item(
         TableName=patient.name("due"), Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}}
@@ -201,7 +210,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "nothing planned",
         no_mark,
-        {"mark": W, "time zones": Level.NOT_CHECKED},
+        {"mark": W, "time zones": Level.NOT_CHECKED, "sdk": Level.NOT_CHECKED},
         "nothing has been planned yet",
     ),
     ("window open", half_planned, {"unfinished planning": W}, "has not finished its window"),
@@ -210,6 +219,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     ("unreadable group", unreadable, {"quarantine": F}, "group cron|Mars/Olympus|* * * * *#0: no such zone"),
     ("bad entry", bad_entry, {"quarantine": W}, "1 jobs cannot be planned: entry alice#report: [9]"),
     ("old zones", older_zones, {"time zones": W}, "ticks plan by tzdata 2019a"),
+    ("another SDK", other_sdk, {"sdk": W}, "the last tick ran with botocore 1.40.4"),
     ("queue gone", deleted("queue", "executions"), {"queue executions": F}, "there is no queue"),
     ("hidden too shortly", small_hidden_time, {"queue executions": F}, "come back after 19 s"),
     (
