@@ -72,6 +72,8 @@ class Route:
 
 # The weight of a request that may read or change a thousand jobs.
 A_THOUSAND_JOBS: Final = 20
+# The weight of a request that may read thousands of records of one job, or of its tenant's audit.
+THOUSANDS: Final = 5
 
 LIMIT: Final = Query(
     "limit",

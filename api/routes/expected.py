@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Reply, Route
 from api.routes.jobs import existing_id
 from api.services import Services
 from common.errors import InvalidInput
@@ -188,6 +188,7 @@ ROUTES = (
     Route(
         "GET", "/v1/jobs/{job_id}/expected", "expected_of_job", of_job, "read",
         "When a job was due, and what became of each due instant", "ExpectedOfJob", query=_QUERY,
+        weight=THOUSANDS,
     ),
     Route(
         "GET", "/v1/expected", "list_expected", of_tenant, "read",

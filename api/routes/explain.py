@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from api.http.requests import Request
-from api.http.routing import Query, Reply, Route
+from api.http.routing import THOUSANDS, Query, Reply, Route
 from api.routes.expected import expected_view, kept_s_of
 from api.routes.jobs import existing_id
 from api.services import Services
@@ -107,5 +107,6 @@ ROUTES = (
                 {"type": "string", "minLength": 1, "maxLength": 64},
             ),
         ),
+        weight=THOUSANDS,
     ),
 )  # fmt: skip

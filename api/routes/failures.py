@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, THOUSANDS, Query, Reply, Route
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput
@@ -19,6 +20,7 @@ from common.timing.instants import DAY_S, rfc3339
 
 _LATEST: Final = 1e11
 _GROUPED_DAYS: Final = 7
+_TAG_CHARS: Final = 200
 
 
 def failures(services: Services, request: Request) -> Reply:
@@ -65,9 +67,17 @@ def _filter(request: Request, from_at: int) -> FailureFilter:
     query = request.query
     return FailureFilter(
         from_at=parse_instant(query["from_at"], "from_at") if "from_at" in query else from_at,
-        job_id=query.get("job_id", ""),
-        tag=query.get("tag", ""),
+        job_id=_text(query, "job_id", JOB_ID_CHARS),
+        tag=_text(query, "tag", _TAG_CHARS),
     )
+
+
+def _text(query: Mapping[str, str], name: str, most: int) -> str:
+    """A filter's text; empty if it is not given. Raises InvalidInput."""
+    text = query.get(name, "")
+    if len(text) > most or (name in query and not text):
+        raise InvalidInput(name, "has a wrong length", value=text, accepted=f"1 to {most} characters")
+    return text
 
 
 def _named(request: Request) -> str:
@@ -99,8 +109,12 @@ def read_failure(cursor: str) -> Place | None:
 
 _FILTERS: Final = (
     Query("from_at", "Only those that failed at or after this.", {"type": "string", "format": "date-time"}),
-    Query("job_id", "Only those of this job.", {"type": "string", "maxLength": JOB_ID_CHARS}),
-    Query("tag", "Only those of jobs that have this tag now.", {"type": "string", "maxLength": 200}),
+    Query("job_id", "Only those of this job.", {"type": "string", "minLength": 1, "maxLength": JOB_ID_CHARS}),
+    Query(
+        "tag",
+        "Only those of jobs that have this tag now.",
+        {"type": "string", "minLength": 1, "maxLength": _TAG_CHARS},
+    ),
 )
 
 ROUTES = (
@@ -111,6 +125,6 @@ ROUTES = (
     Route(
         "GET", "/v1/failures/groups", "list_failure_groups", groups, "read",
         f"The failed runs of the last {_GROUPED_DAYS} days by job and error, latest failure first", "FailureGroups",
-        query=(CURSOR, *_FILTERS),
+        query=(CURSOR, *_FILTERS), weight=THOUSANDS,
     ),
 )  # fmt: skip

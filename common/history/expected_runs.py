@@ -17,7 +17,7 @@ from common.history.expected import Expected, Moment, Record, counts, expected
 from common.history.explain import Reason
 from common.history.explanation import Explanation, explain
 from common.jobs.calendars import Calendars, Dates
-from common.jobs.job import DELETED, Job
+from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.due_index import DueIndex
 from common.planning.execution import job_key
 from common.runs.records import RETENTION_S
@@ -198,7 +198,11 @@ class ExpectedRuns:
         first = place.job_id if place else ""
         there = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
-            tenant, sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""), where=there, page=MOST_JOBS + 2
+            tenant,
+            sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""),
+            where=there,
+            page=MOST_JOBS + 2,
+            attributes=WITHOUT_PAYLOAD,
         )
         jobs = (Job.from_item(item) for item in items)
         wanted = (job for job in jobs if place is None or place.at is not None or job.job_id != place.job_id)

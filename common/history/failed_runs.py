@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from common.history.lists import MOST_SEEN
-from common.jobs.job import Job
+from common.jobs.job import DELETED
 from common.storage import keys
 from common.storage.tables import Item, Table
 
@@ -116,7 +116,7 @@ class FailedRuns:
     def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:
         """Whether each job has the tag; a deleted job has none."""
         items = self._jobs.get_many([keys.job(tenant, job_id) for job_id in sorted(job_ids)])
-        found = {job.job_id: tag in job.tags for job in map(Job.from_item, items)}
+        found = {item["job_id"]: tag in item.get("tags", ()) for item in items if item["state"] != DELETED}
         return dict.fromkeys(job_ids, False) | found
 
 

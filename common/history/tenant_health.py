@@ -17,7 +17,7 @@ from common.history.summary import Day
 from common.history.tenant_runs import TenantRuns
 from common.history.walk import Place
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.jobs.job import ACTIVE, DELETED, Job
+from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.storage import keys
 from common.storage.tables import Expression, Table
 
@@ -94,7 +94,13 @@ class TenantHealth:
     def jobs(self, tenant: str, moment: Moment) -> JobCounts:
         """The first MOST_JOBS jobs: how many are active, paused, failing, overdue."""
         there = Expression("#state <> :deleted", {":deleted": DELETED})
-        items = self._jobs.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there, page=MOST_JOBS + 1)
+        items = self._jobs.query(
+            tenant,
+            sk_prefix=keys.JOB_PREFIX,
+            where=there,
+            page=MOST_JOBS + 1,
+            attributes=WITHOUT_PAYLOAD,
+        )
         jobs = [Job.from_item(item) for item in islice(items, MOST_JOBS + 1)]
         found = JobCounts(complete=len(jobs) <= MOST_JOBS)
         jobs = jobs[:MOST_JOBS]

@@ -14,7 +14,7 @@ from typing import Final
 
 from common.history.density import Density
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.jobs.job import ACTIVE, Job
+from common.jobs.job import ACTIVE, WITHOUT_PAYLOAD, Job
 from common.storage import keys
 from common.storage.tables import Table
 from common.timing.fires import count_fires, due_at, fires
@@ -96,7 +96,9 @@ class Upcoming:
     def jobs(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
         """The active ones of the next MOST_JOBS jobs, and the last one's id; empty if no job follows."""
         after = keys.job(tenant, after_job) if after_job else None
-        items = self._jobs.query(tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MOST_JOBS + 1)
+        items = self._jobs.query(
+            tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MOST_JOBS + 1, attributes=WITHOUT_PAYLOAD
+        )
         jobs = [Job.from_item(item) for item in items]
         last_job = jobs[MOST_JOBS - 1].job_id if len(jobs) > MOST_JOBS else ""
         return [job for job in jobs[:MOST_JOBS] if job.state == ACTIVE], last_job

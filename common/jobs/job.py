@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -139,7 +139,7 @@ class Job:
             schedule_given=item["schedule_given"],
             schedule=Schedule.from_item(item["schedule"]),
             target=item["target"],
-            payload=json.loads(item["payload"]),
+            payload=json.loads(item.get("payload", "null")),  # see WITHOUT_PAYLOAD
             timeout_s=item["timeout_s"],
             retry=Retry(**item["retry"]),
             start_deadline_s=item.get("start_deadline_s"),
@@ -162,6 +162,10 @@ class Job:
             group=item["group"],
             shard=item["shard"],
         )
+
+
+# To read many jobs: all attributes but the payload, which may have 128 KB. It is None then.
+WITHOUT_PAYLOAD = tuple(one.name for one in fields(Job) if one.name != "payload")
 
 
 def exists(job: Job | None) -> bool:

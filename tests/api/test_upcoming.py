@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -135,6 +136,14 @@ def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
     assert moved.keys() == {"skipped"}
     assert moved["skipped"]["change_at"] == "2027-03-28T01:00:00Z"
     assert "it fires once, at 2027-03-28T03:00:00+02:00" in moved["skipped"]["text"]
+
+
+def test_payloads_are_not_read(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/large", job(cron="0 4 * * *", payload="x" * 100_000))
+    jobs, _ = upcoming.Upcoming(office.world.table("jobs")).jobs("alice", "")
+    assert [(one.job_id, one.payload) for one in jobs] == [("large", None)]
+    whole = office.world.store.get("alice", "large")
+    assert replace(whole, payload=None) == jobs[0]
 
 
 def test_what_is_refused(office: Office) -> None:
