@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def _bare() -> Handle:
     """Parses each message and calls the target, ten at a time; nothing is looked up, claimed or recorded."""
     import boto3
 
-    client, pool = boto3.client("lambda"), ThreadPoolExecutor(10)
+    client, pool = boto3.client("lambda", region_name=os.environ["AWS_REGION"]), ThreadPoolExecutor(10)
 
     def call(record: dict[str, Any]) -> None:
         message = json.loads(record["body"])
