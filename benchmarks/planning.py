@@ -60,7 +60,7 @@ class Ticker:
             "Query": self._table.query,
             "BatchGetItem": self._table.batch_get_item,
         }
-        self._dynamodb, self._sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
+        self._dynamodb, self._sqs = self._aws.direct("dynamodb"), self._aws.direct("sqs")
 
     def tick(self) -> Tick:
         self._table.mark.update(planned_until=self.start, planning_until=self.start, filed_until=self.start)

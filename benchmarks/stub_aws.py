@@ -18,7 +18,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
 from common.storage import aws, connections
-from common.storage.direct import DirectDynamoDB, DirectLambda
+from common.storage.direct import DirectDynamoDB, DirectLambda, DirectSQS
 
 Answer = Callable[[dict[str, Any]], bytes]
 _MESSAGE_ID = "5fea7756-0ea4-451a-a703-a558b933e274"
@@ -60,7 +60,14 @@ class StubAws:
     def direct(self, service: str) -> Any:
         """A client of `service` as the functions have it: its hot calls go around botocore."""
         made = self.client(service)
-        found: Any = DirectDynamoDB(made) if service == "dynamodb" else DirectLambda(made, lambda: None)
+        found: Any
+        match service:
+            case "dynamodb":
+                found = DirectDynamoDB(made)
+            case "sqs":
+                found = DirectSQS(made)
+            case _:
+                found = DirectLambda(made, lambda: None)
         found.requests.connections = _Connections(self)
         return found
 

@@ -101,6 +101,11 @@ def sqs() -> SQSClient:
 
     client: SQSClient = _create_client("sqs", config=_own_config())
     client.meta.events.unregister("before-call", add_recursion_detection_header)
+    if _is_direct(client):
+        from common.storage.direct import DirectSQS
+
+        direct: Any = DirectSQS(client)
+        client = direct
     return client
 
 

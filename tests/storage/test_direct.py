@@ -96,9 +96,11 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
     monkeypatch.setenv("AWS_ENDPOINT_URL", made.url)
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    aws.dynamodb.cache_clear()
+    for client in (aws.dynamodb, aws.sqs):
+        client.cache_clear()
     yield made
-    aws.dynamodb.cache_clear()
+    for client in (aws.dynamodb, aws.sqs):
+        client.cache_clear()
     made.close()
 
 
@@ -139,7 +141,18 @@ CALLS: dict[str, dict[str, Any]] = {
     "batch_execute_statement": {
         "Statements": [{"Statement": """INSERT INTO "t" VALUE {'pk': ?}""", "Parameters": [{"S": "ü"}]}]
     },
+    "query": {
+        "TableName": "t",
+        "KeyConditionExpression": "pk = :pk",
+        "ExpressionAttributeValues": {":pk": {"S": "a"}},
+        "ConsistentRead": True,
+        "ScanIndexForward": True,
+    },
     "invoke": INVOKE,
+    "send_message_batch": {
+        "QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/minute8-executions",
+        "Entries": [{"Id": "0", "MessageBody": "{}ü", "DelaySeconds": 7, "MessageGroupId": "alice"}],
+    },
 }
 
 
@@ -153,7 +166,7 @@ def test_the_bytes_are_botocores(
     monkeypatch.setenv("AWS_SESSION_TOKEN", token)
     monkeypatch.setenv("_X_AMZN_TRACE_ID", trace)
     monkeypatch.setattr(aws, "_session", aws.new_session)  # the kept one keeps its credentials
-    client: Any = functions() if call == "invoke" else dynamodb()
+    client: Any = {"invoke": functions, "send_message_batch": aws.sqs}.get(call, dynamodb)()
     getattr(client._client, call)(**CALLS[call])
     # Powertools adds its name to the user agent, once something has imported it.
     botocores = re.sub(rb"(User-Agent: minute8) PT/[^\r]*", rb"\1", endpoint.requests[0])
@@ -164,7 +177,7 @@ def test_the_bytes_are_botocores(
     getattr(client, call)(**CALLS[call])
     assert endpoint.requests[1] == botocores
     assert (b"X-Amz-Security-Token" in botocores) == bool(token)
-    assert (b"X-Amzn-Trace-Id" in botocores) == bool(trace)
+    assert (b"X-Amzn-Trace-Id" in botocores) == (bool(trace) and call != "send_message_batch")
 
 
 @pytest.mark.parametrize(
