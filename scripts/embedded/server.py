@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from scripts.embedded import permissions, snapshot, unpacking
+from scripts.embedded import permissions, snapshot, unpacking, worker_logs
 from scripts.embedded.strict import layer
 
 logger = logging.getLogger("embedded")
@@ -48,6 +48,7 @@ def main() -> None:
     app._port_is_bindable = lambda *_: False  # with TLS it would also take port 443
     permissions.install(iam_actions)
     unpacking.install(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
+    worker_logs.install(lambda_runtime)
     if arguments.strict:
         layer.install(with_shares=arguments.shares)
     snapshot.install(app, arguments.state_dir / "aws")

@@ -3,9 +3,12 @@
 import io
 import json
 import os
+import queue
 import signal
 import socket
+import threading
 import zipfile
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from botocore.exceptions import ClientError
 from scripts.embedded import Embedded, EmbeddedError, deploy, find, kill, start, stop
 from scripts.embedded.deployment import client, make_deployable
 from scripts.embedded.process import ROOT, _processes
+from scripts.embedded.worker_logs import MARK, up_to_mark
 from tests.waiting import PATIENCE_S, wait_for_snapshots, wait_until
 
 pytestmark = pytest.mark.embedded
@@ -179,6 +183,42 @@ def test_the_sample_target_runs_as_a_lambda(state_dir: Path) -> None:
     assert "fail_first_attempts" in json.loads(_invoke(instance, event, "RequestResponse"))["errorMessage"]
 
 
+def test_a_late_log_is_awaited_up_to_its_mark() -> None:
+    """As on a busy machine. What follows is the log of the next invocation."""
+    lines: queue.Queue[str] = queue.Queue()
+
+    def write() -> None:
+        for line in ("a", f"b{MARK}", "next"):
+            lines.put(line)
+
+    late = threading.Timer(0.4, write)
+    late.start()
+    assert up_to_mark(lines, lambda: True) == "a\nb"
+    late.join()
+    assert up_to_mark(lines, lambda: False) == "next", "the worker has died"
+
+
+def test_each_invocation_has_its_own_log(state_dir: Path) -> None:
+    instance = start(state_dir, 0, tied=True)
+    source = """
+def handle(event, context):
+    for number in range(event["lines"]):
+        print(event["name"], number)
+    if event["name"] == "third":
+        raise RuntimeError(event["name"])
+"""
+    _create_function(instance, source)
+    for name, lines in (("first", 5_000), ("second", 2), ("third", 5_000)):
+        answer = client(instance, "lambda").invoke(
+            FunctionName="target", LogType="Tail", Payload=json.dumps({"name": name, "lines": lines})
+        )
+        printed = [
+            line for line in b64decode(answer["LogResult"]).decode().splitlines() if line[-1:].isdigit()
+        ]
+        assert printed[-1] == f"{name} {lines - 1}"
+        assert {line.split()[0] for line in printed[1:]} == {name}
+
+
 def test_it_listens_on_the_loopback_alone(deployed: Embedded) -> None:
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
         probe.connect(("127.0.0.2", deployed.port))
@@ -207,9 +247,14 @@ def _make_table_with_item(instance: Embedded) -> None:
 
 
 def _invoke_sample_target(instance: Embedded, event: dict[str, Any], invocation: str) -> bytes:
+    _create_function(instance, (ROOT / "examples" / "target" / "handler.py").read_text())
+    return _invoke(instance, event, invocation)
+
+
+def _create_function(instance: Embedded, source: str) -> None:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as content:
-        content.write(ROOT / "examples" / "target" / "handler.py", "handler.py")
+        content.writestr("handler.py", source)
     client(instance, "lambda").create_function(
         FunctionName="target",
         Runtime="python3.13",
@@ -218,7 +263,6 @@ def _invoke_sample_target(instance: Embedded, event: dict[str, Any], invocation:
         Code={"ZipFile": archive.getvalue()},
         Timeout=90,
     )
-    return _invoke(instance, event, invocation)
 
 
 def _invoke(instance: Embedded, event: dict[str, Any], invocation: str) -> bytes:
