@@ -23,6 +23,7 @@ from minute8_client import (
 )
 from scripts import newcomer
 from scripts.embedded import Embedded
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 
@@ -73,7 +74,8 @@ def revoked(environment: dict[str, str], key: str, minute8: Command) -> Iterator
     """A client whose key is revoked before the first test, so that the last one need not wait a minute for it."""
     made = json.loads(minute8("keys", "create", "dora", "--role", "read", "--json").stdout)
     with Client(environment["MINUTE8_URL"], made["key"]) as opened:
-        assert is_good(opened)
+        # On a busy machine the first requests may end in 502.
+        wait_until(lambda: status_for(opened) == 200, lambda: status_for(opened))
         minute8("keys", "revoke", "dora", made["key_id"])
         yield opened
 
@@ -236,15 +238,15 @@ def test_the_example_gives_each_customer_a_job(
 
 def test_a_revoked_key_is_refused_within_a_minute(revoked: Client) -> None:
     give_up_at = time.monotonic() + 60
-    while is_good(revoked):
-        assert time.monotonic() < give_up_at, "the key is still good"
+    while (status := status_for(revoked)) != 401:
+        assert time.monotonic() < give_up_at, status
         time.sleep(1)
 
 
-def is_good(reader: Client) -> bool:
+def status_for(reader: Client) -> int:
+    """How the API answers."""
     try:
         reader.tenant()
     except Minute8Problem as refused:
-        assert refused.status == 401
-        return False
-    return True
+        return refused.status
+    return 200
