@@ -7,6 +7,7 @@ from functools import cache
 from api.app import Event, resolve
 from api.services import Services
 from common.config import config
+from common.storage import aws
 
 
 def handle(event: Event, context: object) -> Event:
@@ -17,3 +18,8 @@ def handle(event: Event, context: object) -> Event:
 @cache
 def _services() -> Services:
     return Services.of(config())
+
+
+if aws.in_lambda():
+    # The init phase has a whole processor, a request at 256 MB a seventh of one: building clients then takes a second.
+    aws.warm_up(_services)

@@ -80,3 +80,7 @@ def scheduler() -> Scheduler:
     return wiring.scheduler(
         tables, queue, clock, events, fan_out=fan_out, patient=True, pack_from=settings.pack_from
     )
+
+
+if aws.in_lambda():  # also in a planner
+    aws.warm_up(scheduler)

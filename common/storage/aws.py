@@ -206,6 +206,12 @@ def connect(client: Any) -> None:
         client._endpoint.http_session.send(request)
 
 
+def warm_up(build: Callable[[], object]) -> None:
+    """Build what each invocation uses, and open the first connection to DynamoDB, in the init phase of a Lambda."""
+    build()
+    connect(dynamodb())
+
+
 def sdk_version() -> str:
     """The version of botocore. This code rests on its internals, so it is pinned and part of the Lambda package."""
     import botocore

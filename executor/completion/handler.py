@@ -56,3 +56,7 @@ def _outcomes() -> Outcomes:
     store = job_store(tables, queue, clock, KnownTenants(tables.tenants))
     failure_streak = FailureStreak(store, event_bus(settings.event_bus))
     return Outcomes(tables.jobs, Runs(tables.runs), failure_streak, clock)
+
+
+if aws.in_lambda():
+    aws.warm_up(_outcomes)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+import subprocess
+import sys
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -74,3 +77,25 @@ def test_messages_to_our_own_queues_begin_a_chain_of_their_own(
     made.meta.events.register("before-send", answer)
     made.list_rules() if is_passed_on else made.list_queues()
     assert ("X-Amzn-Trace-Id" in headers) == is_passed_on
+
+
+@pytest.mark.parametrize(
+    ("handler", "built"),
+    [
+        ("api.handler", "_services"),
+        ("scheduler.handler", "scheduler"),
+        ("executor.completion.handler", "_outcomes"),
+    ],
+)
+def test_a_function_builds_its_clients_in_its_init_phase(handler: str, built: str) -> None:
+    """Nothing listens at the endpoint: a connection that fails there fails no function."""
+    code = f"import {handler} as h; from common.storage import aws; print(h.{built}.cache_info().currsize)"
+    code += "; print(aws.dynamodb.cache_info().currsize)"
+    names = ("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EVENT_BUS", "EXECUTIONS_QUEUE_URL")
+    environment = {**dict.fromkeys(names, "any"), "AWS_LAMBDA_FUNCTION_NAME": "f", "AWS_REGION": "us-east-1"}
+    environment |= {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "PATH": os.defpath}
+    environment |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["1", "1"], done.stderr
