@@ -23,6 +23,8 @@ from common.timing.durations import parse_instant
 from common.timing.instants import rfc3339
 
 _MOST_AT_A_TIME = 100
+# As many bytes of a run's own payload count as one more request.
+_BYTES_A_REQUEST = 4 * 1024
 
 
 def run_now(services: Services, request: Request) -> Reply:
@@ -31,6 +33,8 @@ def run_now(services: Services, request: Request) -> Reply:
     nonce, payload = _named(fields, "nonce"), None
     if "payload" in fields:
         payload = payload_text(fields["payload"], services.registry.checks(request.tenant).limits)
+        # It is stored for weeks, so it costs what it takes.
+        services.count_as(request.tenant, request.now, 1 + len(payload.encode()) // _BYTES_A_REQUEST)
     execution = services.manual.run_now(request.tenant, existing_id(request), nonce, payload)
     return _run(services, execution, HTTPStatus.ACCEPTED)
 

@@ -147,3 +147,14 @@ def test_a_one_off_that_is_past_is_refused_unless_asked_for(office: Office) -> N
     assert office.alice("PUT", "/v1/jobs/report?past=true", past).json["next_fire_at"] is None
     assert office.alice("PUT", "/v1/jobs/report", {**past, "name": "unchanged times"}).status == 200
     assert office.alice("PUT", "/v1/jobs/next", job(at="2026-11-21T03:12:01Z")).status == 201
+
+
+def test_a_large_payload_of_a_run_costs_requests(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *"))
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 100}})
+    office.world.clock.sleep(60)
+    large = [office.alice("POST", "/v1/jobs/report/run", {"payload": "x" * 100_000}).status for _ in range(6)]
+    assert large == [202, 202, 202, 202, 429, 429]  # each counts as 25 requests
+    office.world.clock.sleep(60)
+    small = [office.alice("POST", "/v1/jobs/report/run", {"payload": "x"}).status for _ in range(20)]
+    assert set(small) == {202}
