@@ -18,7 +18,7 @@ from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
 
 BEGIN: Final = at("2026-10-25T00:00:00Z")  # Paris sets its clocks back an hour later
-HOURS: Final = 3
+HOURS: Final = 2
 CRONS: Final = ("*/5 * * * *", "*/7 2 * * *", "30 2 * * *", "17 * * * *", "0,20,40 1-3 * * *", "*/2 * * * *")
 
 
@@ -108,7 +108,7 @@ class RandomWorld:
 
 
 def play(seed: int, settle: bool = True) -> RandomWorld:
-    """Three hours; with `settle`, ticks and deliveries then catch up."""
+    """Two hours; with `settle`, ticks and deliveries then catch up."""
     rng = random.Random(seed)
     played = RandomWorld(make_world(MemoryDynamoDB(), rfc3339(BEGIN)), rng, seed)
     w = played.w
@@ -116,9 +116,11 @@ def play(seed: int, settle: bool = True) -> RandomWorld:
     outage = range(*sorted(rng.sample(range(BEGIN, BEGIN + HOURS * 3_600), 2))) if rng.random() < 0.4 else ()
     moment = BEGIN
     while moment < BEGIN + HOURS * 3_600:
-        moment += rng.randrange(20, 1_200)
+        moment += rng.randrange(60, 1_200)
+        if on_the_minute := rng.random() < 0.4:
+            moment -= moment % 60
         w.run_until(rfc3339(moment), ticks=moment not in outage)
-        w.clock.sleep(rng.random())
+        w.clock.sleep(0 if on_the_minute else rng.random())
         for _ in range(rng.randrange(1, 3)):
             played.act()
     if settle:

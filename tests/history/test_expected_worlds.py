@@ -54,8 +54,14 @@ def explained_as_it_was(played: RandomWorld, job_id: str, found: list[Expected],
     """Each run and some instants between: the explanation agrees with the account, and names what kept it."""
     rng, now = random.Random(played.seed), played.w.clock.now()
     due, listed = set(played.due(job_id, BEGIN, end)), {one.fire_at: one for one in found}
-    called = {at(time) for time in played.w.target.fire_times(job_id)}
-    some = rng.sample(sorted(listed), min(6, len(listed))) + [rng.randrange(BEGIN, end) for _ in range(4)]
+    called = {
+        at(context["fire_at"])
+        for _, context in played.w.target.calls
+        if context["job_id"] == job_id and context["trigger"] == SCHEDULE
+    }
+    changes = [int(since) for since, _ in played.log[job_id]]
+    some = rng.sample(sorted(listed), min(6, len(listed))) + rng.sample(changes, min(3, len(changes)))
+    some += [rng.randrange(BEGIN, end) for _ in range(4)]
     for instant in some:
         told = played.expected.explain("alice", job_id, instant, now, 30 * DAY_S, lambda job: []).told
         where = f"seed {played.seed}, {job_id}, {instant}: {told.text}"
