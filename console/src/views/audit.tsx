@@ -67,7 +67,7 @@ export function AuditList({ owner }: { owner: Owner }): JSX.Element {
       <Card>
         {found.data ? (
           found.data.entries.length ? (
-            <ul class="revisions whole">
+            <ul class="revisions">
               {found.data.entries.map((entry) => (
                 <li key={entry.entry_id}>
                   <div class="row">

@@ -163,7 +163,7 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
                       .filter((zone, n, all) => all.indexOf(zone) === n)
                       .map((zone) => (
                         <td key={zone}>
-                          <span class="muted">{local(at, zone).weekday}</span> {absolute(at, zone)}
+                          <span class="muted">{local(at, zone).weekday}</span> {absolute(at, zone).slice(5)}
                         </td>
                       ))}
                   </tr>

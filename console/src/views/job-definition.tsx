@@ -61,7 +61,7 @@ export function Definition({ job }: { job: Job }): JSX.Element {
           <Text>{warning}</Text>
         </p>
       ))}
-      <Code text={JSON.stringify(compact(definitionOf(job)), null, 2)} label="definition" />
+      <Code text={JSON.stringify(compact(definitionOf(job)), null, 2)} label="definition as JSON" />
     </Card>
   );
 }
@@ -70,7 +70,7 @@ type Entry = Shapes["AuditEntry"];
 
 export function Revisions({ job }: { job: Job }): JSX.Element {
   const audit = useLoad(`audit of ${job.job_id} ${job.revision}`, (signal) =>
-    api().get("/v1/audit", { query: { subject: job.job_id, action: "job", limit: 30 }, signal }),
+    api().get("/v1/audit", { query: { subject: job.job_id, action: "job", limit: 12 }, signal }),
   );
   return (
     <Card title="Revisions">

@@ -43,7 +43,7 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
                     <tr key={fire.fire_at} class={fire.skipped ? "skipped" : ""}>
                       {zones.map((one) => (
                         <td key={one}>
-                          <span class="muted">{local(at, one).weekday}</span> {absolute(at, one)}
+                          <span class="muted">{local(at, one).weekday}</span> {absolute(at, one).slice(5)}
                         </td>
                       ))}
                       <td class="num muted">{fire.skipped ? "skipped" : fromNow(at, now.value).replace("in ", "")}</td>

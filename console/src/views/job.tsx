@@ -99,7 +99,7 @@ function Strip({ id, zone }: { id: string; zone: string | undefined }): JSX.Elem
   const found = useLoad<Expectation>(
     `expected ${id} ${chosen}`,
     (signal) => loadExpected(id, { from_at: rfc3339(from), until_at: rfc3339(until) }, signal),
-    15,
+    10,
   );
   const fires = found.data?.fires ?? [];
   return (

@@ -12,19 +12,16 @@ import { HOUR, MINUTE, now, rfc3339 } from "../lib/time";
 import { Ask, Field, say } from "../ui/actions";
 import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 
-type Tenant = Shapes["TenantSummary"];
-type View = Shapes["TenantView"];
-
-// What each uses is one request a tenant.
-const DETAILED = 60;
+type Tenant = Shapes["TenantLine"];
 
 export function Platform(): JSX.Element {
   const [creating, setCreating] = useState(false);
   const [suspending, setSuspending] = useState<Tenant>();
   const found = useLoad("tenants", loadTenants, 30);
-  const tenants = found.data?.tenants ?? [];
-  const views = found.data?.views;
-  const sum = (of: (view: View) => number) => [...(views?.values() ?? [])].reduce((total, view) => total + of(view), 0);
+  const tenants = found.data ?? [];
+  const sum = (of: (tenant: Tenant) => number) =>
+    tenants.reduce((total, tenant) => total + of(tenant), 0).toLocaleString("en");
+  const failed = tenants.filter((one) => one.failures.count);
   const resume = async (tenant: Tenant) => {
     await api().post("/v1/tenants/{tenant_id}/resume", { path: { tenant_id: tenant.tenant_id }, repeatable: true });
     say(`${tenant.tenant_id} is active again`);
@@ -46,11 +43,17 @@ export function Platform(): JSX.Element {
             value={tenants.filter((one) => one.state === "suspended").length}
             tone={tenants.some((one) => one.state === "suspended") ? "late" : "good"}
           />
-          <Figure name="Jobs" value={sum((view) => view.usage.jobs).toLocaleString("en")} />
+          <Figure name="Jobs" value={sum((tenant) => tenant.usage.jobs)} />
           <Figure
             name="Executions a day"
-            value={sum((view) => view.usage.executions_per_day).toLocaleString("en")}
+            value={sum((tenant) => tenant.usage.executions_per_day)}
             hint="at most, by the schedules"
+          />
+          <Figure
+            name="Failed runs, 24 h"
+            value={sum((tenant) => tenant.failures.count)}
+            tone={failed.length ? "bad" : "good"}
+            hint={`of ${failed.length} tenants`}
           />
         </dl>
       ) : null}
@@ -66,6 +69,9 @@ export function Platform(): JSX.Element {
                   <th scope="col">Tenant</th>
                   <th scope="col">State</th>
                   <th scope="col" class="num">
+                    Failed, 24 h
+                  </th>
+                  <th scope="col" class="num">
                     Jobs
                   </th>
                   <th scope="col" class="num">
@@ -79,51 +85,47 @@ export function Platform(): JSX.Element {
                 </tr>
               </thead>
               <tbody>
-                {tenants.map((tenant) => {
-                  const view = views?.get(tenant.tenant_id);
-                  return (
-                    <tr key={tenant.tenant_id}>
-                      <td class="clip">
-                        <a data-row class="mono" href={to(["tenants", tenant.tenant_id])}>
-                          {tenant.tenant_id}
-                        </a>{" "}
-                        <span class="muted">
-                          <Text most={40}>{tenant.name}</Text>
-                        </span>
-                      </td>
-                      <td>
-                        <State state={tenant.state} />
-                      </td>
-                      <td class="num">{view ? `${view.usage.jobs} / ${view.quotas.jobs}` : "–"}</td>
-                      <td class="num">
-                        {view
-                          ? `${view.usage.executions_per_day.toLocaleString("en")} / ${view.quotas.executions_per_day.toLocaleString("en")}`
-                          : "–"}
-                      </td>
-                      <td>
-                        <Time at={tenant.created_at} />
-                      </td>
-                      <td class="clip">
-                        <Text>{tenant.note}</Text>
-                      </td>
-                      <td>
-                        {tenant.state === "active" ? (
-                          <button type="button" class="quiet" onClick={() => setSuspending(tenant)}>
-                            Suspend
-                          </button>
-                        ) : tenant.state === "suspended" ? (
-                          <button
-                            type="button"
-                            class="quiet"
-                            onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}
-                          >
-                            Resume
-                          </button>
-                        ) : null}
-                      </td>
-                    </tr>
-                  );
-                })}
+                {worstFirst(tenants).map((tenant) => (
+                  <tr key={tenant.tenant_id}>
+                    <td class="clip">
+                      <a data-row class="mono" href={to(["tenants", tenant.tenant_id])}>
+                        {tenant.tenant_id}
+                      </a>{" "}
+                      <span class="muted">
+                        <Text most={40}>{tenant.name}</Text>
+                      </span>
+                    </td>
+                    <td>
+                      <State state={tenant.state} />
+                    </td>
+                    <td class={`num ${tenant.failures.count ? "bad" : ""}`}>
+                      {tenant.failures.count ? `${tenant.failures.count}${tenant.failures.complete ? "" : "+"}` : "–"}
+                    </td>
+                    <Use used={tenant.usage.jobs} most={tenant.quotas.jobs} />
+                    <Use used={tenant.usage.executions_per_day} most={tenant.quotas.executions_per_day} />
+                    <td>
+                      <Time at={tenant.created_at} />
+                    </td>
+                    <td class="clip">
+                      <Text>{tenant.note}</Text>
+                    </td>
+                    <td>
+                      {tenant.state === "active" ? (
+                        <button type="button" class="quiet" onClick={() => setSuspending(tenant)}>
+                          Suspend
+                        </button>
+                      ) : tenant.state === "suspended" ? (
+                        <button
+                          type="button"
+                          class="quiet"
+                          onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}
+                        >
+                          Resume
+                        </button>
+                      ) : null}
+                    </td>
+                  </tr>
+                ))}
               </tbody>
             </table>
           </div>
@@ -197,15 +199,26 @@ function Density(): JSX.Element {
   );
 }
 
-async function loadTenants(signal: AbortSignal): Promise<{ tenants: Tenant[]; views: Map<string, View> }> {
+async function loadTenants(signal: AbortSignal): Promise<Tenant[]> {
   const tenants: Tenant[] = [];
-  for await (const page of api().pages("/v1/tenants", { query: { limit: 200 }, signal })) tenants.push(...page.tenants);
-  const views = await Promise.all(
-    tenants
-      .slice(0, DETAILED)
-      .map((tenant) => api().get("/v1/tenants/{tenant_id}", { path: { tenant_id: tenant.tenant_id }, signal })),
+  for await (const page of api().pages("/v1/operator-overview", { query: { limit: 200 }, signal }))
+    tenants.push(...page.tenants);
+  return tenants;
+}
+
+/** Those with most failures first, then by their ids. */
+function worstFirst(tenants: readonly Tenant[]): Tenant[] {
+  return [...tenants].sort(
+    (one, other) => other.failures.count - one.failures.count || (one.tenant_id < other.tenant_id ? -1 : 1),
   );
-  return { tenants, views: new Map(views.map((view) => [view.tenant_id, view])) };
+}
+
+function Use({ used, most }: { used: number; most: number }): JSX.Element {
+  return (
+    <td class={`num ${used >= most ? "bad" : used > 0.8 * most ? "late" : ""}`}>
+      {used.toLocaleString("en")} <span class="muted">/ {most.toLocaleString("en")}</span>
+    </td>
+  );
 }
 
 export function Suspend(props: { tenant: { tenant_id: string }; close: () => void; changed: () => void }): JSX.Element {

@@ -88,7 +88,7 @@ function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined
           />
         </Card>
         <Card title="Payload">
-          <Code text={JSON.stringify(payload ?? null, null, 2)} label="payload" />
+          <Code text={JSON.stringify(payload ?? null, null, 2)} label="payload as JSON" />
           <p class="hint">The job’s present payload; placeholders are replaced for each run.</p>
         </Card>
       </div>

@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config";
+
+// Run by tests/end_to_end/test_console.py, which deploys what they need and says where it is.
+export default defineConfig({
+  test: {
+    root: new URL(".", import.meta.url).pathname,
+    include: [process.env.MINUTE8_CONSOLE_RUN ?? "tests/console.journey.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    bail: 1,
+  },
+});

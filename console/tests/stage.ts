@@ -1,0 +1,100 @@
+/** What the journeys run on: a deployed console, keys of some tenants, a browser; and what every page must hold. */
+
+import axe from "axe-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { expect } from "vitest";
+import { launch } from "./browser";
+
+interface Stage {
+  url: string;
+  target: string;
+  /** The id of the tenant of the key `ada`. */
+  tenant: string;
+  keys: Record<"ada" | "bob" | "mallory" | "operator" | "reader", string>;
+}
+
+export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;
+
+let browser: Browser | undefined;
+
+export async function newPage(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Page> {
+  browser ??= await launch();
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  return watched(await pageOf(context));
+}
+
+async function pageOf(context: BrowserContext): Promise<Page> {
+  context.setDefaultTimeout(20_000);
+  // Whoever runs foreign code in the page would call it; whoever breaks the policy is reported.
+  await context.addInitScript(() => {
+    const seen: string[] = [];
+    Object.assign(window, { pwned: (what: string) => seen.push(`pwned: ${what}`), seen });
+    addEventListener("securitypolicyviolation", (event) =>
+      seen.push(`policy: ${event.violatedDirective} ${event.blockedURI}`),
+    );
+  });
+  return context.newPage();
+}
+
+const faults = new WeakMap<Page, string[]>();
+
+function watched(page: Page): Page {
+  const found: string[] = [];
+  faults.set(page, found);
+  page.on("pageerror", (error) => found.push(String(error)));
+  page.on("dialog", (dialog) => {
+    found.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  return page;
+}
+
+/** Nothing failed in the page, nothing foreign ran, and nothing was blocked. */
+export async function expectSound(page: Page): Promise<void> {
+  const seen = await page.evaluate(() => (window as unknown as { seen: string[] }).seen);
+  expect([...(faults.get(page) ?? []), ...seen]).toEqual([]);
+}
+
+export async function signIn(page: Page, key: string): Promise<void> {
+  await page.goto(stage.url);
+  await page.getByLabel("API key or token").fill(key);
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+}
+
+export async function show(page: Page, view: string): Promise<void> {
+  await page.evaluate((hash) => {
+    location.hash = hash;
+  }, `#/${view}`);
+  await page.getByRole("heading", { level: 1 }).first().waitFor();
+}
+
+/** Everything that a view loads is there. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(() => document.querySelectorAll(".waiting").length === 0);
+}
+
+/** What breaks axe's rules. */
+export async function violations(page: Page): Promise<string[]> {
+  // The page's policy allows no script of ours in a tag; evaluated by the browser's own tools, it runs.
+  await page.evaluate(axe.source);
+  return page.evaluate(async () => {
+    type Violation = { id: string; nodes: { html: string; failureSummary: string }[] };
+    const { axe } = window as unknown as { axe: { run: (root: Document) => Promise<{ violations: Violation[] }> } };
+    const result = await axe.run(document);
+    return result.violations.map(
+      (one) =>
+        `${one.id}: ${one.nodes.map((node) => `${node.html.slice(0, 200)} ${node.failureSummary}`).join("\n  ")}`,
+    );
+  });
+}
+
+/** The page is not wider than the window. */
+export async function expectNoSideScroll(page: Page, what: string): Promise<void> {
+  const [content, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  expect(content, what).toBeLessThanOrEqual(shown ?? 0);
+}
+
+export async function close(): Promise<void> {
+  await browser?.close();
+}

@@ -1,0 +1,101 @@
+"""Take the docs' pictures of the console: `python -m scripts.screenshots`, after `make demo` on an embedded AWS.
+
+Each view is shown in a real browser with the demo's jobs. The pictures go to docs/images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from common.clock import SystemClock
+from common.platform.tenants import Tenants
+from common.storage.tables import Table
+from minute8_client import Client
+from scripts.demo.stage import Stage
+from scripts.demo.workload import LIVELY_TENANT
+from scripts.embedded import DEFAULT_STATE_DIR, Embedded, find
+from scripts.embedded.deployment import client
+from scripts.embedded.process import ROOT
+
+_BIG_TENANT: Final = "kubernetes-sigs-kueue"
+_FAILING: Final = "nightly-report"
+_ENDED: Final = ("succeeded", "failed")
+
+
+def main() -> int:
+    """Take all pictures; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.screenshots", description=__doc__)
+    parser.add_argument("--state-dir", type=Path, default=DEFAULT_STATE_DIR)
+    parser.add_argument("--console", help="another address of the console")
+    options = parser.parse_args()
+    embedded = find(options.state_dir)
+    if embedded is None or not embedded.api_url:
+        print("the embedded AWS is not running: `make demo` starts it", file=sys.stderr)
+        return 2
+    stage = {
+        "url": options.console or f"{embedded.api_url}/console",
+        "directory": str(ROOT / "docs" / "images"),
+        "shots": _shots(embedded),
+    }
+    command = [
+        str(ROOT / "node_modules" / ".bin" / "vitest"),
+        "run",
+        "--config",
+        "console/journeys.config.mts",
+    ]
+    environment = {"MINUTE8_CONSOLE_STAGE": json.dumps(stage), "MINUTE8_CONSOLE_RUN": "tests/screenshots.ts"}
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=False).returncode
+
+
+def _shots(embedded: Embedded) -> list[dict[str, Any]]:
+    """What is shown, with whose key."""
+    keys = Tenants(Table(client(embedded, "dynamodb"), "minute8-local-tenants")).api_keys
+    now = SystemClock().now()
+    lively, big = (keys.create_key(tenant, "admin", now)[0] for tenant in (LIVELY_TENANT, _BIG_TENANT))
+    failed = _failed_run(embedded, lively)
+    of_demo = {"run": f"runs/{failed}", "editor": f"jobs/{_FAILING}/edit", "failures": "failures"}
+    return [
+        {"name": "overview", "key": big, "view": ""},
+        {"name": "jobs", "key": lively, "view": "jobs", "theme": "dark"},
+        {"name": "job", "key": lively, "view": "jobs/every-minute-in-kathmandu", "height": 1100},
+        *({"name": name, "key": lively, "view": view} for name, view in of_demo.items()),
+        {
+            "name": "phone",
+            "key": lively,
+            "view": "jobs/every-minute-in-kathmandu",
+            "width": 360,
+            "height": 720,
+        },
+        {"name": "platform", "key": keys.create_operator_key(now)[0], "view": ""},
+    ]
+
+
+def _failed_run(embedded: Embedded, key: str) -> str:
+    """The execution id of a run that failed just now."""
+    assert embedded.api_url
+    with Client(embedded.api_url, key) as demo:
+        target = {"kind": "lambda", "arn": Stage(embedded.env()).deploy_target()}
+        definition = {
+            "name": "Nightly report",
+            "tags": ["reports"],
+            "schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"},
+            "target": target,
+            "payload": {"fail_rate": 1, "duration_s": 0.4},
+            "retry": {"max_attempts": 3, "base_s": 2},
+        }
+        demo.put_job(_FAILING, definition)
+        run = demo.run_job(_FAILING)["execution_id"]
+        while demo.get_run(run)["status"] not in _ENDED:
+            time.sleep(0.5)
+        return run
+
+
+if __name__ == "__main__":
+    sys.exit(main())
