@@ -65,6 +65,15 @@ def _group_view(group: FailureGroup) -> dict[str, Any]:
 
 def _filter(request: Request, from_at: int) -> FailureFilter:
     query = request.query
+    for parameter in _FILTERS:
+        most = parameter.schema.get("maxLength")
+        if most and len(query.get(parameter.name, "")) > most:
+            raise InvalidInput(
+                parameter.name,
+                "is too long",
+                value=query[parameter.name],
+                accepted=f"at most {most} characters",
+            )
     return FailureFilter(
         from_at=parse_instant(query["from_at"], "from_at") if "from_at" in query else from_at,
         job_id=_text(query, "job_id", JOB_ID_CHARS),

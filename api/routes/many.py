@@ -28,14 +28,15 @@ from common.history.walk import Place
 from common.ids import NONCE_CHARS, check_id
 from common.planning.execution import execution_id
 from common.runs.records import QUEUED, RETRYING
-from common.texts import check_note
+from common.texts import NOTE_CHARS, check_note
 from common.timing.durations import parse_instant
 
 # The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.
 AT_ONCE: Final = 100
 _ACTING_S: Final = 18
 _JOB_FIELDS: Final = ("all", *(query.name for query in FILTERS))
-_LONGEST_TEXT: Final = 2_000
+_LONGEST_TEXT: Final = 200
+_LONGEST: Final = {"cursor": 2_000, "target": 2_000, "note": NOTE_CHARS}
 
 
 @dataclass(slots=True)
@@ -181,9 +182,14 @@ def _fields(request: Request, *names: str) -> dict[str, Any]:
         if name in ("all", "dry_run"):
             if not isinstance(value, bool):
                 raise InvalidInput(name, "must be a boolean", value=value, accepted="true or false")
-        elif not isinstance(value, str) or len(value) > _LONGEST_TEXT:
+        elif (
+            not isinstance(value, str)
+            or len(value) > _LONGEST.get(name, _LONGEST_TEXT)
+            or not (value or name == "note")
+        ):
+            most = _LONGEST.get(name, _LONGEST_TEXT)
             raise InvalidInput(
-                name, "must be a text", value=value, accepted=f"a text of up to {_LONGEST_TEXT} characters"
+                name, "must be a text", value=value, accepted=f"a text of 1 to {most} characters"
             )
     return {"all": False, "dry_run": False, **fields}
 

@@ -150,3 +150,12 @@ def test_a_refusal_does_not_stop_the_others(fleet: Office, monkeypatch: pytest.M
     assert (part["matched"], part["done"]) == (2, 1)
     (refused,) = part["refused"]
     assert (refused["id"], refused["type"]) == (first, "urn:minute8:problem:conflict")
+
+
+@pytest.mark.parametrize("name", ["job_id", "tag", "error_type", "fingerprint"])
+def test_texts_of_a_filter_are_bounded_as_the_document_says(office: Office, name: str) -> None:
+    span = {"from_at": "2026-11-21T03:00:00Z"}
+    for text, status in (("x" * 200, 200), ("x" * 201, 400), ("", 400)):
+        assert office.alice("POST", "/v1/runs/_all/retry", {**span, name: text}).status == status
+    if name in ("job_id", "tag"):
+        assert office.alice("GET", f"/v1/failures?{name}={'x' * 201}").status == 400
