@@ -49,7 +49,7 @@ class Mark:
     filing: str = ""
     filed_since: float = 0
     filed_until: int = 0
-    # The version of the AWS SDK that the last tick ran with.
+    # The version of the AWS SDK that the window was announced with.
     sdk: str = ""
 
     @property
@@ -100,6 +100,7 @@ class DueIndex:
                     "planned_until": end,
                     "planning_until": end,
                     "tzdata": TZDATA_VERSION,
+                    "sdk": sdk_version(),
                     "filing": FILING,
                     "filed_until": end,
                 },
