@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from cli.sources import day_fields
 from cli.sources.found import Defaults, Found, Known, NotHere, left_out
@@ -42,13 +43,26 @@ _WHY = {
     "spec.jobTemplate.spec.activeDeadlineSeconds": "timeout_s is how long a call is waited for",
 }
 
+# Each value takes a character, unless an alias repeats it. Some lines of aliases of aliases stand for billions.
+_MOST_REPEATED: Final = 100_000
+
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
     # Imported here: nothing else in the command needs it.
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Refuses merge keys (`<<`) that multiply: a few lines of them would fill the memory."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            super().flatten_mapping(node)
+            if len(node.value) > _MOST_REPEATED:
+                raise ValueError(f"merge keys make more than {_MOST_REPEATED} fields of one object")
+
     try:
-        documents = list(yaml.safe_load_all(text))
+        documents = list(yaml.load_all(text, Loader))
+        if _nodes(documents, {}) > len(text) + _MOST_REPEATED:
+            raise ValueError(f"its aliases repeat more than {_MOST_REPEATED} values")
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
         yield Found("file", refusal=f"not YAML: {error}")
         return
@@ -57,6 +71,17 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
             yield Found(f"document {number}", refusal="not an object")
         elif document.get("kind") == "CronJob":
             yield _job(f"document {number}", document, defaults)
+
+
+def _nodes(value: Any, known: dict[int, float]) -> float:
+    """How many values there are, each alias counted as what it stands for; infinitely many in what contains itself."""
+    if not isinstance(value, Mapping | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf  # until it is counted
+        inside = value.values() if isinstance(value, Mapping) else value
+        known[id(value)] = 1 + sum(_nodes(one, known) for one in inside)
+    return known[id(value)]
 
 
 def _items(documents: list[Any]) -> Iterator[Any]:

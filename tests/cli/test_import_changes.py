@@ -445,3 +445,34 @@ spec:
 def test_payload_of_keeps_json() -> None:
     value = {"a": [1, 1.5, None, True, "x"], "": {}}
     assert payload_of(value) == value
+
+
+def aliases(first: str, each: str) -> str:
+    """Ten lines that stand for nine to the power of nine values."""
+    lines = [f"  x0: &x0 {first}"]
+    lines += [f"  x{n}: &x{n} {each % ','.join([f'*x{n - 1}'] * 9)}" for n in range(1, 10)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        aliases("[a]", "[%s]"),
+        aliases("{k: v}", "{<<: [%s]}"),
+        "  x9: &x9 [a, *x9]",
+    ],
+)
+@pytest.mark.parametrize("where", ["args", "env", "image"])
+def test_aliases_that_multiply_are_refused_at_once(fields: str, where: str) -> None:
+    container = f"{{name: c, {where}: *x9}}"
+    text = f"kind: CronJob\nmetadata:\n  name: x\n{fields}\nspec:\n  schedule: '0 3 * * *'\n"
+    text += f"  jobTemplate: {{spec: {{template: {{spec: {{containers: [{container}]}}}}}}}}\n"
+    (one,) = read("cronjob", text)
+    assert one.refusal and one.refusal.startswith("not YAML"), one
+
+
+def test_an_alias_that_repeats_a_little_is_read() -> None:
+    text = "kind: CronJob\nmetadata: {name: x, labels: &l {a: b}, annotations: *l}\nspec:\n  schedule: '0 3 * * *'\n"
+    text += "  jobTemplate: {spec: {template: {spec: {containers: [{name: c, image: i}]}}}}\n"
+    (one,) = read("cronjob", text)
+    assert not one.refusal.startswith("not YAML")
