@@ -23,6 +23,7 @@ BENCHMARKS = {
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
     "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",
     "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",
+    "bursts": "500 and 2,000 calls at one second on the embedded AWS, by the target's clock, next to bare paths",
     "strict_lateness": "how late runs start with a function's share of a processor, and TLS",
     "fairness": "what one tenant's flood costs fifty others",
     "capacity": "bursts of up to a million executions, simulated: lateness, throttling, cost",

@@ -15,7 +15,17 @@ RESULTS = ROOT / "benchmarks" / "results"
 ABOUT = ROOT / "benchmarks" / "about"
 DOCS = ROOT / "docs"
 _PERFORMANCE = (
-    *("planning", "enqueue", "dispatch", "lateness", "strict_lateness", "fairness", "requests", "lists"),
+    *(
+        "planning",
+        "enqueue",
+        "dispatch",
+        "lateness",
+        "bursts",
+        "strict_lateness",
+        "fairness",
+        "requests",
+        "lists",
+    ),
     *("cold_start", "api_latency"),
 )
 # The model, for loads that cannot be measured on one machine, and its check.

@@ -10,16 +10,18 @@ import random
 import statistics
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from benchmarks.bare_path import engine
+from benchmarks.capacity import pack_of, with_executor
 from benchmarks.loads import lateness_of, register, warm_up
 from benchmarks.measure import percentile, track
 from benchmarks.model import simulate
 from benchmarks.model_check import CONCURRENCY, measured_setting
-from benchmarks.modelled_queue import BATCH, IN_FLIGHT, Message, Queue
-from benchmarks.requests import PRICES
+from benchmarks.modelled_queue import BATCH, Message, Queue
+from benchmarks.requests import _EXECUTOR_MB, PRICES
 from benchmarks.result import Result, Table
 from benchmarks.setting import Outcome, Setting
 
@@ -36,8 +38,8 @@ _LIMITS = ((20, 1.0), (20, 10.0), (100, 1.0))
 class FairQueue(Queue):
     """Messages of quiet tenants first while the noisy one has more than its share in flight."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
-        super().__init__(messages)
+    def __init__(self, messages: Iterable[Message], pack: int = 1) -> None:
+        super().__init__(messages, pack)
         self._quiet: deque[Message] = deque()
         self._noisy: deque[Message] = deque()
         self._noisy_in_flight = 0
@@ -48,7 +50,7 @@ class FairQueue(Queue):
 
     def can_give(self, now: float) -> bool:
         waiting = super().can_give(now) or self._quiet or self._noisy
-        return bool(waiting) and self.in_flight < IN_FLIGHT
+        return bool(waiting) and self.in_flight < self._most_in_flight
 
     def _first(self, now: float) -> Message | None:
         while message := super()._first(now):
@@ -77,13 +79,20 @@ def run(scale: float) -> Result:
     flood = max(100, int(_FLOOD * scale))
     rows, figures = [], {}
     for pollers, setting in {
-        "default": Setting(),
-        "20-50": Setting(minimum_pollers=20, maximum_pollers=50),
+        "default": with_executor(Setting(), _EXECUTOR_MB),
+        "20-50": with_executor(Setting(minimum_pollers=20, maximum_pollers=50), _EXECUTOR_MB),
     }.items():
-        ways = {
+        packs = replace(setting, pack=pack_of(flood))
+        ways: dict[str, tuple[int, Callable[[list[Message]], Queue], Setting]] = {
             "without the flood": (0, Queue, setting),
             "no grouping": (flood, Queue, setting),
-            "tenant as message group (as we send)": (flood, FairQueue, setting),
+            "no grouping, in packs": (flood, partial(Queue, pack=packs.pack), packs),
+            "tenant as message group": (flood, FairQueue, setting),
+            "tenant as message group, in packs (as we send)": (
+                flood,
+                partial(FairQueue, pack=packs.pack),
+                packs,
+            ),
         }
         for limit, back_s in _LIMITS:
             name = f"no grouping, at most {limit} of a tenant at once, others again after {back_s:g} s"

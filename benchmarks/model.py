@@ -21,6 +21,7 @@ from benchmarks.setting import (
     ENVIRONMENTS_AT_ONCE,
     POLLS_A_SECOND,
     Outcome,
+    Service,
     Setting,
     allowed,
     pollers,
@@ -50,7 +51,7 @@ def burst(executions: int, setting: Setting, seed: int = 8) -> Outcome:
 
 def simulate(messages: Iterable[Message] | Queue, setting: Setting, seed: int = 8) -> Outcome:
     """Simulate these messages, sorted by when they become visible, until all have ended."""
-    queue = messages if isinstance(messages, Queue) else Queue(messages)
+    queue = messages if isinstance(messages, Queue) else Queue(messages, setting.pack)
     return _Simulation(queue, setting, random.Random(seed)).run()
 
 
@@ -96,7 +97,9 @@ class _Simulation:
                 places, polls = places - 1, polls - 1
                 self._running, self._executors = self._running + 1, self._executors + 1
                 self._world.process(
-                    self._invoke(queue.take(self._world.now, setting.batch), mine.begin(), mine)
+                    self._invoke(
+                        queue.take(self._world.now, setting.batch * setting.pack), mine.begin(), mine
+                    )
                 )
             outcome.most_executors = max(outcome.most_executors, self._executors)
             outcome.most_in_flight = max(outcome.most_in_flight, queue.in_flight)
@@ -105,7 +108,7 @@ class _Simulation:
     def _invoke(self, batch: list[Message], cold: bool, function: _Function) -> Process:
         """One invocation of the executor: the messages of its batch run at once."""
         world, outcome = self._world, self._outcome
-        invoked_at, service = world.now, next(self._services)
+        invoked_at, service = world.now, self._service(len(batch), cold)
         if cold:
             yield world.timeout(self._setting.cold_s)
         begun_at = [max(world.now, message.due_at) for message in batch]
@@ -134,7 +137,8 @@ class _Simulation:
             else:
                 outcome.came_back += 1
                 hidden += 1
-                self._queue.hide(request.message, invoked_at + self._setting.visibility_s)
+                again_s = self._setting.again_s * 2.0 ** (request.message.receives - 1)
+                self._queue.hide(request.message, world.now + min(again_s, self._setting.most_again_s))
         if admitted:
             yield world.timeout(service.whole_s - max(service.leads_s))
         self._of_tenant.subtract(batch[n].tenant for n in admitted)
@@ -143,6 +147,12 @@ class _Simulation:
         outcome.busy_s += world.now - invoked_at
         self._running, self._executors = self._running - 1, self._executors - 1
         function.end()
+
+    def _service(self, count: int, cold: bool) -> Service:
+        executor = self._setting.executor
+        if executor is None:
+            return next(self._services)
+        return (executor.cold if cold else executor.warm).service(count)
 
     def _admits(self, message: Message) -> bool:
         """Whether its tenant may run one more; otherwise the message goes to the end of the queue."""

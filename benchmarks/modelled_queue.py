@@ -26,7 +26,9 @@ class Message:
 class Queue:
     """Messages in the order in which they become visible, including those that come back."""
 
-    def __init__(self, messages: Iterable[Message]) -> None:
+    def __init__(self, messages: Iterable[Message], pack: int = 1) -> None:
+        """`pack` of the executions travel in a message."""
+        self._most_in_flight = IN_FLIGHT * pack
         self._coming = iter(messages)
         self._next = next(self._coming, None)
         # In flight until their visibility timeout is over; sent again, with a delay.
@@ -45,14 +47,14 @@ class Queue:
         if _is_out(self._hidden, now):
             return True
         waiting = _is_out(self._delayed, now) or (self._next is not None and self._next.visible_at <= now)
-        return waiting and self.in_flight < IN_FLIGHT
+        return waiting and self.in_flight < self._most_in_flight
 
     def take(self, now: float, most: int = BATCH) -> list[Message]:
         """A batch of visible messages."""
         batch: list[Message] = []
         while len(batch) < most and _is_out(self._hidden, now):
             batch.append(heapq.heappop(self._hidden)[2])
-        while len(batch) < most and self.in_flight < IN_FLIGHT and (message := self._first(now)):
+        while len(batch) < most and self.in_flight < self._most_in_flight and (message := self._first(now)):
             batch.append(message)
             self.in_flight += 1
         for message in batch:

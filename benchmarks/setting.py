@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.modelled_queue import BATCH
+from benchmarks.service import Service as Service
 from benchmarks.throttle import NEW_TABLE_READS, NEW_TABLE_WRITES
+from benchmarks.timing import Measured
 
 # Default polling: 5 concurrent batches, 300 more each minute, at most 1,250.
 _DEFAULT_START, _DEFAULT_A_MINUTE, _DEFAULT_MOST = 5, 300, 1_250
@@ -15,14 +17,6 @@ _DEFAULT_START, _DEFAULT_A_MINUTE, _DEFAULT_MOST = 5, 300, 1_250
 _A_POLLER, POLLS_A_SECOND, _POLLED_A_MINUTE, _POLLED_MOST = 10, 10, 1_000, 20_000
 # Lambda: 1,000 new environments in 10 s and function.
 ENVIRONMENTS_AT_ONCE, ENVIRONMENTS_A_SECOND = 1_000, 100
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The times of one batch without throttling: from its begin, or its second, to each claim; and in all."""
-
-    leads_s: tuple[float, ...]
-    whole_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +33,20 @@ class Setting:
     warm_reads: int = NEW_TABLE_READS
     warm_writes: int = NEW_TABLE_WRITES
     batch: int = BATCH
-    visibility_s: float = 360
+    # Executions of a message.
+    pack: int = 1
+    # An execution that DynamoDB turned away comes again after this, and after twice as long each time, up to the most.
+    again_s: float = 2
+    most_again_s: float = 300
     most_receives: int = 20
     account_concurrency: int = 1_000
     # The duration of `Event` targets in the same account; 0: they are in another account.
     target_s: float = 0.0
     # A message becomes visible up to this long before its second: delays are whole seconds; ticks send late in each.
     early_s: float = 0.12
-    # The durations of the batches in turn; then from the first on again.
+    # The durations of the batches in turn; then from the first on again. `executor`, if given, says them by their size.
     services: Sequence[Service] = (Service((0.1,), 0.3),)
+    executor: Measured | None = None
     cold_s: float = 1.2
     warm_environments: int = 0
     # One tenant's most running executions, and the delay of those above it in the queue; 0: no limit.
@@ -61,7 +60,7 @@ class Setting:
 
 @dataclass(slots=True)
 class Outcome:
-    """A load's results. Lateness counts until the claim; only the call follows."""
+    """A load's results. Lateness counts until the call goes out."""
 
     lateness: list[float] = field(default_factory=list)
     # The tenant of each.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from benchmarks.model import burst, simulate
 from benchmarks.modelled_queue import IN_FLIGHT, Message, Queue
 from benchmarks.setting import Service, Setting, allowed, pollers
 from benchmarks.throttle import Partitions
+from benchmarks.timing import Measured, Timing
 
 WARM = Setting(warm_environments=1_000, warm_reads=10**6, warm_writes=10**6, early_s=0.0)
 
@@ -66,13 +68,39 @@ def test_a_new_table_turns_a_large_burst_away_and_a_warm_one_does_not() -> None:
     assert len(new.lateness) == len(warm.lateness) == 50_000
 
 
-def test_what_is_turned_away_four_times_comes_back_after_the_visibility_timeout() -> None:
+def test_what_is_turned_away_four_times_comes_back_after_seconds() -> None:
     # One write a second: most of the first ten are throttled again and again.
-    setting = replace(WARM, warm_writes=1, visibility_s=100, most_receives=2, grows=False)
+    setting = replace(WARM, warm_writes=1, again_s=20, most_receives=2, grows=False)
     outcome = burst(10, setting)
     assert outcome.came_back > 0
-    assert outcome.dead > 0 or max(outcome.lateness) > 100
+    assert outcome.dead > 0 or max(outcome.lateness) > 20
     assert len(outcome.lateness) + outcome.dead == 10
+
+
+def test_packs_put_ten_times_as_many_executions_in_a_batch() -> None:
+    setting = replace(WARM, maximum_concurrency=5, grows=False, services=(Service((0.1,), 1.0),), pack=10)
+    outcome = burst(1_000, setting)
+    assert outcome.batches == 10
+    assert max(outcome.lateness) == pytest.approx(1 + 0.1, abs=0.1)
+    queue = Queue((Message(0, 0, n) for n in range(10 * IN_FLIGHT)), pack=10)
+    while queue.can_give(0):
+        queue.take(0, 100)
+    assert queue.in_flight == 10 * IN_FLIGHT
+
+
+def test_a_batchs_time_lies_between_those_of_the_measured_sizes() -> None:
+    timing = Timing((1, 10, 100), (0.01, 0.02, 0.11), (0.01, 0.03, 0.21), (0.02, 0.04, 0.4))
+    assert timing.service(10).leads_s[-1] == pytest.approx(0.03)
+    middle = timing.service(55)
+    assert (middle.leads_s[-1], middle.whole_s) == (pytest.approx(0.12), pytest.approx(0.22))
+    assert statistics.median(middle.leads_s) == pytest.approx(0.065)
+    assert timing.service(500).whole_s == timing.service(100).whole_s
+
+
+def test_a_cold_environments_first_batch_takes_as_long_as_was_measured() -> None:
+    slow, quick = (Timing((1, 10), (s, s), (s, s), (s, s)) for s in (1.0, 0.1))
+    setting = replace(WARM, warm_environments=0, cold_s=0.5, executor=Measured(quick, slow, 0.2), early_s=0.0)
+    assert burst(10, setting).lateness == pytest.approx([1.5] * 10, abs=0.05)
 
 
 def test_no_more_is_in_flight_than_the_queue_allows() -> None:
