@@ -1,14 +1,14 @@
 """Reads the cron expression that a tenant typed: returns canonical text, or an error with position and reason.
 
-croniter is the parser, but it accepts many expressions that it reads differently from what was meant
-(docs/timekeeping.md lists them). So every item is first read here with a small grammar and written anew: names as
-numbers, `H` resolved, `5-5` as `5`, macros expanded. croniter and the evaluator see only this text.
+croniter reads many expressions differently from what was meant (docs/timekeeping.md lists them). So every item is first
+read here and written anew: names as numbers, `H` resolved, `5-5` as `5`, macros expanded. croniter sees only this text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from itertools import count
 from typing import Final, NamedTuple
 
 from common.errors import InvalidInput
@@ -50,14 +50,12 @@ _HOUR: Final = Field("hour", 0, 23, {}, f"0-23; {_PLAIN}")
 _DAY: Final = Field(
     "day of month", 1, 31, {}, f"1-31; {_PLAIN}; `L` the last day, `15W` the nearest weekday, `?`"
 )
-_MONTH: Final = Field(
-    "month", 1, 12, dict(zip(_MONTHS, range(1, 13), strict=True)), f"1-12, JAN-DEC; {_PLAIN}"
-)
+_MONTH: Final = Field("month", 1, 12, dict(zip(_MONTHS, count(1))), f"1-12, JAN-DEC; {_PLAIN}")
 _WEEKDAY: Final = Field(
     "day of week",
     0,
     6,
-    dict(zip(_WEEKDAYS, range(7), strict=True)),
+    dict(zip(_WEEKDAYS, count())),
     f"0-7 (0 and 7 are Sunday), SUN-SAT; {_PLAIN}; `MON#2` the second Monday, `L5` the last Friday, `?`",
 )
 _FIELDS: Final = (_SECOND, _MINUTE, _HOUR, _DAY, _MONTH, _WEEKDAY)

@@ -71,20 +71,17 @@ def key_of(item: Mapping[str, Any]) -> Key:
     return {"pk": item["pk"], "sk": item["sk"]}
 
 
-def job(tenant: str, job_id: str) -> Key:
-    return {"pk": tenant, "sk": f"JOB#{job_id}"}
-
-
 JOB_PREFIX = "JOB#"
+CALENDAR_PREFIX = "CALENDAR#"
+FORMER_PREFIX = "FORMER#"
+
+
+def job(tenant: str, job_id: str) -> Key:
+    return {"pk": tenant, "sk": f"{JOB_PREFIX}{job_id}"}
 
 
 def calendar(tenant: str, name: str) -> Key:
     return {"pk": tenant, "sk": f"{CALENDAR_PREFIX}{name}"}
-
-
-CALENDAR_PREFIX = "CALENDAR#"
-
-FORMER_PREFIX = "FORMER#"
 
 
 def former_job(tenant: str, job_id: str) -> Key:
