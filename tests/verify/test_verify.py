@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from benchmarks.requests import PRICES
+from scripts.demo.witness import Call
 from scripts.verify import __main__ as command
 from scripts.verify import counted
 from scripts.verify.place import PlaceError
 from scripts.verify.report import Report
-from scripts.verify.trials import SMALL, Found, Size
+from scripts.verify.trials import SMALL, Found, Size, allowed
 
 
 class Nowhere:
@@ -160,3 +161,13 @@ def test_without_figures_nothing_is_charged() -> None:
             return [{"MetricDataResults": []}]
 
     assert counted.charged(Empty(), "trial", {"f": 128}, 0, 60) == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "later_s", "kept"), [("dispatched", 15, 1), ("dispatched", 3, 2), ("succeeded", 15, 2)]
+)
+def test_a_call_again_after_the_lease_of_an_event_run_is_no_problem(
+    status: str, later_s: int, kept: int
+) -> None:
+    calls = [Call("a:b:1", 1, 100.0), Call("a:b:1", 1, 100.0 + later_s)]
+    assert len(allowed(calls, {"a:b:1": {"status": status}})) == kept
