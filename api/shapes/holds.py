@@ -29,7 +29,9 @@ class NewHold(BaseModel):
 class Release(BaseModel):
     """Which hold to end."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"pattern": "hooks.example.com"}]}
+    )
 
     pattern: _Pattern = Field(description="As it was held.")
 

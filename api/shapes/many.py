@@ -26,6 +26,10 @@ class _Many(BaseModel):
 class ManyJobs(_Many):
     """Which jobs: those that meet all conditions."""
 
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"tag": "nightly", "dry_run": True}]}
+    )
+
     state: Literal["active", "paused"] | None = None
     tag: _Text | None = Field(default=None, description="Only jobs with this tag.")
     name_prefix: _Text | None = Field(default=None, description="Only jobs whose id or name begins so.")
@@ -38,11 +42,19 @@ class ManyJobs(_Many):
 class PauseJobs(ManyJobs):
     """Which jobs to pause, and why."""
 
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"tag": "nightly", "note": "maintenance"}]}
+    )
+
     note: _Note = ""
 
 
 class RunJobs(ManyJobs):
     """Which jobs to run now."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"name_prefix": "report", "dry_run": True}]}
+    )
 
     nonce: Annotated[str, StringConstraints(pattern=id_pattern(NONCE_CHARS))] | None = Field(
         default=None, description="The same nonce starts each job once, for a day."
