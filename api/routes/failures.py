@@ -107,7 +107,8 @@ def read_failure(cursor: str) -> Place | None:
         return None
     try:
         failed_at, job_id, run_name = json.loads(cursor)
-        if not isinstance(failed_at, int | float) or not 0 < failed_at < _LATEST:
+        # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.
+        if type(failed_at) not in (int, float) or not 1 <= failed_at < _LATEST:
             raise ValueError
         if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
             raise ValueError

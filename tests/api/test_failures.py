@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from api.http.cursors import write_cursor
 from common.history import failed_runs
 from common.history.failed_runs import fingerprint
 from common.runs.records import Outcome
@@ -74,6 +77,17 @@ def test_groups_of_pages_add_up(office: Office, monkeypatch: pytest.MonkeyPatch)
     page = office.alice("GET", "/v1/failures?tag=none").json
     assert (page["runs"], bool(page["next_cursor"])) == ([], True)
     assert len(list(client.failures(tag="money"))) == 6
+
+
+@pytest.mark.parametrize("failed_at", ["true", "1e-200", "0", "1e400", "NaN", '"1"', "null"])
+def test_a_cursor_names_a_time_that_can_be_stored(office: Office, failed_at: str) -> None:
+    """`true` counts as 1 in Python; DynamoDB has no number as small as 1e-200."""
+    lists = {"/v1/failures": "failures:", "/v1/failures/groups": "failure groups:"}
+    for url, name in lists.items():
+        list_name = name + json.dumps([None, None, None])
+        for at, status in ((failed_at, 400), ("1.5", 200)):
+            cursor = write_cursor("alice", list_name, f'[{at}, "bills", "20261121T031300Z:1"]')
+            assert office.alice("GET", f"{url}?cursor={cursor}").status == status
 
 
 @pytest.mark.parametrize(
