@@ -121,8 +121,8 @@ def cron_fires(
             instants = iter((_on_grid(cron, span.opens_at),))
             opens_at, closes_at = max(start, last + 1), end
         else:
-            instants = _within(cron, span)
             opens_at, closes_at = max(last + 1, span.opens_at), min(end, span.closes_at)
+            instants = _within(cron, span, opens_at)
         for at in instants:
             if at >= closes_at:
                 break
@@ -146,10 +146,14 @@ def can_fire(cron: Cron, span: Span) -> bool:
     return False
 
 
-def _within(cron: Cron, span: Span) -> Iterator[int]:
-    """The fire times on a span's date, ascending; may include extra ones if the span begins or ends inside a minute."""
+def _within(cron: Cron, span: Span, first: int) -> Iterator[int]:
+    """The fire times on a span's date from `first` on, ascending; may include up to an hour and a minute before it.
+
+    May include extra ones too if the span ends inside a minute.
+    """
     for hour, mask in span.parts:
-        if not cron.hours >> hour & 1:
+        # Whole hours are left out: a day has 86,400 seconds, and `first` may be the last one.
+        if not cron.hours >> hour & 1 or span.midnight_at + hour * 3600 + 3660 <= first:
             continue
         minutes = cron.minutes & mask
         while minutes:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.timing.fires import count_fires, due_at, fires, local_date, newest_fires, next_fires
+from common.timing.cron import compile_cron
+from common.timing.fires import count_fires, cron_fires, due_at, fires, local_date, newest_fires, next_fires
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 from common.timing.zones import changes, iso_date
 from tests.timing.reference import FIRST_AT, HOUR_S, LAST_AT, cron, expressions
@@ -150,3 +153,23 @@ def test_ten_years_of_seconds_are_counted_and_not_listed() -> None:
     for schedule in (Schedule(EveryTiming(1, 0)), cron("* * * * * *", "America/New_York")):
         assert count_fires(schedule, start, end) == end - start
         assert newest_fires(schedule, start, end, 2) == [end - 2, end - 1]
+
+
+class Walked(tuple[int, ...]):
+    """Seconds that count how often they are walked: once for each minute."""
+
+    minutes = 0
+
+    def __iter__(self) -> Iterator[int]:
+        Walked.minutes += 1
+        return super().__iter__()
+
+
+def test_a_day_is_not_walked_up_to_its_last_second() -> None:
+    """The next executions of a thousand jobs that fire each second took 4 s."""
+    every_second = compile_cron("* * * * * *")
+    walks = replace(every_second, seconds=Walked(every_second.seconds))
+    last = 1_795_046_400 - 2  # before midnight in UTC
+    assert last % 86_400 == 86_398
+    assert list(islice(cron_fires(walks, "UTC", last, last + 86_400), 4)) == [last + n for n in range(4)]
+    assert Walked.minutes <= 62
