@@ -18,9 +18,12 @@ from common.ids import JOB_ID_CHARS, is_id
 from common.storage import keys
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
+from common.timing.schedule import Timing
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 1_000
+# The most timings whose fires one call compares with those of an earlier tzdata release.
+MOST_COMPARED: Final = 50
 _MOST_DAYS: Final = 2
 _HOUR_S: Final = 3_600
 _TENANTS_SHOWN: Final = 10
@@ -104,12 +107,19 @@ def clock_changes(services: Services, request: Request) -> Reply:
 def tzdata_changes(services: Services, request: Request) -> Reply:
     """GET /v1/tzdata-changes"""
     # Imported here: no other route needs it.
-    from common.preview.zone_releases import check_release, moved
+    from common.preview.zone_releases import check_release, compared, moved
     from common.timing.zones import TZDATA_VERSION
 
     since = check_release(request.query.get("since"))
     list_name = f"tzdata-changes:{since}"
     jobs, after_job = services.upcoming.jobs(request.tenant, _read_job(request, list_name))
+    timings: set[Timing] = set()
+    for number, job in enumerate(jobs):
+        if timing := compared(job.schedule, since):
+            timings.add(timing)
+        if len(timings) > MOST_COMPARED:
+            jobs, after_job = jobs[:number], jobs[number - 1].job_id
+            break
     found = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]
     return Reply(
         {

@@ -62,10 +62,16 @@ def moved(schedule: Schedule, release: str, now: int) -> Moved | None:
 
     Bounds and excluded dates are left out: they can only hide a moved fire.
     """
+    timing = compared(schedule, release)
+    return _moved(timing, release, now - now % DAY_S) if timing else None
+
+
+def compared(schedule: Schedule, release: str) -> CronTiming | None:
+    """The timing whose fires `moved` compares, which takes some 20 ms; None if the release does not affect it."""
     timing = schedule.timing
-    if not isinstance(timing, CronTiming) or timing.timezone not in _file()["releases"][release]:
-        return None
-    return _moved(timing, release, now - now % DAY_S)
+    if isinstance(timing, CronTiming) and timing.timezone in _file()["releases"][release]:
+        return timing
+    return None
 
 
 @lru_cache(maxsize=4096)

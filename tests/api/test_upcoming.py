@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from api.routes import upcoming as routes
 from common.history import platform_density, upcoming
 from common.preview.preview import preview
 from tests.api.calls import Caller, Office
@@ -172,3 +173,20 @@ def test_jobs_that_a_tzdata_update_moved(office: Office, monkeypatch: pytest.Mon
     )
     assert pages(office.alice, "/v1/tzdata-changes?since=2000z")[0]["moved"] == []
     assert office.alice("GET", "/v1/tzdata-changes?since=1999a").problem == "invalid-input"
+
+
+def test_a_call_compares_few_timings(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand jobs took 17 s."""
+    former = {"releases": {"2001a": {"Europe/Paris": [[NOW - 86_400, 3_600]]}}}
+    monkeypatch.setattr("common.preview.zone_releases._file", lambda: former)
+    monkeypatch.setattr(routes, "MOST_COMPARED", 2)
+    for hour in range(5):
+        office.alice("PUT", f"/v1/jobs/at-{hour}", job(cron=f"0 {hour + 8} * * *", timezone="Europe/Paris"))
+        office.alice("PUT", f"/v1/jobs/same-{hour}", job(cron="0 8 * * *", timezone="Europe/Paris"))
+        office.alice("PUT", f"/v1/jobs/utc-{hour}", job(cron=f"0 {hour} * * *"))
+    found = [[one["job_id"] for one in page["moved"]] for page in pages(office.alice, "/v1/tzdata-changes?")]
+    assert found == [
+        ["at-0", "at-1"],
+        ["at-2", "at-3"],
+        ["at-4", *(f"same-{hour}" for hour in range(5))],
+    ]
