@@ -5,7 +5,7 @@ import { levels } from "../src/draw/plot";
 import { stepsOf } from "../src/draw/waterfall";
 import { added } from "../src/lib/coming";
 import { cli, curl, quoted } from "../src/lib/commands";
-import { BLANK, definitionOf, fieldOf, formOf } from "../src/lib/definition";
+import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
 import { byHour, countStates, type Fire, stateOfFire } from "../src/lib/expected";
 import { type Group, merged } from "../src/lib/groups";
@@ -197,30 +197,6 @@ describe("a job's health", () => {
 });
 
 describe("a form", () => {
-  const definition = {
-    name: "Report",
-    tags: ["a", "b"],
-    schedule: {
-      cron: "30 2 * * *",
-      timezone: "Europe/Paris",
-      exclude: { dates: ["2026-12-24"], calendars: ["holidays"] },
-      jitter_s: 60,
-    },
-    target: { kind: "lambda", arn: "arn:x", invocation: "Event" },
-    payload: { a: [1, null, "ü"] },
-    timeout_s: 90,
-    retry: { max_attempts: 5, base_s: 10, factor: 1.5, cap_s: 100, max_age_s: 500 },
-    start_deadline_s: 300,
-    catch_up: "all",
-    overlap: "skip",
-    pause_after_failures: 3,
-    owner: "team",
-  };
-  it("gives back the definition that it was made of", () => {
-    const written = definitionOf(formOf("report", definition));
-    expect(written.problems).toEqual({});
-    expect(written.definition).toEqual(definition);
-  });
   it("leaves out what is empty, and keeps what is not a number for the API to refuse", () => {
     const { definition: made } = definitionOf({ ...BLANK, timeout_s: "1x" });
     expect(made.timeout_s).toBe("1x");

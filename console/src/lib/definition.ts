@@ -1,13 +1,11 @@
 /** A job's definition as a form holds it: flat texts, and how they become JSON and back. Pure. */
 
-import type { Job } from "./jobs";
-
-export const KINDS = ["lambda", "http", "sqs", "sns", "event_bus", "step_functions"] as const;
-
 export interface Form {
   job_id: string;
   name: string;
   tags: string;
+  owner: string;
+  runbook: string;
   mode: "cron" | "every" | "at";
   cron: string;
   every: string;
@@ -18,6 +16,7 @@ export interface Form {
   end_at: string;
   exclude_dates: string;
   exclude_calendars: string;
+  spread_s: string;
   jitter_s: string;
   /** The target as JSON. */
   target: string;
@@ -32,121 +31,118 @@ export interface Form {
   start_deadline_s: string;
   catch_up: string;
   overlap: string;
+  on_crash: string;
   pause_after_failures: string;
-  /** Fields that this page does not know, as JSON. */
-  others: string;
 }
 
+export type Definition = Record<string, unknown>;
+
+type Box = Exclude<keyof Form, "job_id" | "mode">;
+type Kind = "text" | "number" | "list" | "json" | "choice";
+
+/** The path of each box in the definition, and how its text is read. */
+const BOXES: Record<Box, [path: string, kind: Kind]> = {
+  name: ["name", "text"],
+  tags: ["tags", "list"],
+  owner: ["owner", "text"],
+  runbook: ["runbook", "text"],
+  cron: ["schedule.cron", "text"],
+  every: ["schedule.every", "number"],
+  at: ["schedule.at", "text"],
+  timezone: ["schedule.timezone", "text"],
+  anchor: ["schedule.anchor", "text"],
+  start_at: ["schedule.start_at", "text"],
+  end_at: ["schedule.end_at", "text"],
+  exclude_dates: ["schedule.exclude.dates", "list"],
+  exclude_calendars: ["schedule.exclude.calendars", "list"],
+  spread_s: ["schedule.spread_s", "number"],
+  jitter_s: ["schedule.jitter_s", "number"],
+  target: ["target", "json"],
+  payload: ["payload", "json"],
+  timeout_s: ["timeout_s", "number"],
+  max_attempts: ["retry.max_attempts", "number"],
+  base_s: ["retry.base_s", "number"],
+  factor: ["retry.factor", "number"],
+  cap_s: ["retry.cap_s", "number"],
+  max_age_s: ["retry.max_age_s", "number"],
+  start_deadline_s: ["start_deadline_s", "number"],
+  catch_up: ["catch_up", "choice"],
+  overlap: ["overlap", "choice"],
+  on_crash: ["on_crash", "choice"],
+  pause_after_failures: ["pause_after_failures", "number"],
+};
+const NAMES = Object.keys(BOXES) as Box[];
+
+const EMPTY = Object.fromEntries(["job_id", ...NAMES].map((name) => [name, ""])) as unknown as Form;
+
+/** The form of a new job. */
 export const BLANK: Form = {
-  ...{ job_id: "", name: "", tags: "", mode: "cron", cron: "0 9 * * *", every: "1h", at: "", timezone: "", anchor: "" },
-  ...{ start_at: "", end_at: "", exclude_dates: "", exclude_calendars: "", jitter_s: "" },
-  ...{ target: '{\n  "kind": "lambda",\n  "arn": ""\n}', payload: "null", timeout_s: "" },
-  ...{ max_attempts: "", base_s: "", factor: "", cap_s: "", max_age_s: "", start_deadline_s: "" },
-  ...{ catch_up: "latest", overlap: "allow", pause_after_failures: "", others: "" },
+  ...EMPTY,
+  ...{ mode: "cron", cron: "0 9 * * *", every: "1h" },
+  ...{ target: '{\n  "kind": "lambda",\n  "arn": ""\n}', payload: "null" },
+  ...{ catch_up: "latest", overlap: "allow", on_crash: "retry" },
 };
 
-const KNOWN = [
-  ...["name", "tags", "schedule", "target", "payload", "timeout_s", "retry", "start_deadline_s", "catch_up", "overlap"],
-  "pause_after_failures",
-];
+/** The form of a definition. Boxes for what a job does not have stay empty. */
+export function formOf(id: string, definition: Definition): Form {
+  const mode = (["every", "at"] as const).find((one) => valueAt(definition, `schedule.${one}`) != null) ?? "cron";
+  const texts = NAMES.map((name) => [name, textOf(name, valueAt(definition, BOXES[name][0]))]);
+  return { ...BLANK, ...Object.fromEntries(texts), job_id: id, mode };
+}
 
-/** The form of a definition. Times that a job does not have stay empty. */
-export function formOf(id: string, definition: Record<string, unknown>): Form {
-  const job = definition as Partial<Job>;
-  const schedule: Partial<Job["schedule"]> = job.schedule ?? {};
-  const text = (value: unknown) => (value === null || value === undefined ? "" : String(value));
-  const others = Object.entries(definition).filter(([name, value]) => !KNOWN.includes(name) && value !== null);
-  return {
-    ...BLANK,
-    job_id: id,
-    name: text(job.name),
-    tags: (job.tags ?? []).join(", "),
-    mode: schedule.every != null ? "every" : schedule.at != null ? "at" : "cron",
-    cron: text(schedule.cron),
-    every: text(schedule.every),
-    at: text(schedule.at),
-    timezone: text(schedule.timezone),
-    anchor: text(schedule.anchor),
-    start_at: text(schedule.start_at),
-    end_at: text(schedule.end_at),
-    exclude_dates: (schedule.exclude?.dates ?? []).join(", "),
-    exclude_calendars: (schedule.exclude?.calendars ?? []).join(", "),
-    jitter_s: text(schedule.jitter_s),
-    target: JSON.stringify(withoutNulls(job.target ?? {}), null, 2),
-    payload: JSON.stringify(job.payload ?? null, null, 2),
-    timeout_s: text(job.timeout_s),
-    max_attempts: text(job.retry?.max_attempts),
-    base_s: text(job.retry?.base_s),
-    factor: text(job.retry?.factor),
-    cap_s: text(job.retry?.cap_s),
-    max_age_s: text(job.retry?.max_age_s),
-    start_deadline_s: text(job.start_deadline_s),
-    catch_up: text(job.catch_up) || BLANK.catch_up,
-    overlap: text(job.overlap) || BLANK.overlap,
-    pause_after_failures: text(job.pause_after_failures),
-    others: others.length ? JSON.stringify(Object.fromEntries(others), null, 2) : "",
-  };
+function textOf(name: Box, value: unknown): string {
+  const [, kind] = BOXES[name];
+  if (name === "target") return JSON.stringify(withoutNulls(value ?? {}), null, 2);
+  if (kind === "json") return JSON.stringify(value ?? null, null, 2);
+  if (value === null || value === undefined) return kind === "choice" ? BLANK[name] : "";
+  return kind === "list" && Array.isArray(value) ? value.join(", ") : String(value);
 }
 
 export interface Written {
-  definition: Record<string, unknown>;
-  schedule: Record<string, unknown>;
+  definition: Definition;
+  schedule: Definition;
   /** What could not be read, by field. */
   problems: Record<string, string>;
 }
 
-/** The definition that a form says. What is empty is left out, so that it has its default. */
-export function definitionOf(form: Form): Written {
+/** The definition that a form says: the `stored` one, changed where a box was changed. An emptied box has its default. */
+export function definitionOf(form: Form, stored?: Definition): Written {
   const problems: Record<string, string> = {};
-  const json = (field: "target" | "payload" | "others"): unknown => {
+  const definition = structuredClone(stored ?? { payload: null });
+  const before = stored ? said(formOf("", stored)) : EMPTY;
+  const after = said(form);
+  for (const name of NAMES) {
+    if (after[name] === before[name]) continue;
+    const [path, kind] = BOXES[name];
     try {
-      return form[field].trim() ? JSON.parse(form[field]) : undefined;
+      put(definition, path, read(after[name], kind));
     } catch (error) {
-      problems[field] = `is not JSON: ${error instanceof Error ? error.message : ""}`;
-      return undefined;
+      problems[name] = `is not JSON: ${error instanceof Error ? error.message : ""}`;
     }
-  };
-  const schedule = filled({
-    [form.mode]: form[form.mode],
-    timezone: form.mode === "every" ? "" : form.timezone,
-    anchor: form.mode === "every" ? form.anchor : "",
-    start_at: form.start_at,
-    end_at: form.end_at,
-    jitter_s: numberOf(form.jitter_s),
-    exclude: filled({ dates: listOf(form.exclude_dates), calendars: listOf(form.exclude_calendars) }),
-  });
-  const retry = filled({
-    max_attempts: numberOf(form.max_attempts),
-    base_s: numberOf(form.base_s),
-    factor: numberOf(form.factor),
-    cap_s: numberOf(form.cap_s),
-    max_age_s: numberOf(form.max_age_s),
-  });
-  const others = json("others");
-  const definition = {
-    ...filled({
-      name: form.name,
-      tags: listOf(form.tags),
-      target: json("target"),
-      timeout_s: numberOf(form.timeout_s),
-      retry,
-      start_deadline_s: numberOf(form.start_deadline_s),
-      catch_up: form.catch_up,
-      overlap: form.overlap,
-      pause_after_failures: numberOf(form.pause_after_failures),
-    }),
-    schedule,
-    payload: json("payload") ?? null,
-    ...(typeof others === "object" ? others : {}),
-  };
+  }
+  definition.payload ??= null;
+  const schedule = isObject(definition.schedule) ? definition.schedule : {};
   return { definition, schedule, problems };
 }
 
-/** A whole number or a fraction; any other text as it is, so that the API says what is wrong with it. */
-function numberOf(text: string): number | string | undefined {
+/** The form without the boxes that its kind of schedule does not have. */
+function said(form: Form): Form {
+  const hidden: Box[] = [
+    ...(["cron", "every", "at"] as const).filter((mode) => mode !== form.mode),
+    form.mode === "every" ? "timezone" : "anchor",
+  ];
+  return { ...form, ...Object.fromEntries(hidden.map((name) => [name, ""])) };
+}
+
+/** What a text says; undefined if it is empty. Throws if JSON is wrong. */
+function read(text: string, kind: Kind): unknown {
   const trimmed = text.trim();
   if (!trimmed) return undefined;
-  return /^-?\d+(\.\d+)?$/.test(trimmed) ? Number(trimmed) : trimmed;
+  if (kind === "json") return JSON.parse(trimmed);
+  if (kind === "list") return listOf(trimmed);
+  // Any other text stays as it is, so that the API says what is wrong with it.
+  if (kind === "number" && /^-?\d+(\.\d+)?$/.test(trimmed)) return Number(trimmed);
+  return kind === "number" ? trimmed : text;
 }
 
 function listOf(text: string): string[] {
@@ -156,29 +152,50 @@ function listOf(text: string): string[] {
     .filter(Boolean);
 }
 
-function filled(values: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => !isEmpty(value)));
+function valueAt(definition: Definition, path: string): unknown {
+  return path.split(".").reduce<unknown>((inside, name) => (isObject(inside) ? inside[name] : undefined), definition);
 }
 
-function isEmpty(value: unknown): boolean {
-  if (value === undefined || value === null || value === "") return true;
-  if (Array.isArray(value)) return value.length === 0;
-  return typeof value === "object" && Object.keys(value).length === 0;
+/** Set what is at the path, or remove it, with what is empty then around it. */
+function put(inside: Definition, path: string, value: unknown): void {
+  const [name = "", ...rest] = path.split(".");
+  let wanted = value;
+  if (rest.length) {
+    const below = inside[name];
+    const child: Definition = isObject(below) ? below : {};
+    put(child, rest.join("."), value);
+    wanted = Object.keys(child).length ? child : undefined;
+  }
+  if (wanted === undefined) delete inside[name];
+  else inside[name] = wanted;
 }
 
-function withoutNulls(value: object): Record<string, unknown> {
+function isObject(value: unknown): value is Definition {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function withoutNulls(value: object): Definition {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null));
 }
 
 /** The form's field for a field of the API's errors: `schedule.cron` is `cron`, `target.arn` is `target`. */
 export function fieldOf(name: string): keyof Form | undefined {
-  const parts = name.split(".");
-  const [first = "", second = ""] = parts;
-  if (first === "schedule" && second === "exclude")
-    return parts[2] === "calendars" ? "exclude_calendars" : "exclude_dates";
-  if (first === "schedule" || first === "retry") {
-    if (second in BLANK) return second as keyof Form;
-    return first === "schedule" ? "cron" : "max_attempts";
+  if (name === "job_id") return name;
+  for (const parts = name.split("."); parts.length; parts.pop()) {
+    const path = parts.join(".");
+    const found =
+      NAMES.find((box) => BOXES[box][0] === path) ?? NAMES.find((box) => BOXES[box][0].startsWith(`${path}.`));
+    if (found) return found;
   }
-  return first in BLANK ? (first as keyof Form) : undefined;
+  return undefined;
+}
+
+/** The target with the flag `envelope`, which is true if it is left out; as it is if it is not an object. */
+export function withEnvelope(target: string, envelope: boolean): string {
+  try {
+    const { envelope: _, ...others } = JSON.parse(target) as Definition;
+    return JSON.stringify(envelope ? others : { ...others, envelope }, null, 2);
+  } catch {
+    return target;
+  }
 }

@@ -1,5 +1,5 @@
 import type { JSX } from "preact";
-import type { Form } from "../lib/definition";
+import { type Form, withEnvelope } from "../lib/definition";
 import { Field } from "../ui/actions";
 import { Card } from "../ui/parts";
 
@@ -30,6 +30,8 @@ export function EditorFields(props: Props): JSX.Element {
           ) : null}
           <Line {...props} name="name" label="Name" hint="For people." />
           <Line {...props} name="tags" label="Tags" hint="Separated by commas." />
+          <Line {...props} name="owner" label="Owner" hint="Who answers for it; failure events say so." />
+          <Line {...props} name="runbook" label="Runbook" hint="The URL of what to do when it fails." />
         </div>
       </Card>
       <Card title="Schedule">
@@ -64,7 +66,14 @@ export function EditorFields(props: Props): JSX.Element {
           {form.mode === "every" ? null : <Zone {...props} />}
           <Line {...props} name="start_at" label="Not before" hint="An instant." mono />
           <Line {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." mono />
-          <Line {...props} name="jitter_s" label="Jitter (s)" hint="Each run is due up to this much later." mono />
+          <Line
+            {...props}
+            name="spread_s"
+            label="Spread (s)"
+            hint="All runs are due the same 0 to this many later."
+            mono
+          />
+          <Line {...props} name="jitter_s" label="Jitter (s)" hint="Each run is due 0 to this many later." mono />
           <Line {...props} name="exclude_dates" label="Not on these dates" hint="2026-12-24, 2026-12-25" mono />
           <Line
             {...props}
@@ -90,6 +99,20 @@ export function EditorFields(props: Props): JSX.Element {
               </select>
             )}
           </Field>
+          <Field label="What it receives">
+            {(attributes) => (
+              <select
+                {...attributes}
+                value={/"envelope"\s*:\s*false/.test(form.target) ? "payload" : "envelope"}
+                onChange={(event) =>
+                  set({ target: withEnvelope(form.target, event.currentTarget.value === "envelope") })
+                }
+              >
+                <option value="envelope">the payload in an envelope</option>
+                <option value="payload">the payload alone</option>
+              </select>
+            )}
+          </Field>
           <Line {...props} name="timeout_s" label="Time limit (s)" hint="60 if empty." mono />
           <Area
             {...props}
@@ -110,6 +133,7 @@ export function EditorFields(props: Props): JSX.Element {
             of={["allow", "skip", "queue_one"]}
           />
           <Choice {...props} name="catch_up" label="Missed fire times" of={["none", "latest", "all"]} />
+          <Choice {...props} name="on_crash" label="After a crash during a call" of={["retry", "fail"]} />
           <Line
             {...props}
             name="start_deadline_s"
@@ -129,13 +153,6 @@ export function EditorFields(props: Props): JSX.Element {
           <Line {...props} name="factor" label="Each wait is longer by" hint="2 if empty." mono />
           <Line {...props} name="cap_s" label="Longest wait (s)" hint="900 if empty." mono />
           <Line {...props} name="max_age_s" label="No attempt later than (s)" hint="86,400 if empty." mono />
-          <Area
-            {...props}
-            name="others"
-            label="Other fields"
-            hint="JSON: fields that have no box here, such as owner, runbook, on_crash."
-            rows={3}
-          />
         </div>
       </Card>
     </>

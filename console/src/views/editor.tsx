@@ -38,11 +38,11 @@ function byField(error: unknown): Record<string, string> {
 }
 
 function Editor({ before }: { before: Job | null }): JSX.Element {
-  const initial = useMemo(() => (before ? formOf(before.job_id, definitionOf(before)) : BLANK), [before]);
-  const [form, setForm] = useState<Form>(initial);
+  const stored = useMemo(() => (before ? definitionOf(before) : undefined), [before]);
+  const [form, setForm] = useState<Form>(() => (before && stored ? formOf(before.job_id, stored) : BLANK));
   const [error, setError] = useState<unknown>();
   const [busy, setBusy] = useState(false);
-  const text = useSettled(JSON.stringify(written(form)), 300);
+  const text = useSettled(JSON.stringify(written(form, stored)), 300);
   const settled = useMemo(() => JSON.parse(text) as ReturnType<typeof written>, [text]);
   const id = useSettled(form.job_id.trim(), 300);
   const preview = useLoad(`preview ${JSON.stringify(settled.schedule)} ${id}`, (signal) =>
@@ -84,7 +84,7 @@ function Editor({ before }: { before: Job | null }): JSX.Element {
             set={(changes) => setForm({ ...form, ...changes })}
           />
           <Problem error={error} />
-          <div class="buttons">
+          <div class="buttons apart">
             <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
               {busy ? "…" : before ? "Save" : "Create"}
             </button>
@@ -103,7 +103,7 @@ function Editor({ before }: { before: Job | null }): JSX.Element {
 }
 
 async function store(before: Job | null, form: Form): Promise<void> {
-  const { definition } = written(form);
+  const { definition } = written(form, before ? definitionOf(before) : undefined);
   const id = form.job_id.trim();
   if (before) {
     const path = { job_id: before.job_id };
@@ -179,10 +179,7 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
 }
 
 function Against({ before, after }: { before: Job; after: Record<string, unknown> }): JSX.Element {
-  const old = definitionOf(before);
-  // What the form leaves out has its default, so only what it says can differ.
-  const names = Object.keys(after);
-  const changes = diffOf(pruned(Object.fromEntries(names.map((name) => [name, old[name]]))), pruned(after));
+  const changes = diffOf(pruned(definitionOf(before)), pruned(after));
   const isRescheduled = changes.some((change) => change.field.startsWith("schedule"));
   return (
     <Card title="What changes">

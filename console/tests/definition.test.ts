@@ -1,0 +1,113 @@
+/** The editor's form loses no field: neither those of docs/job.md nor those that a later API adds. */
+
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { type Definition, definitionOf, type Form, formOf, withEnvelope } from "../src/lib/definition";
+
+const PAGE = readFileSync(new URL("../../docs/job.md", import.meta.url), "utf8");
+
+/** The example of each field in the tables below a heading. */
+function examples(heading: string): Definition {
+  const section = PAGE.split(/^#+ /m).find((one) => one.startsWith(`${heading}\n`)) ?? "";
+  const rows = section.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  return Object.fromEntries(
+    rows.flatMap(([, field, , , , , example]) => {
+      const name = /^`(\w+)`$/.exec(field ?? "")?.[1];
+      return name && example ? [[name, JSON.parse(example.slice(1, -1))]] : [];
+    }),
+  );
+}
+
+const { cron, every, at, ...always } = examples("Schedule");
+const KINDS = ["lambda", "http", "sqs", "sns", "event_bus", "step_functions"];
+const FULL: [string, Definition][] = [{ cron }, { every }, { every: 90 }, { at }].flatMap((when) =>
+  KINDS.map((kind): [string, Definition] => [
+    `${JSON.stringify(when)} ${kind}`,
+    {
+      ...examples("Job"),
+      schedule: { ...always, ...when, exclude: examples("Exclude") },
+      retry: examples("Retry"),
+      target: { ...examples("Target"), ...examples(`Target \`${kind}\``) },
+    },
+  ]),
+);
+
+/** With a field that the form cannot know, and an explicit null, in each object. */
+function withOthers(definition: Definition): Definition {
+  const more = (value: unknown) => ({ ...(value as Definition), later: { a: [1] }, absent: null });
+  const schedule = definition.schedule as Definition;
+  return more({
+    ...definition,
+    schedule: more({ ...schedule, exclude: more(schedule.exclude) }),
+    retry: more(definition.retry),
+    target: more(definition.target),
+  });
+}
+
+const [[, FIRST = {}] = []] = FULL;
+
+describe("a form of a stored job", () => {
+  it("is tested with every field of docs/job.md", () => {
+    expect(Object.keys(FIRST)).toEqual(expect.arrayContaining(["owner", "runbook", "on_crash", "catch_up"]));
+    expect(FIRST.schedule).toMatchObject({ cron: "30 2 * * *", spread_s: 60, exclude: { calendars: ["holidays"] } });
+    expect(FIRST.target).toMatchObject({ kind: "lambda", envelope: false, external_id: "billing" });
+    expect(Object.keys(FIRST.retry as Definition)).toHaveLength(5);
+  });
+
+  it.each(FULL)("gives it back: %s", (_, definition) => {
+    for (const stored of [definition, withOthers(definition)]) {
+      expect(definitionOf(formOf("x", stored), stored)).toEqual({
+        definition: stored,
+        schedule: stored.schedule,
+        problems: {},
+      });
+    }
+  });
+
+  it("has a box for every field: a new job with the same texts is the same job", () => {
+    for (const [, definition] of FULL) {
+      const { anchor: _, timezone: __, ...both } = definition.schedule as Definition;
+      const hidden = both.every ? { anchor: always.anchor } : { timezone: always.timezone };
+      const made = definitionOf(formOf("x", { ...definition, schedule: { ...both, ...hidden } }));
+      expect(made.definition).toEqual({ ...definition, schedule: { ...both, ...hidden } });
+    }
+  });
+
+  it.each<[keyof Form, string, string[], unknown]>([
+    ["name", "New", ["name"], "New"],
+    ["owner", "", ["owner"], undefined],
+    ["spread_s", "0", ["schedule", "spread_s"], 0],
+    ["spread_s", "", ["schedule", "spread_s"], undefined],
+    ["exclude_dates", "", ["schedule", "exclude", "dates"], undefined],
+    ["tags", "a, b", ["tags"], ["a", "b"]],
+    ["factor", "2.5", ["retry", "factor"], 2.5],
+    ["on_crash", "retry", ["on_crash"], "retry"],
+    ["payload", "", ["payload"], null],
+  ])("changes only what was changed: %s to '%s'", (field, text, path, value) => {
+    const stored = withOthers(FIRST);
+    const wanted = structuredClone(stored);
+    const inside = path.slice(0, -1).reduce<Definition>((one, name) => one[name] as Definition, wanted);
+    const last = path.at(-1) ?? "";
+    if (value === undefined) delete inside[last];
+    else inside[last] = value;
+    expect(definitionOf({ ...formOf("x", stored), [field]: text }, stored).definition).toEqual(wanted);
+  });
+
+  it("keeps all but the time zone when its kind of schedule changes", () => {
+    const { cron: _, timezone: __, anchor: ___, ...kept } = withOthers(FIRST).schedule as Definition;
+    const { anchor: ____, ...stored } = withOthers(FIRST).schedule as Definition;
+    const before = { ...withOthers(FIRST), schedule: stored };
+    const form: Form = { ...formOf("x", before), mode: "every", every: "120" };
+    expect(definitionOf(form, before).schedule).toEqual({ ...kept, every: 120 });
+  });
+});
+
+describe("the envelope", () => {
+  it("is a flag of the target, whose other fields stay", () => {
+    const target = { kind: "sqs", arn: "a", message_group_id: "g" };
+    const alone = withEnvelope(JSON.stringify(target), false);
+    expect(JSON.parse(alone)).toEqual({ ...target, envelope: false });
+    expect(JSON.parse(withEnvelope(alone, true))).toEqual(target);
+    expect(withEnvelope("{", false)).toBe("{");
+  });
+});
