@@ -136,18 +136,38 @@ class Commands(TyperGroup):
             self._prints_help = False
 
 
+class _Group(TyperGroup):
+    """A group whose commands of other modules are loaded on demand."""
+
+    more: Mapping[str, str] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*self.commands, *(name for name in self.more if name not in self.commands)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            # For a mistyped name all are loaded: any of them may be suggested.
+            for name in [cmd_name] if cmd_name in self.more else self.more:
+                self.commands[name] = _command(name, _object(self.more[name]))
+        return super().get_command(ctx, cmd_name)
+
+
 @cache
 def load(name: str) -> Any:
     """The command, or the group of commands, of that name."""
-    entry, parent = ENTRIES[name], typer.Typer(callback=lambda: None)  # the callback makes it a group
+    entry = ENTRIES[name]
     found = _object(entry.place)
-    if isinstance(found, typer.Typer):
-        for inner, place in entry.more.items():
-            found.command(inner)(_object(place))
-        parent.add_typer(found, name=name)
-    else:
-        parent.command(name)(found)
+    if not isinstance(found, typer.Typer):
+        return _command(name, found)
+    parent = typer.Typer()
+    parent.add_typer(found, name=name, cls=type("Group", (_Group,), {"more": entry.more}))
     return typer.main.get_group(parent).commands[name]
+
+
+def _command(name: str, function: Any) -> Any:
+    parent = typer.Typer()
+    parent.command(name)(function)
+    return typer.main.get_command(parent)
 
 
 def _object(place: str) -> Any:

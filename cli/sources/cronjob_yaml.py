@@ -61,7 +61,10 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
 
     try:
         documents = list(yaml.load_all(text, Loader))
-        if _nodes(documents, {}) > len(text) + _MOST_REPEATED:
+        nodes = _nodes(documents, {})
+        if nodes == math.inf:
+            raise ValueError("it nests too deeply: an alias stands for what contains it")
+        if nodes > len(text) + _MOST_REPEATED:
             raise ValueError(f"its aliases repeat more than {_MOST_REPEATED} values")
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
         yield Found("file", refusal=f"not YAML: {error}")
