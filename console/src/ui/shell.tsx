@@ -120,27 +120,29 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
         </div>
       </header>
       <nav aria-label="Views">
-        <ul>
-          {entries().map((entry) => (
-            <li key={entry.name}>
-              <a
-                href={to(entry.path)}
-                class={may(entry.needs) || entry.needs === "read" ? "" : "locked"}
-                {...((entry.path[0] ?? "") === here ? { "aria-current": "page" as const } : {})}
-              >
-                {entry.name}
-              </a>
-            </li>
-          ))}
-        </ul>
-        <div class="who">
-          <div>{tenant ? <Text most={60}>{tenant.name || tenant.tenant_id}</Text> : "The platform"}</div>
-          <div class="muted small">
-            {tenant ? <code>{tenant.tenant_id}</code> : null} {current?.role}
+        <div class="inside">
+          <ul>
+            {entries().map((entry) => (
+              <li key={entry.name}>
+                <a
+                  href={to(entry.path)}
+                  class={may(entry.needs) || entry.needs === "read" ? "" : "locked"}
+                  {...((entry.path[0] ?? "") === here ? { "aria-current": "page" as const } : {})}
+                >
+                  {entry.name}
+                </a>
+              </li>
+            ))}
+          </ul>
+          <div class="who">
+            <div>{tenant ? <Text most={60}>{tenant.name || tenant.tenant_id}</Text> : "The platform"}</div>
+            <div class="muted small">
+              {tenant ? <code>{tenant.tenant_id}</code> : null} {current?.role}
+            </div>
+            <button type="button" class="quiet" onClick={() => signOut()}>
+              Sign out
+            </button>
           </div>
-          <button type="button" class="quiet" onClick={() => signOut()}>
-            Sign out
-          </button>
         </div>
       </nav>
       <main id="main" tabIndex={-1}>
