@@ -28,14 +28,18 @@ def health_of_jobs(
     mark = services.store.index.mark()
     moment = Moment(now, mark.planned_until if mark else -math.inf, -math.inf)
     found = services.health.of_jobs(jobs, moment, calendars)
-    return {job_id: _view(health) for job_id, health in found.items()}
+    last_runs = services.health.with_errors(
+        [health.outcomes[0] for health in found.values() if health.outcomes]
+    )
+    last_of = {record["job_id"]: run_view(dict(record)) for record in last_runs}
+    return {job_id: _view(health, last_of.get(job_id)) for job_id, health in found.items()}
 
 
-def _view(health: Health) -> dict[str, Any]:
+def _view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
     runs = [run_view(dict(record)) for record in health.outcomes]
     late = health.overdue
     return {
-        "last_run": _some(runs[0], _LAST) if runs else None,
+        "last_run": _some(last, _LAST) if last else None,
         "outcomes": [_some(run, _OUTCOME) for run in runs],
         "failures_in_row": health.failures_in_row,
         "overdue": None

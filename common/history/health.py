@@ -1,6 +1,7 @@
 """The health of jobs at a glance: the last run, the last outcomes, failures in a row, and whether a run is overdue.
 
-It costs one query for each job, and a second one if only manual runs are among its newest.
+It costs one query for each job, a second one if only manual runs are among its newest, and a read of the last run's
+error.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from common.history.expected import NO_RECORD, OVERDUE, Expected, Moment, Record
 from common.jobs.calendars import MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, Job
 from common.planning.execution import SCHEDULE
+from common.runs.records import SUCCEEDED
 from common.storage import keys
 from common.storage.tables import Expression, Table
 from common.timing.fires import due_at, fires
@@ -28,7 +30,7 @@ _MOST_SEEN: Final = 200
 _THREADS: Final = 32
 _ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
-    *("lateness_s", "duration_s", "started_at", "attempt", "attempts", "error_type", "error", "skipped_count"),
+    *("lateness_s", "duration_s", "started_at", "attempt", "error_type", "error", "skipped_count"),
     "skipped_from_at",
 )  # fmt: skip
 
@@ -88,6 +90,21 @@ class JobHealth:
         day_ago = math.ceil(moment.now) - DAY_S  # as long as any record is kept
         since = next((run["fire_at"] + 1 for run in seen if _is_scheduled(run)), day_ago)
         return newest, max(since, seen[-1]["fire_at"]) if len(seen) == _MOST_SEEN else since
+
+    def with_errors(self, runs: Sequence[Record]) -> list[Record]:
+        """The runs, with the last attempt of those that did not succeed: it holds the error.
+
+        A hundred attempts take 160 KB, so only these are read with their attempts.
+        """
+
+        def with_error(run: Record) -> Record:
+            if run["status"] == SUCCEEDED or not run.get("attempt"):
+                return run
+            item = self._runs.get(keys.run(run["tenant"], run["job_id"], run["sk"]), consistent=False) or {}
+            return {**run, "attempts": item.get("attempts", [])[-1:]}
+
+        with ThreadPoolExecutor(min(_THREADS, len(runs)) or 1) as pool:
+            return list(pool.map(with_error, runs))
 
 
 def overdue(job: Job, since: int, moment: Moment, excluded: Container[str]) -> Expected | None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from common.history.expected import Moment
+from common.history.health import JobHealth
+from common.jobs.calendars import Calendars, RememberedCalendars
 from common.runs.records import Outcome
 from tests.api.calls import Office
 from tests.worlds import at, job
@@ -32,6 +36,25 @@ def test_a_list_of_jobs_with_their_health(office: Office) -> None:
     assert found["works"]["overdue"] is None
     assert office.alice("GET", "/v1/jobs/works/health").json == found["works"]
     assert "health" not in office.alice("GET", "/v1/jobs").json
+
+
+def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> None:
+    """A page of 200 jobs read 20 runs of each with all attempts: up to 640 MB."""
+    w = office.world
+    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no", log_tail="x" * 800)
+    retried = job(cron="0 3 * * *", retry={"max_attempts": 9, "base_s": 1, "factor": 1, "cap_s": 1})
+    office.alice("PUT", "/v1/jobs/retried", retried)
+    office.alice("POST", "/v1/jobs/retried/run")
+    w.run_until("2026-11-21T03:13:00Z")
+    table = w.table("runs")
+    calendars = RememberedCalendars(Calendars(w.table("jobs")))
+    moment = Moment(w.clock.now(), -math.inf, -math.inf)
+    (found,) = JobHealth(table).of_jobs([w.store.get("alice", "retried")], moment, calendars).values()
+    (run,) = found.outcomes
+    assert (run["status"], run["attempt"], "attempts" in run) == ("failed", 9, False)
+    ((last,),) = [one["attempts"] for one in JobHealth(table).with_errors(found.outcomes)]
+    assert (last["attempt"], last["error"]) == (9, "no")
+    assert health(office)["retried"]["last_run"]["error"] == "no"
 
 
 def test_a_passed_fire_time_without_a_run_is_late(office: Office) -> None:
