@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from common.history.lists import MOST_SEEN
+from common.history.lists import MOST_RETRIES, MOST_SEEN, retries_in
 from common.jobs.job import DELETED
 from common.storage import keys
 from common.storage.tables import Item, Table
@@ -76,10 +76,11 @@ class FailedRuns:
     ) -> tuple[list[Item], Place | None]:
         """The failed runs, latest failure first, and where the next page starts."""
         found: list[Item] = []
-        place = before
+        place, retries = before, 0
         for seen, (item, takes) in enumerate(self._from(tenant, wanted, before)):
-            if seen == MOST_SEEN or (takes and len(found) == limit):
+            if seen == MOST_SEEN or retries >= MOST_RETRIES or (takes and len(found) == limit):
                 return found, place
+            retries += retries_in(item)
             if takes:
                 found.append(item)
             place = _place(item)
@@ -88,11 +89,17 @@ class FailedRuns:
     def groups(
         self, tenant: str, wanted: FailureFilter, before: Place | None = None
     ) -> tuple[list[FailureGroup], Place | None]:
-        """The next MOST_SEEN failures by job and error, the group of the latest failure first."""
-        read = list(islice(self._from(tenant, wanted, before), MOST_SEEN + 1))
-        more = len(read) > MOST_SEEN
-        read = read[:MOST_SEEN]
-        return grouped(item for item, takes in read if takes), _place(read[-1][0]) if more else None
+        """The next failures by job and error, the group of the latest failure first."""
+        read: list[Item] = []
+        place, retries = before, 0
+        for seen, (item, takes) in enumerate(self._from(tenant, wanted, before)):
+            if seen == MOST_SEEN or retries >= MOST_RETRIES:
+                return grouped(read), place
+            retries += retries_in(item)
+            if takes:  # with the last attempt alone, which holds the error
+                read.append({**item, "attempts": item.get("attempts", [])[-1:]})
+            place = _place(item)
+        return grouped(read), None
 
     def _from(self, tenant: str, wanted: FailureFilter, before: Place | None) -> Iterator[tuple[Item, bool]]:
         """The failures from a place on, and whether the filter takes them."""

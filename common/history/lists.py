@@ -14,6 +14,9 @@ from common.storage.tables import Item, Table
 
 # How many records one call reads.
 MOST_SEEN: Final = 2_000
+# After so many retries a page ends early: each takes up to 1.6 KB, which an answer's JSON can triple, and Lambda's
+# answer is limited to 6 MB.
+MOST_RETRIES: Final = 800
 _PAGE: Final = 200
 
 
@@ -28,6 +31,11 @@ class RunFilter:
 
     def takes(self, item: Mapping[str, Any]) -> bool:
         return self.status in ("", item["status"]) and self.trigger in ("", item.get("trigger"))
+
+
+def retries_in(item: Mapping[str, Any]) -> int:
+    """How many attempts a record holds beyond one."""
+    return max(0, len(item.get("attempts", ())) - 1)
 
 
 class RunLists:
@@ -50,10 +58,12 @@ class RunLists:
             keys.runs_of_job(tenant, job_id), sk_between=between, after=after, newest_first=True, page=_PAGE
         )
         found: list[Item] = []
-        last_seen = before
+        last_seen, retries = before, 0
         for seen, item in enumerate(items):
-            if seen == MOST_SEEN or (len(found) == limit and wanted.takes(item)):
+            is_full = len(found) == limit and wanted.takes(item)
+            if seen == MOST_SEEN or retries >= MOST_RETRIES or is_full:
                 return found, last_seen
+            retries += retries_in(item)
             if wanted.takes(item):
                 found.append(item)
             last_seen = item["sk"]

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from common.history.lists import MOST_SEEN, RunFilter
+from common.history.lists import MOST_RETRIES, MOST_SEEN, RunFilter, retries_in
 from common.history.summary import Summary
 from common.history.walk import Place, Rank
 from common.storage import keys
@@ -76,13 +76,15 @@ class TenantRuns:
     def page(self, tenant: str, place: Place, wanted: RunFilter, *, limit: int) -> TenantPage:
         """The next runs of a status and a trigger, up to `limit`. The place holds the range of times."""
         found: list[Item] = []
-        seen = 0
+        seen = retries = 0
 
         def take(item: Item) -> bool:
-            nonlocal seen
-            if seen == self._bounds.listed or (len(found) == limit and wanted.takes(item)):
+            nonlocal seen, retries
+            is_full = len(found) == limit and wanted.takes(item)
+            if seen == self._bounds.listed or retries >= MOST_RETRIES or is_full:
                 return False
             seen += 1
+            retries += retries_in(item)
             if wanted.takes(item):
                 found.append(item)
             return True

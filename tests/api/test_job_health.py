@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pytest
+
+from common.history import failed_runs, lists, tenant_runs
 from common.history.expected import Moment
 from common.history.health import JobHealth
 from common.jobs.calendars import Calendars, RememberedCalendars
@@ -55,6 +58,32 @@ def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> No
     ((last,),) = [one["attempts"] for one in JobHealth(table).with_errors(found.outcomes)]
     assert (last["attempt"], last["error"]) == (9, "no")
     assert health(office)["retried"]["last_run"]["error"] == "no"
+
+
+def test_pages_of_runs_with_many_attempts_end_early(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred runs of a hundred attempts were an answer of 32 MB; Lambda takes 6 MB."""
+    for module in (lists, failed_runs, tenant_runs):
+        monkeypatch.setattr(module, "MOST_RETRIES", 4)
+    w = office.world
+    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")
+    retried = job(cron="0 3 * * *", retry={"max_attempts": 3, "base_s": 1, "factor": 1, "cap_s": 1})
+    office.alice("PUT", "/v1/jobs/retried", retried)
+    for nonce in range(5):
+        office.alice("POST", "/v1/jobs/retried/run", {"nonce": str(nonce)})
+    w.run_until("2026-11-21T03:13:00Z")
+    for url in ("/v1/jobs/retried/runs", "/v1/runs", "/v1/failures"):
+        counts, cursor = [], ""
+        while not counts or cursor:
+            page = office.alice(
+                "GET", f"{url}?limit=200&cursor={cursor}" if cursor else f"{url}?limit=200"
+            ).json
+            assert all(len(run["attempts"]) == 3 for run in page["runs"])
+            counts.append(len(page["runs"]))
+            cursor = page["next_cursor"]
+        assert counts == [2, 2, 1], url
+    page = office.alice("GET", "/v1/failures/groups").json
+    assert [group["count"] for group in page["groups"]] == [2]
+    assert (page["groups"][0]["error"], bool(page["next_cursor"])) == ("no", True)
 
 
 def test_a_passed_fire_time_without_a_run_is_late(office: Office) -> None:
