@@ -1,4 +1,9 @@
-/** The same change of many things, a few at a time, and what each refused. */
+/** The same change of many things: chosen ones, a few at a time, or all that a filter takes. */
+
+import type { Shapes } from "minute8-client";
+import type { JobFilter } from "./jobs";
+
+export type BulkVerb = "pause" | "resume" | "run";
 
 export interface Outcome<T> {
   done: number;
@@ -28,4 +33,43 @@ export async function forEachOf<T>(
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return outcome;
+}
+
+/** Which jobs a request changes: the part of its body that the three `_all` routes share. */
+export type ManyFilter = Pick<Shapes["ManyJobs"], "state" | "tag" | "all">;
+
+/** What a list shows and a verb changes, as the API's filter; undefined if the API has no such filter. */
+export function manyFilterOf(shown: JobFilter, verb: BulkVerb): ManyFilter | undefined {
+  if (shown.search || shown.kind || shown.health) return undefined;
+  // What is in the wanted state already is left alone.
+  const state = verb === "run" ? shown.state : verb === "pause" ? "active" : "paused";
+  if (shown.state && shown.state !== state) return undefined;
+  const filter = {
+    ...(state ? { state: state as "active" | "paused" } : {}),
+    ...(shown.tag ? { tag: shown.tag } : {}),
+  };
+  return Object.keys(filter).length ? filter : { all: true };
+}
+
+export type ManyDone = Pick<Shapes["ManyDone"], "matched" | "done" | "ids" | "refused">;
+
+/** Ask again with each answer's cursor until there is none; `told` is called with the sum after each answer. */
+export async function throughAll(
+  ask: (cursor: { cursor?: string }) => Promise<Shapes["ManyDone"]>,
+  told: (sum: ManyDone) => void = () => undefined,
+): Promise<ManyDone> {
+  let sum: ManyDone = { matched: 0, done: 0, ids: [], refused: [] };
+  let cursor: string | null = null;
+  do {
+    const answer: Shapes["ManyDone"] = await ask(cursor ? { cursor } : {});
+    sum = {
+      matched: sum.matched + answer.matched,
+      done: sum.done + answer.done,
+      ids: [...sum.ids, ...answer.ids],
+      refused: [...sum.refused, ...answer.refused],
+    };
+    told(sum);
+    cursor = answer.next_cursor;
+  } while (cursor);
+  return sum;
 }

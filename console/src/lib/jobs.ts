@@ -10,6 +10,15 @@ export type Job = Shapes["Job"];
 export type Run = Shapes["Run"];
 export type JobHealth = Shapes["JobHealth"];
 
+/** What a list of jobs is narrowed to, as its address says. */
+export interface JobFilter {
+  search?: string;
+  state?: string;
+  tag?: string;
+  kind?: string;
+  health?: string;
+}
+
 export const jobs = signal<readonly Job[]>([]);
 /** Whether the list is whole. */
 export const complete = signal(false);

@@ -1,8 +1,8 @@
 /** The failed runs of all jobs, grouped by job and error; a group can be retried at once. */
 
-import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { throughAll } from "../lib/bulk";
 import { type Group, keyOf, merged } from "../lib/groups";
 import { useLoad } from "../lib/load";
 import { place, setQuery, to } from "../lib/router";
@@ -173,21 +173,14 @@ function Retry(props: { group: Group; from: string; close: () => void; changed: 
   const [done, setDone] = useState(0);
   const act = async () => {
     const body = { job_id: group.job_id, fingerprint: group.fingerprint, from_at: props.from };
-    let cursor: string | null = null;
-    let count = 0;
-    const refused: string[] = [];
-    do {
-      const answer: Shapes["ManyDone"] = await api().post("/v1/runs/_all/retry", {
-        body: { ...body, ...(cursor ? { cursor } : {}) },
-      });
-      count += answer.done;
-      refused.push(...answer.refused.map((one) => `${one.id}: ${one.detail}`));
-      setDone(count);
-      cursor = answer.next_cursor;
-    } while (cursor);
+    const sum = await throughAll(
+      (cursor) => api().post("/v1/runs/_all/retry", { body: { ...body, ...cursor } }),
+      (soFar) => setDone(soFar.done),
+    );
     props.changed();
-    say(`${count} runs are tried again`);
-    if (refused.length) throw new Error(`${refused.length} refused; ${refused[0]}`);
+    say(`${sum.done} runs are tried again`);
+    const first = sum.refused[0];
+    if (first) throw new Error(`${sum.refused.length} refused; ${first.id}: ${first.detail}`);
   };
   return (
     <Ask

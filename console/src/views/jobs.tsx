@@ -3,23 +3,26 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Sparkline } from "../draw/sparkline";
+import { type BulkVerb, manyFilterOf } from "../lib/bulk";
 import { type Health, healthOf } from "../lib/health";
-import { complete, healths, type Job, type JobHealth, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
+import {
+  complete,
+  healths,
+  type Job,
+  type JobFilter,
+  type JobHealth,
+  jobs,
+  jobsError,
+  loadJobs,
+  useJobs,
+} from "../lib/jobs";
 import { place, setQuery, to } from "../lib/router";
 import { may } from "../lib/session";
 import { span } from "../lib/time";
 import { scheduleWords } from "../lib/words";
 import { Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
-import { BulkAsk, type BulkVerb } from "./jobs-bulk";
-
-export interface JobFilter {
-  search?: string;
-  state?: string;
-  tag?: string;
-  kind?: string;
-  health?: string;
-}
+import { BulkAsk, FilterAsk } from "./jobs-bulk";
 
 /** The jobs that a filter keeps. Pure. */
 export function filtered(all: readonly Job[], filter: JobFilter, stateOf: (job: Job) => Health["state"]): Job[] {
@@ -59,6 +62,7 @@ export function Jobs(): JSX.Element {
     if (!next.delete(id)) next.add(id);
     setChosen(next);
   };
+  const many = asking && picked.length === shown.length ? manyFilterOf(filter, asking) : undefined;
   const isFiltered = Object.values(filter).some(Boolean);
   return (
     <>
@@ -133,7 +137,11 @@ export function Jobs(): JSX.Element {
           <Waiting lines={8} />
         )}
       </div>
-      {asking ? <BulkAsk verb={asking} jobs={picked} close={() => setAsking(undefined)} /> : null}
+      {asking && many ? (
+        <FilterAsk verb={asking} filter={many} close={() => setAsking(undefined)} />
+      ) : asking ? (
+        <BulkAsk verb={asking} jobs={picked} close={() => setAsking(undefined)} />
+      ) : null}
     </>
   );
 }
