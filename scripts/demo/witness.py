@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,11 +68,15 @@ def problems(
             found.append(
                 f"early: {execution_id} by its own record, {run['lateness_s']} s; due {execution.due_at}"
             )
-    for (execution_id, attempt), count in Counter(
-        (call.execution_id, call.attempt) for call in calls
-    ).items():
-        if count > 1:
-            found.append(f"doubled: {execution_id} attempt {attempt} called its target {count} times")
+    times: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+    for call in sorted(calls, key=lambda call: call.at):
+        times[call.execution_id, call.attempt].append(call.at)
+    for (execution_id, attempt), at in times.items():
+        if len(at) > 1:
+            after = ", ".join(f"{later - at[0]:.3f}" for later in at[1:])
+            found.append(
+                f"doubled: {execution_id} attempt {attempt} called its target {len(at)} times, again after {after} s"
+            )
     for call in calls:
         if call.execution_id in due_by_id and call.at < due_by_id[call.execution_id].due_at:
             early_s = due_by_id[call.execution_id].due_at - call.at
