@@ -6,7 +6,7 @@ jobs.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from executor.due_jobs import HOLD_S, Jobs
 from executor.parts import Part, parts_of, send_on, to_deliver_again
 from executor.pipeline import Attempt, Executor, Message
 from executor.recorder import Report, StillRunning
-from executor.redelivery import Redelivery
+from executor.redelivery import AFTER_LEASE_S, Redelivery
 from executor.together import Due, claim_together
 
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
@@ -52,9 +52,10 @@ def execute_batch(
     """
     leases: dict[Message, float] = {}
     under_way = _begin(executor, [part for message in messages for part in parts_of(message)], leases)
-    if redelivery:
-        _expect_death(redelivery, under_way, leases)
+    long, until = _expect_death(redelivery, under_way, leases) if redelivery else (set(), 0.0)
     _find_threads(executor, under_way)
+    if redelivery and long:
+        _stay_hidden(redelivery, under_way, leases, long, until)
     reports: dict[Part, Report] = {}
     failed: dict[Part, Exception] = {}
     for one in under_way:
@@ -93,15 +94,35 @@ def _begin(executor: Executor, parts: list[Part], leases: dict[Message, float]) 
 
 def _expect_death(
     redelivery: Redelivery, under_way: Sequence[_UnderWay], leases: Mapping[Message, float]
-) -> None:
-    """Have what takes long delivered again soon if this process dies. Most batches end before, and pay nothing."""
+) -> tuple[set[Message], float]:
+    """Have what takes long delivered again soon if this process dies. Most batches end before, and pay nothing.
+
+    Returns the messages that take long, and the end of the last lease that is known.
+    """
     _wait(under_way, redelivery.takes_long_s)
-    long: defaultdict[Message, float] = defaultdict(float)
-    for one in under_way:
-        if one.part.line in leases and not one.future.done():
-            long[one.part.message] = max(long[one.part.message], leases[one.part.line])
-    if long:
-        redelivery.after_leases(long)
+    long = [one.part for one in under_way if one.part.line in leases and not one.future.done()]
+    messages = {part.message for part in long}
+    until = max((leases[part.line] for part in long), default=0.0)
+    if messages:
+        redelivery.after_leases(messages, until)
+    return messages, until
+
+
+def _stay_hidden(
+    redelivery: Redelivery,
+    under_way: Sequence[_UnderWay],
+    leases: Mapping[Message, float],
+    messages: set[Message],
+    until: float,
+) -> None:
+    """Keep these messages hidden while the batch goes on: an event that comes again after its lease is sent again.
+
+    A lease may have begun after `_expect_death`, and a record may be written after its lease.
+    """
+    while not _wait(under_way, max(1.0, until - redelivery.clock.now())):
+        going_on = (leases.get(one.part.line, 0.0) for one in under_way if not one.future.done())
+        until = max(redelivery.clock.now() + AFTER_LEASE_S, *going_on, 0.0)
+        redelivery.after_leases(messages, until)
 
 
 def _find_threads(executor: Executor, under_way: Sequence[_UnderWay]) -> None:

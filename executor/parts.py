@@ -38,8 +38,12 @@ class Part:
 
 
 def parts_of(message: Message) -> list[Part]:
-    """The executions of a message; None stands for one that cannot be read."""
-    return [Part(message, replace(message, body=line), _read(line)) for line in lines(message.body)]
+    """The executions of a message, each once; None stands for one that cannot be read.
+
+    Two cut-off registrations of a job have the same executions, which can come into the same pack.
+    """
+    once = dict.fromkeys(lines(message.body))
+    return [Part(message, replace(message, body=line), _read(line)) for line in once]
 
 
 def _read(line: str) -> Execution | None:

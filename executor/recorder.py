@@ -94,8 +94,7 @@ class Recorder:
             case Lost():
                 return self._claim_lost(claim, job, verdict)
             case Dispatched():
-                self._ended(job, claim.execution)
-                return Report("dispatched", claim.execution, claim.lateness_s)
+                return self._dispatched(claim, job)
             case Outcome():
                 return self._outcome(claim, job, verdict)
 
@@ -182,6 +181,15 @@ class Recorder:
             return Report("succeeded", execution, lateness_s)
         self.failure_streak.failed(job, execution, outcome)
         return Report("failed", execution, lateness_s, outcome.error_type)
+
+    def _dispatched(self, claim: Claim, job: Job | None) -> Report:
+        try:
+            self._ended(job, claim.execution)
+        except Exception:
+            # The message comes again for what follows the run, and not to call again.
+            self.changes.settle(claim.execution, claim.message_id)
+            raise
+        return Report("dispatched", claim.execution, claim.lateness_s)
 
     def _finish(self, claim: Claim, outcome: Outcome, finished_at: float, next_at: float | None) -> bool:
         """Record the result. Tries again while the lease lasts, since an unrecorded attempt is made again."""

@@ -7,7 +7,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Change
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -47,13 +47,12 @@ class Redelivery:
         """Deliver a failed message after a growing wait, and a message that waits for a lease after its end."""
         self._hide({message: self._wait_s(message, error) for message, error in failed.items()})
 
-    def after_leases(self, leases: Mapping[Message, float]) -> None:
-        """If this executor dies, deliver its messages again when the last of the leases has ended.
+    def after_leases(self, messages: Iterable[Message], until: float) -> None:
+        """If this executor dies, deliver its messages again when `until`, the end of the last lease, is over.
 
         The messages share one time: a message that succeeded stays in the queue until the whole batch has ended.
         """
-        wait_s = max(leases.values(), default=0.0) + AFTER_LEASE_S - self.clock.now()
-        self._hide(dict.fromkeys(leases, wait_s))
+        self._hide(dict.fromkeys(messages, until + AFTER_LEASE_S - self.clock.now()))
 
     def _wait_s(self, message: Message, error: Exception) -> float:
         if isinstance(error, StillRunning):
