@@ -123,6 +123,8 @@ describe("a job", () => {
     await show(page, "jobs");
     await page.getByLabel("Choose all that are shown").check();
     await button("Pause").click();
+    await dialog().getByRole("heading", { name: "Pause: 1 job" }).waitFor();
+    await dialog().getByText("Every active job").waitFor();
     await dialog().getByRole("button", { name: "Pause" }).click();
     await page.getByRole("table", { name: "Jobs" }).getByText("paused").first().waitFor();
     await page.getByLabel("Health").selectOption("paused");
