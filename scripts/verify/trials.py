@@ -270,7 +270,10 @@ class Trials:
             if is_settled or time.time() > give_up_at:
                 break
             time.sleep(1)
-        wrong = problems(executions, runs, allowed(calls_in(self._stage.target_log(since)), runs))
+        seen = calls_in(self._stage.target_log(since))
+        for again in set(seen) - set(kept := allowed(seen, runs)):
+            print(f"allowed: {again}, first at {calls.get(again.execution_id)}")
+        wrong = problems(executions, runs, kept)
         if len(executions) < count:
             wrong.append(f"{count - len(executions)} jobs were registered after they were due")
         late = [calls[one.execution_id] - one.due_at for one in executions if one.execution_id in calls]
