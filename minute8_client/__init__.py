@@ -4,7 +4,11 @@ from minute8_client import Client
 
 with Client("https://….execute-api.eu-west-1.amazonaws.com", "m8_…") as minute8:
     minute8.put_job("report", {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "target": {…}})
+
+`AsyncClient` and `AsyncOperator` have the same methods, for asyncio.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from minute8_client.client import Client
 from minute8_client.definitions import definition_in
@@ -47,8 +51,13 @@ from minute8_client.shapes import (
     Totals,
 )
 
+if TYPE_CHECKING:
+    from minute8_client.asynchronous import AsyncClient, AsyncOperator
+
 __all__ = [
     "AlreadyExists",
+    "AsyncClient",
+    "AsyncOperator",
     "Attempt",
     "AuditEntry",
     "AuditPage",
@@ -85,3 +94,12 @@ __all__ = [
     "Unreachable",
     "definition_in",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The asynchronous clients are loaded when they are first used: blocking programs do not need asyncio."""
+    if name not in ("AsyncClient", "AsyncOperator"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from minute8_client import asynchronous
+
+    return getattr(asynchronous, name)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import httpx
 
+from minute8_client.operations import Json, Listing, ListSteps, Request
 from minute8_client.shapes import BulkLine, BulkResult
-from minute8_client.transport import Json, Transport
 
 # The most lines of one request.
 LONGEST_BULK: Final = 4 * 1024 * 1024
 MOST_LINES: Final = 1_000
 
 
-class BulkCalls(Transport):
+class BulkCalls:
     """Register any number of jobs."""
 
+    @Listing
     def bulk_put(
         self, jobs: Iterable[Json], *, atomic: bool = False, dry_run: bool = False
-    ) -> Iterator[BulkLine]:
+    ) -> ListSteps[BulkLine]:
         """Create and replace jobs (definitions with their `job_id`), and yield the result of each as answers arrive.
 
         They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
@@ -32,19 +33,19 @@ class BulkCalls(Transport):
         for lines in _requests(jobs):
             query = {"atomic": "true" if atomic else None, "dry_run": "true" if dry_run else None}
             body = b"\n".join(lines)
-            result = cast(BulkResult, self.call("POST", "/v1/jobs/_bulk", query=query, lines=body))
+            result: BulkResult = yield Request("POST", "/v1/jobs/_bulk", query=query, lines=body)
             for one in result["results"]:
                 one["line"] += first - 1
-                yield one
+            yield result["results"]
             first += len(lines)
 
-    def export_jobs(self) -> Iterator[dict[str, Any]]:
+    @Listing
+    def export_jobs(self) -> ListSteps[dict[str, Any]]:
         """All jobs as `bulk_put` takes them, read page by page while they are consumed."""
         cursor: str | None = None
         while True:
-            page: httpx.Response = self.call("GET", "/v1/jobs/_export", query={"cursor": cursor})
-            for line in page.content.splitlines():
-                yield json.loads(line)
+            page: httpx.Response = yield Request("GET", "/v1/jobs/_export", query={"cursor": cursor})
+            yield [json.loads(line) for line in page.content.splitlines()]
             if "next" not in page.links:
                 return
             cursor = httpx.URL(page.links["next"]["url"]).params["cursor"]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import cast
-
 from minute8_client.jobs import job_path
+from minute8_client.operations import Listing, ListSteps, Operation, Request, whole_pages
 from minute8_client.shapes import ExpectedOfJob, ExpectedPage, Explanation
-from minute8_client.transport import Transport
 
 
-class ExpectedCalls(Transport):
+class ExpectedCalls:
     """When jobs were due, and what became of each due instant."""
 
+    @Operation
     def expected_page(
         self,
         job_id: str | None = None,
@@ -22,7 +20,7 @@ class ExpectedCalls(Transport):
         from_at: str | None = None,
         until_at: str | None = None,
         problems: bool = False,
-    ) -> ExpectedOfJob | ExpectedPage:
+    ) -> Request[ExpectedOfJob | ExpectedPage]:
         """A page of the due instants of a job, or of all jobs, with fire times in [from_at, until_at) (RFC 3339).
 
         A day on each side of now by default. With `problems`, only what needs attention is listed.
@@ -35,9 +33,9 @@ class ExpectedCalls(Transport):
             "problems": "true" if problems else None,
         }
         path = "/v1/expected" if job_id is None else f"{job_path(job_id)}/expected"
-        page = self.call("GET", path, query=query)
-        return cast(ExpectedPage, page) if job_id is None else cast(ExpectedOfJob, page)
+        return Request("GET", path, query=query)
 
+    @Listing
     def expected(
         self,
         job_id: str | None = None,
@@ -45,17 +43,15 @@ class ExpectedCalls(Transport):
         from_at: str | None = None,
         until_at: str | None = None,
         problems: bool = False,
-    ) -> Iterator[ExpectedOfJob | ExpectedPage]:
+    ) -> ListSteps[ExpectedOfJob | ExpectedPage]:
         """All pages, each when it is consumed."""
-        cursor = None
-        while True:
-            page = self.expected_page(
+        return whole_pages(
+            lambda cursor: ExpectedCalls.expected_page.request(
                 job_id, cursor=cursor, limit=5_000, from_at=from_at, until_at=until_at, problems=problems
             )
-            yield page
-            if not (cursor := page["next_cursor"]):
-                return
+        )
 
-    def explain(self, job_id: str, at: str | None = None) -> Explanation:
+    @Operation
+    def explain(self, job_id: str, at: str | None = None) -> Request[Explanation]:
         """Why a job was, is or is not due at an instant (RFC 3339, or a local time of its zone); now by default."""
-        return cast(Explanation, self.call("GET", f"{job_path(job_id)}/explain", query={"at": at}))
+        return Request("GET", f"{job_path(job_id)}/explain", query={"at": at})

@@ -1,50 +1,85 @@
-"""Calls about the tenant itself: its calendars, its webhook secret."""
+"""Calls about the tenant itself: its calendars, webhook secret, keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
-from minute8_client.shapes import AuditEntry, AuditPage, Tenant
-from minute8_client.transport import Json, Transport, pages, path_of
+from minute8_client.operations import Json, Listing, ListSteps, Operation, Request, entries_of, path_of
+from minute8_client.shapes import AuditEntry, AuditPage, Key, MadeKey, Tenant
 
 
-class TenantCalls(Transport):
+class TenantCalls:
     """What belongs to the tenant and not to a job."""
 
-    def put_calendar(self, name: str, calendar: Json) -> dict[str, Any]:
+    @Operation
+    def put_calendar(self, name: str, calendar: Json) -> Request[dict[str, Any]]:
         """Create a calendar or replace the whole of it."""
-        answer = self.call("PUT", path_of("calendars", name), calendar)
-        return cast("dict[str, Any]", answer)
+        return Request("PUT", path_of("calendars", name), calendar)
 
-    def get_calendar(self, name: str) -> dict[str, Any]:
-        return cast("dict[str, Any]", self.call("GET", path_of("calendars", name)))
+    @Operation
+    def get_calendar(self, name: str) -> Request[dict[str, Any]]:
+        return Request("GET", path_of("calendars", name))
 
-    def delete_calendar(self, name: str) -> None:
-        self.call("DELETE", path_of("calendars", name))
+    @Operation
+    def delete_calendar(self, name: str) -> Request[None]:
+        return Request("DELETE", path_of("calendars", name))
 
-    def calendars(self) -> Iterator[dict[str, Any]]:
+    @Listing
+    def calendars(self) -> ListSteps[dict[str, Any]]:
         """All calendars, read page by page."""
-        return pages(self, "/v1/calendars", "calendars")
+        return entries_of("/v1/calendars", "calendars")
 
-    def webhook_secret(self) -> str:
+    @Operation
+    def webhook_secret(self) -> Request[str]:
         """What signs calls of HTTP targets; made when first asked for. Needs an admin key."""
-        return str(self.call("GET", "/v1/webhook-secret")["secret"])
+        return Request("GET", "/v1/webhook-secret", shape=_secret)
 
-    def rotate_webhook_secret(self) -> str:
+    @Operation
+    def rotate_webhook_secret(self) -> Request[str]:
         """A new secret; the one before goes on signing for a day."""
-        return str(self.call("POST", "/v1/webhook-secret/rotate", repeatable=False)["secret"])
+        return Request("POST", "/v1/webhook-secret/rotate", repeatable=False, shape=_secret)
 
+    @Operation
     def audit_page(
-        self, *, limit: int | None = None, cursor: str | None = None, **wanted: str | None
-    ) -> AuditPage:
+        self, /, *, limit: int | None = None, cursor: str | None = None, **wanted: str | None
+    ) -> Request[AuditPage]:
         """One page; `wanted` are `subject`, `action`, `from_at` and `until_at`. Needs an admin key."""
         query = {"limit": limit, "cursor": cursor, **wanted}
-        return cast(AuditPage, self.call("GET", "/v1/audit", query=query))
+        return Request("GET", "/v1/audit", query=query)
 
-    def audit(self, **wanted: str | None) -> Iterator[AuditEntry]:
+    @Listing
+    def audit(self, /, **wanted: str | None) -> ListSteps[AuditEntry]:
         """Who changed what, newest first, page by page as they are consumed; `wanted` as for `audit_page`."""
-        return pages(self, "/v1/audit", "entries", **wanted)
+        return entries_of("/v1/audit", "entries", **wanted)
 
-    def tenant(self) -> Tenant:
-        return cast(Tenant, self.call("GET", "/v1/tenant"))
+    @Operation
+    def tenant(self) -> Request[Tenant]:
+        return Request("GET", "/v1/tenant")
+
+
+class KeyCalls:
+    """Create, list and revoke the tenant's own keys. They need an admin key."""
+
+    @Listing
+    def api_keys(self) -> ListSteps[Key]:
+        """Oldest first; revoked ones stay listed for 30 days."""
+        return entries_of("/v1/keys", "keys")
+
+    @Operation
+    def create_key(self, role: str, *, name: str = "", expires_at: str | None = None) -> Request[MadeKey]:
+        """`expires_at` is RFC 3339. The key is shown only in this answer, as `key`."""
+        body = {"role": role, **key_body(name, expires_at)}
+        return Request("POST", "/v1/keys", body, repeatable=False)
+
+    @Operation
+    def revoke_key(self, key_id: str) -> Request[Key]:
+        """Within a minute the key is refused everywhere. It may be this client's own key."""
+        return Request("DELETE", path_of("keys", key_id))
+
+
+def key_body(name: str, expires_at: str | None) -> Json:
+    return {"name": name, "expires_at": expires_at}
+
+
+def _secret(answer: Json) -> str:
+    return str(answer["secret"])

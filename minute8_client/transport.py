@@ -1,32 +1,40 @@
-"""How a request is sent, repeated and refused."""
+"""How a request becomes a result: its tries, the waits between them, and what a refusal raises.
+
+`exchange` neither sends nor waits: a client executes each step that it yields. `Transport` is the one that blocks.
+"""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
-from typing import Any, Final, Self
-from urllib.parse import quote
+from typing import Any, Final, Self, TypeVar
 
 import httpx
 
 from minute8_client.errors import Unreachable, problem_of
+from minute8_client.operations import AnyCall, Blocking, ListSteps, Request, Steps, Wait
 
+_TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
 _TRIES: Final = 4
 _FIRST_WAIT_S: Final = 0.2
 _LONGEST_WAIT_S: Final = 10.0
-_TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
 
 # What a gateway answers when it has no answer from the API, which may have done all. A 500 is the API's own failure.
 _ANSWER_LOST: Final = (502, 503, 504)
 
-NDJSON: Final = "application/x-ndjson"
+# Nothing was sent, and so nothing can happen twice.
+_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
-Json = Mapping[str, Any]
+_NDJSON: Final = "application/x-ndjson"
+
+T = TypeVar("T")
+# Each httpx.Request is answered by its response or by the error of sending it, each Wait by None.
+Exchange = Generator[httpx.Request | Wait, Any, T]
 
 
-class Transport:
+class Transport(AnyCall, Blocking):
     """Requests with one key. Calls that may be repeated are, when the API throttles, fails or cannot be reached."""
 
     def __init__(
@@ -37,12 +45,7 @@ class Transport:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._http = httpx.Client(
-            base_url=url.rstrip("/").removesuffix("/v1"),
-            headers={"Authorization": f"Bearer {key}", "User-Agent": "minute8-client"},
-            timeout=_TIMEOUT,
-            transport=transport,
-        )
+        self._http = httpx.Client(**base_of(url, key), transport=transport)
         self._sleep = sleep
 
     def __enter__(self) -> Self:
@@ -56,87 +59,102 @@ class Transport:
     def close(self) -> None:
         self._http.close()
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Json | None = None,
-        revision: int | None = None,
-        query: Mapping[str, Any] | None = None,
-        *,
-        repeatable: bool | None = None,
-        key: str | None = None,
-        lines: bytes | None = None,
-    ) -> Any:
-        """The answer's JSON; an answer of NDJSON as it is. Raises Minute8Problem for what is refused, Unreachable.
-
-        With an idempotency `key` it takes effect once, however often it is sent. `lines` are NDJSON, in `body`'s place.
-        """
-        headers = {"If-Match": f'"{revision}"'} if revision is not None else {}
-        if key is not None:
-            headers["Idempotency-Key"] = f'"{key}"'
-        if lines is not None:
-            headers["Content-Type"] = NDJSON
-        request = self._http.build_request(
-            method,
-            path,
-            json=body,
-            content=lines,
-            params={name: value for name, value in (query or {}).items() if value is not None},
-            headers=headers,
-        )
-        if repeatable is None:
-            # Repeated after an answer that was lost, a change of one revision would meet its own work.
-            repeatable = revision is None
-        response, lost = self._send(request, repeatable)
-        if response.is_success:
-            if response.headers.get("Content-Type", "").startswith(NDJSON):
-                return response
-            return _json_of(response)
-        if method == "DELETE" and lost and response.status_code == httpx.codes.NOT_FOUND:
-            return None  # an earlier try deleted it, and its answer was lost
-        raise problem_of(response)
-
-    def _send(self, request: httpx.Request, repeatable: bool) -> tuple[httpx.Response, bool]:
-        """The answer, and whether the answer to an earlier try was lost on its way."""
-        lost = False
-        for tries_left in reversed(range(_TRIES)):
-            wait_s = _wait_s(_TRIES - 1 - tries_left)
+    def _result_of(self, steps: Steps[T]) -> T:
+        came: Any = None
+        while True:
             try:
-                response = self._http.send(request)
-            except httpx.TransportError as error:
-                # Not connected: nothing was sent, and so nothing can happen twice.
-                if not tries_left or not (repeatable or isinstance(error, httpx.ConnectError)):
-                    raise Unreachable(
-                        f"no answer from {request.url.copy_with(query=None)}: {error}"
-                    ) from error
-                lost = lost or not isinstance(error, httpx.ConnectError)
+                step = steps.send(came)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            came = self._execute(step)
+
+    def _items_of(self, steps: ListSteps[T]) -> Iterator[T]:
+        came: Any = None
+        while True:
+            try:
+                step = steps.send(came)
+            except StopIteration:
+                return
+            if isinstance(step, list):
+                yield from step
             else:
-                if not tries_left or not _is_to_be_repeated(response, repeatable):
-                    return response, lost
-                lost = lost or response.status_code in _ANSWER_LOST
-                wait_s = max(wait_s, _asked_to_wait_s(response))
-            self._sleep(wait_s)
-        raise AssertionError("unreachable: the last try returns or raises")
+                came = self._execute(step)
+
+    def _execute(self, step: Request[Any] | Wait | httpx.Request) -> Any:
+        if isinstance(step, Request):
+            return self._result_of(exchange(self._http.build_request, step))
+        if isinstance(step, Wait):
+            return self._sleep(step.wait_s)
+        try:
+            return self._http.send(step)
+        except httpx.TransportError as error:
+            return error
 
 
-def pages(client: Transport, path: str, of: str, **wanted: str | None) -> Iterator[Any]:
-    """All entries of the list `of` that are `wanted`, page by page as they are consumed."""
-    cursor: str | None = None
-    while True:
-        page = client.call("GET", path, query={"limit": 200, "cursor": cursor, **wanted})
-        yield from page[of]
-        if not (cursor := page["next_cursor"]):
-            return
+def base_of(url: str, key: str) -> dict[str, Any]:
+    """What every request of a client shares, as arguments of httpx's clients."""
+    return {
+        "base_url": url.rstrip("/").removesuffix("/v1"),
+        "headers": {"Authorization": f"Bearer {key}", "User-Agent": "minute8-client"},
+        "timeout": _TIMEOUT,
+    }
 
 
-def path_of(*parts: str) -> str:
-    """`/v1/` and the parts, each quoted."""
-    return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
+def exchange(build: Callable[..., httpx.Request], request: Request[T]) -> Exchange[T]:
+    """The request's result; `build` is `build_request` of the httpx client. Raises Minute8Problem, Unreachable."""
+    response, lost = yield from _tries(_built(build, request), _is_repeatable(request))
+    if response.is_success:
+        return request.shape(_content_of(response))
+    if request.method == "DELETE" and lost and response.status_code == httpx.codes.NOT_FOUND:
+        return request.shape(None)  # an earlier try deleted it, and its answer was lost
+    raise problem_of(response)
 
 
-def _json_of(response: httpx.Response) -> Any:
-    """The answer's JSON. Raises Unreachable if another server answered."""
+def _built(build: Callable[..., httpx.Request], request: Request[Any]) -> httpx.Request:
+    headers = {"If-Match": f'"{request.revision}"'} if request.revision is not None else {}
+    if request.key is not None:
+        headers["Idempotency-Key"] = f'"{request.key}"'
+    if request.lines is not None:
+        headers["Content-Type"] = _NDJSON
+    return build(
+        request.method,
+        request.path,
+        json=request.body,
+        content=request.lines,
+        params={name: value for name, value in (request.query or {}).items() if value is not None},
+        headers=headers,
+    )
+
+
+def _is_repeatable(request: Request[Any]) -> bool:
+    # Repeated after an answer that was lost, a change of one revision would meet its own work.
+    return request.revision is None if request.repeatable is None else request.repeatable
+
+
+def _tries(request: httpx.Request, repeatable: bool) -> Exchange[tuple[httpx.Response, bool]]:
+    """The answer, and whether the answer to an earlier try was lost on its way."""
+    lost = False
+    for tries_left in reversed(range(_TRIES)):
+        wait_s = _wait_s(_TRIES - 1 - tries_left)
+        came = yield request
+        if isinstance(came, httpx.TransportError):
+            if not tries_left or not (repeatable or isinstance(came, _NOT_SENT)):
+                raise Unreachable(f"no answer from {request.url.copy_with(query=None)}: {came}") from came
+            lost = lost or not isinstance(came, _NOT_SENT)
+        else:
+            if not tries_left or not _is_to_be_repeated(came, repeatable):
+                return came, lost
+            lost = lost or came.status_code in _ANSWER_LOST
+            wait_s = max(wait_s, _asked_to_wait_s(came))
+        yield Wait(wait_s)
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _content_of(response: httpx.Response) -> Any:
+    """The answer's JSON; an answer of NDJSON as it is. Raises Unreachable if another server answered."""
+    if response.headers.get("Content-Type", "").startswith(_NDJSON):
+        return response
     if not response.content:
         return None
     try:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import cast
-
+from minute8_client.operations import Listing, ListSteps, Operation, Request, pages, whole_pages
 from minute8_client.shapes import (
     ChangedJob,
     ClockChangePage,
@@ -14,12 +12,12 @@ from minute8_client.shapes import (
     TzdataChangePage,
     UpcomingPage,
 )
-from minute8_client.transport import Transport
 
 
-class UpcomingCalls(Transport):
+class UpcomingCalls:
     """The next executions, their density per minute, and what clock changes move."""
 
+    @Operation
     def upcoming_page(
         self,
         *,
@@ -27,56 +25,56 @@ class UpcomingCalls(Transport):
         cursor: str | None = None,
         from_at: str | None = None,
         until_at: str | None = None,
-    ) -> UpcomingPage:
+    ) -> Request[UpcomingPage]:
         """The next executions of all jobs with fire times in [from_at, until_at); a day from now by default."""
         query = {"limit": limit, "cursor": cursor, "from_at": from_at, "until_at": until_at}
-        return cast(UpcomingPage, self.call("GET", "/v1/upcoming", query=query))
+        return Request("GET", "/v1/upcoming", query=query)
 
+    @Listing
     def upcoming(
         self, *, from_at: str | None = None, until_at: str | None = None
-    ) -> Iterator[ComingExecution]:
+    ) -> ListSteps[ComingExecution]:
         """The same, page by page while they are consumed. Each 1,000 jobs have an order of their own."""
-        cursor = None
-        while True:
-            page = self.upcoming_page(limit=1_000, cursor=cursor, from_at=from_at, until_at=until_at)
-            yield from page["executions"]
-            if not (cursor := page["next_cursor"]):
-                return
+        return pages(
+            lambda cursor: UpcomingCalls.upcoming_page.request(
+                limit=1_000, cursor=cursor, from_at=from_at, until_at=until_at
+            ),
+            lambda page: page["executions"],
+        )
 
+    @Operation
     def density_page(
         self, *, cursor: str | None = None, from_at: str | None = None, until_at: str | None = None
-    ) -> TenantDensity:
+    ) -> Request[TenantDensity]:
         """How many executions of up to 1,000 jobs are due in each minute; counts of pages add up."""
         query = {"cursor": cursor, "from_at": from_at, "until_at": until_at}
-        return cast(TenantDensity, self.call("GET", "/v1/density", query=query))
+        return Request("GET", "/v1/density", query=query)
 
+    @Listing
     def densities(
         self, *, from_at: str | None = None, until_at: str | None = None
-    ) -> Iterator[TenantDensity]:
+    ) -> ListSteps[TenantDensity]:
         """All pages of the density."""
-        cursor = None
-        while True:
-            page = self.density_page(cursor=cursor, from_at=from_at, until_at=until_at)
-            yield page
-            if not (cursor := page["next_cursor"]):
-                return
+        return whole_pages(
+            lambda cursor: UpcomingCalls.density_page.request(
+                cursor=cursor, from_at=from_at, until_at=until_at
+            )
+        )
 
-    def clock_changes(self) -> Iterator[MovedJob]:
+    @Listing
+    def clock_changes(self) -> ListSteps[MovedJob]:
         """The jobs that the next clock change of their time zones moves."""
-        cursor = None
-        while True:
-            query = {"cursor": cursor}
-            page = cast(ClockChangePage, self.call("GET", "/v1/clock-changes", query=query))
-            yield from page["moved"]
-            if not (cursor := page["next_cursor"]):
-                return
+        return pages(
+            lambda cursor: Request[ClockChangePage]("GET", "/v1/clock-changes", query={"cursor": cursor}),
+            lambda page: page["moved"],
+        )
 
-    def tzdata_changes(self, since: str | None = None) -> Iterator[ChangedJob]:
+    @Listing
+    def tzdata_changes(self, since: str | None = None) -> ListSteps[ChangedJob]:
         """The jobs whose coming year differs from that by an earlier tzdata release; the one before by default."""
-        cursor = None
-        while True:
-            query = {"cursor": cursor, "since": since}
-            page = cast(TzdataChangePage, self.call("GET", "/v1/tzdata-changes", query=query))
-            yield from page["moved"]
-            if not (cursor := page["next_cursor"]):
-                return
+        return pages(
+            lambda cursor: Request[TzdataChangePage](
+                "GET", "/v1/tzdata-changes", query={"cursor": cursor, "since": since}
+            ),
+            lambda page: page["moved"],
+        )

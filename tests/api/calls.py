@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -167,3 +168,14 @@ class HandlerTransport(httpx.BaseTransport):
         return httpx.Response(
             answer.status, headers=answer.headers, content=answer.text.encode(), request=request
         )
+
+
+class AsyncHandlerTransport(httpx.AsyncBaseTransport):
+    """The same for the asynchronous clients."""
+
+    def __init__(self, failures: Sequence[int | Exception] = ()) -> None:
+        self.handler = HandlerTransport(failures)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0)  # other tasks get a turn, as during a real request
+        return self.handler.handle_request(request)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import httpx
 import pytest
 
@@ -129,6 +131,18 @@ def test_what_cannot_be_repeated_is_not(office: Office) -> None:
     assert minute8.pause_job("report", revision=1)["revision"] == 2
 
 
+@pytest.mark.parametrize("kind", [httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout])
+def test_what_was_never_sent_is_repeated_and_has_done_nothing(
+    kind: type[httpx.TransportError], office: Office
+) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
+    minute8, _, _ = client(office.alice.key, kind("not connected"))
+    assert minute8.pause_job("report", revision=1)["state"] == "paused"
+    minute8, _, _ = client(office.alice.key, kind("not connected"))
+    with pytest.raises(NotFound):
+        minute8.delete_job("never-there")
+
+
 def test_it_gives_up(office: Office) -> None:
     minute8, transport, waits = client(office.alice.key, *[503] * 9)
     with pytest.raises(Unavailable) as failed:
@@ -142,6 +156,14 @@ def test_it_gives_up(office: Office) -> None:
     with pytest.raises(Unreachable, match="refused"):
         minute8.tenant()
     assert (len(transport.requests), len(waits)) == (4, 3)
+
+
+def test_methods_have_the_names_words_and_parameters_that_editors_show() -> None:
+    minute8, _, _ = client("key")
+    assert minute8.pause_jobs.__name__ == "pause_jobs"
+    assert "RFC 7396" in (inspect.getdoc(minute8.patch_job) or "")
+    assert list(inspect.signature(minute8.pause_job).parameters) == ["job_id", "note", "revision"]
+    assert "RFC 7396" in (inspect.getdoc(Client.patch_job) or "")
 
 
 def test_the_definition_in_an_answer_can_be_sent_back(office: Office) -> None:

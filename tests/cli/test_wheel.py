@@ -72,9 +72,11 @@ def test_nothing_in_it_imports_a_top_level_common_or_cli(wheel: Path) -> None:
 
 def test_the_client_needs_httpx_alone(client_alone: Path) -> None:
     installed = _run(
-        client_alone, "-c", "import minute8_client, httpx; print(minute8_client.Client.__name__)"
+        client_alone,
+        "-c",
+        "from minute8_client import *; import httpx; print(Client.__name__, AsyncClient.__name__)",
     )
-    assert installed.stdout == "Client\n", installed.stderr
+    assert installed.stdout == "Client AsyncClient\n", installed.stderr
     told = _run(client_alone, "-m", "minute8", "--version")
     assert told.returncode == 1
     assert "pip install 'minute8[cli]'" in told.stderr
@@ -123,7 +125,10 @@ def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: P
     [
         (["--version"], {"httpx", "pydantic", "botocore", "croniter", "icalendar", "holidays", "yaml"}),
         (["--help"], {"httpx", "pydantic", "botocore", "croniter", "icalendar", "holidays", "yaml"}),
-        (["jobs", "list"], {"botocore", "croniter", "icalendar", "holidays", "yaml"}),
+        (
+            ["jobs", "list"],
+            {"botocore", "croniter", "icalendar", "holidays", "yaml", "minute8_client.asynchronous"},
+        ),
     ],
 )
 def test_the_command_loads_what_it_needs_and_no_more(

@@ -10,12 +10,13 @@ import pytest
 
 import minute8_client
 from examples.job_per_customer import register_all
-from minute8_client import Client
-from tests.api.calls import HandlerTransport
+from minute8_client import AsyncClient, Client
+from tests.api.calls import AsyncHandlerTransport, HandlerTransport
 from tests.api.conftest import open_office
 from tests.worlds import ARN, World
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "client.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_the_documents_examples_run(
 ) -> None:
     monkeypatch.setattr(minute8_client, "Client", lambda url, key: minute8)
     monkeypatch.setattr(minute8, "close", lambda: None)
-    first, second = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    first, _, second = EXAMPLES
     exec(first, {})
     assert [job["job_id"] for job in minute8.jobs()] == ["report-acme", "report-globex"]
     exec(second, {})
@@ -37,6 +38,20 @@ def test_the_documents_examples_run(
     minute8.delete_job("report-acme")
     exec(second, {})
     assert "report-acme" in capsys.readouterr().out
+
+
+def test_the_asynchronous_example_runs(
+    w: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = open_office(w, monkeypatch).alice.key or ""
+    transport = AsyncHandlerTransport()
+    for name in ("acme", "globex"):
+        Client("https://api.test", key, transport=transport.handler).put_job(f"report-{name}", definition())
+    monkeypatch.setattr(
+        minute8_client, "AsyncClient", lambda url, _: AsyncClient(url, key, transport=transport)
+    )
+    exec(EXAMPLES[1], {})
+    assert capsys.readouterr().out == "report-acme active\nreport-globex active\n"
 
 
 def test_the_document_names_every_exception() -> None:
