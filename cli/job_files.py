@@ -63,7 +63,9 @@ def _files(path: str) -> Iterator[str]:
 def _jobs(file: str) -> Iterator[WrittenJob]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise BadFile(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise BadFile(f"{file} cannot be read: {error}") from None
     documents = _documents(file, text)
     whole = [

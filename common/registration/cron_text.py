@@ -125,9 +125,8 @@ def _read(expression: object, job_key: str, shortest_s: int) -> str:
             "5 fields (minute hour day month weekday), 6 with the seconds first, or one of "
             + ", ".join(name.lower() for name in MACROS)
         )
-        raise InvalidInput(
-            "schedule.cron", f"{len(columns)} fields", value=expression, accepted=accepted, position=0
-        )
+        found = "has 1 field" if len(columns) == 1 else f"has {len(columns)} fields"
+        raise InvalidInput("schedule.cron", found, value=expression, accepted=accepted, position=0)
     fields = [
         _read_field(_FIELDS[index], column, 0 if macro else position, job_key)
         for index, (column, position) in enumerate(columns, start=6 - len(columns))

@@ -268,7 +268,15 @@ def _invalid_input(error: ValidationError) -> InvalidInput:
     return first
 
 
+_REQUIRED: Final = {
+    ("schedule",): "an object with cron, every or at (--cron, --every, --at)",
+    ("target",): "an object with a kind, and its arn or url (--target)",
+}
+
+
 def _accepted(kind: str, loc: tuple[int | str, ...]) -> str:
+    if kind == "missing" and loc in _REQUIRED:
+        return _REQUIRED[loc]
     if kind == "extra_forbidden":
         return "the fields " + ", ".join(_fields_at(loc[:-1]))
     return target_definitions.accepted(kind, loc) if loc[:1] == ("target",) else ""

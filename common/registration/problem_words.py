@@ -28,7 +28,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "string_too_short": ("is too short", "at least {min_length} characters"),
     "string_too_long": ("is too long", "at most {max_length} characters"),
     "too_long": ("has too many entries", "at most {max_length}"),
-    "string_pattern_mismatch": ("does not have the form of such a text", "a text that matches {pattern}"),
+    "string_pattern_mismatch": ("has the wrong form", "a text that matches {pattern}"),
     "union_tag_invalid": ("must be a kind of target", ""),
     "union_tag_not_found": ("must be a kind of target", ""),
     "recursion_loop": ("contains itself", ""),

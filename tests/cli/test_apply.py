@@ -204,6 +204,8 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"job_id": path.stem}))
     assert [one.job_id for one in read_files([str(tmp_path)])] == ["a", "b", "d"]
+    with pytest.raises(BadFile, match=r"nowhere cannot be read: No such file or directory$"):
+        read_files(["nowhere"])
     with pytest.raises(BadFile, match="no jobs"):
         (tmp_path / "empty").mkdir()
         read_files([str(tmp_path / "empty")])
