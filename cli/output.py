@@ -66,11 +66,11 @@ def used(count: int, of: int) -> Text:
 
 
 def seconds(value: float | None) -> str:
-    """0.03 s, 4.2 s, 3 min 20 s."""
+    """0.03 s, 4.2 s, 50 s, 3 min 20 s."""
     if value is None:
         return "-"
     if value < 60:
-        return f"{value:.2g} s" if value < 1 else f"{value:.1f} s"
+        return f"{value:.2g} s" if value < 1 else f"{value:.1f}".removesuffix(".0") + " s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"

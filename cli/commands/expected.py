@@ -53,7 +53,9 @@ def expected(
         )
         return
     out = console()
-    out.print(", ".join(f"{word(status)} {count}" for status, count in counts.items()) or "nothing was due")
+    out.print(", ".join(f"{word(status)} {counts[status]}" for status in sorted(counts)) or "nothing was due")
+    if problems and not found and counts:
+        out.print("no problems")
     if found:
         columns = ("DUE", "", *(() if job_id else ("JOB",)), "STATUS", "WHY", "RUN")
         out.print(output.table(columns, [_row(one, now, not job_id) for one in found[:limit]]))

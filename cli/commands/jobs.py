@@ -121,7 +121,9 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         print_json(job)
         return
     out = console()
-    out.print(state(job["state"]), f"- {job['note']}" if job["note"] else "", soft_wrap=True)
+    out.print(
+        job["job_id"], state(job["state"]), *([f"- {job['note']}"] if job["note"] else []), soft_wrap=True
+    )
     last = health["last_run"] if health else None
     in_row = health["failures_in_row"] if health else 0
     rows = [
@@ -227,11 +229,17 @@ def next_fires(
     if not told["fires"]:
         console().print("it is paused" if told["state"] == "paused" else "never again")
         return
+    zone = [] if told["timezone"] == "UTC" else [told["timezone"]]
     rows = [
-        (relative(fire["fire_at"], now), fire["fire_at"], fire["local"], "skipped" if fire["skipped"] else "")
+        (
+            relative(fire["fire_at"], now),
+            fire["fire_at"],
+            *([fire["local"]] if zone else []),
+            "skipped" if fire["skipped"] else "",
+        )
         for fire in told["fires"]
     ]
-    console().print(output.table(("IN", "UTC", told["timezone"], ""), rows))
+    console().print(output.table(("IN", "UTC", *zone, ""), rows))
 
 
 def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None, past: bool) -> Job:

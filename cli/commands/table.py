@@ -159,13 +159,13 @@ def load(name: str) -> Any:
     found = _object(entry.place)
     if not isinstance(found, typer.Typer):
         return _command(name, found)
-    parent = typer.Typer()
+    parent = typer.Typer(add_completion=False)
     parent.add_typer(found, name=name, cls=type("Group", (_Group,), {"more": entry.more}))
     return typer.main.get_group(parent).commands[name]
 
 
 def _command(name: str, function: Any) -> Any:
-    parent = typer.Typer()
+    parent = typer.Typer(add_completion=False)
     parent.command(name)(function)
     return typer.main.get_command(parent)
 

@@ -39,3 +39,9 @@ def test_the_shell_offers(desk: Desk, line: str, words: list[str]) -> None:
 def test_without_an_api_it_offers_nothing(desk: Desk) -> None:
     desk.environment["MINUTE8_URL"] = ""
     assert offered(desk, "minute8 jobs show re") == []
+
+
+@pytest.mark.parametrize("command", [("apply",), ("jobs", "run"), ("tenants", "list")])
+def test_only_the_command_itself_offers_to_install_it(desk: Desk, command: tuple[str, ...]) -> None:
+    assert "--install-completion" in desk("--help").out
+    assert "completion" not in desk(*command, "--help").out

@@ -13,10 +13,12 @@ def test_what_is_overdue_is_said_before_it_is_asked_for(desk: Desk) -> None:
     span = ("--since", "1h", "--until", "2026-11-21T03:30:00Z")
     shown = desk("expected", "minutely", *span, "--problems")
     assert shown.code == 0
-    assert "on time 4, to come 10, overdue 3" in shown.out
+    assert "on time 4, overdue 3, to come 10" in shown.out
     assert "2026-11-21T03:17:00Z" in shown.out
     assert "late by 3 min" in shown.out
     assert "alice:minutely" not in shown.out
+    fine = desk("expected", "minutely", "--since", "1h", "--until", "2026-11-21T03:16:00Z", "--problems")
+    assert fine.out.splitlines() == ["on time 3", "no problems"]
     told = desk("expected", *span, "--limit", "2", "--json").json
     assert told["counts"] == {"on_time": 4, "to_come": 10, "overdue": 3}
     assert [one["status"] for one in told["expected"]] == ["on_time", "on_time"]

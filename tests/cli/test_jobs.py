@@ -33,8 +33,8 @@ def test_create_show_list_and_next(desk: Desk) -> None:
         "  2026-11-23T03:30:00Z  2026-11-23T04:30:00+01:00  in 2 d",
     ]
     shown = desk("jobs", "show", "report").out
-    assert shown.startswith("active")
-    for words in ("in 18 min", "30 4 * * * (Europe/Paris)", ARN, "last run", "none"):
+    assert shown.splitlines()[0] == "report active"
+    for words in ("in 18 min", "30 4 * * * (Europe/Paris)", ARN, "last run", "none", " 1 min "):
         assert words in shown
     listed = desk("jobs", "list").out.splitlines()
     assert listed[0].split() == ["JOB", "STATE", "NEXT", "LAST", "OUTCOMES", "SCHEDULE"]
@@ -117,7 +117,7 @@ def test_pause_with_a_note_is_seen_everywhere(desk: Desk) -> None:
     assert "paused" in desk("jobs", "pause", "minutely", "--note", "until the move is done").out
     desk.office.world.run_until("2026-11-21T03:13:30Z")
     shown = desk("jobs", "show", "minutely").out
-    assert shown.startswith("paused - until the move is done")
+    assert shown.startswith("minutely paused - until the move is done")
     assert "skipped 30 s ago" in shown
     assert "until the move is done" in desk("jobs", "list").out
     assert "it is paused" in desk("jobs", "next", "minutely").out
@@ -151,7 +151,16 @@ def test_pause_with_a_note_is_seen_everywhere(desk: Desk) -> None:
         (("runs", "list", "--until", "2026-11-20"), 2, "accepted: 2026-11-20T00:00:00Z"),
         (("jobs", "delete", "nothing"), 3, "no job 'nothing'"),
         (("jobs", "create", "x", "--cron", "61 * * * *", "--target", ARN), 2, "schedule.cron"),
-        (("jobs", "create", "x", "--cron", "0 3 * * *"), 2, "target: is missing"),
+        (
+            ("jobs", "create", "x", "--cron", "0 3 * * *"),
+            2,
+            "target: is missing; accepted: an object with a kind, and its arn or url (--target)",
+        ),
+        (
+            ("jobs", "create", "x", "--target", ARN),
+            2,
+            "schedule: is missing; accepted: an object with cron, every or at (--cron, --every, --at)",
+        ),
         (("jobs", "create", "x", "--cron", "0 3 * * *", "--target", "arn:x"), 2, "arn:x"),
         (("jobs", "create", "a/b", "--cron", "0 3 * * *", "--target", ARN), 2, "job_id"),
         (("jobs", "create", "x", "-f", "/nowhere.json"), 2, "/nowhere.json"),
