@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final
 
 from common.history.lists import MOST_RETRIES, MOST_SEEN, retries_in
@@ -107,11 +106,9 @@ class FailedRuns:
         if before:
             failed_at, job_id, run_name = before
             after = {**keys.run(tenant, job_id, run_name), "failed_tenant": tenant, "failed_at": failed_at}
-        items = iter(
-            self._runs.query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
-        )
+        items = self._runs.query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
         tagged: dict[str, bool] = {}
-        while page := list(islice(items, _PAGE)):
+        for page in _pages(items):
             if wanted.tag:
                 tagged |= self._tagged(tenant, wanted.tag, {item["job_id"] for item in page} - tagged.keys())
             for item in page:
@@ -125,6 +122,19 @@ class FailedRuns:
         items = self._jobs.get_many([keys.job(tenant, job_id) for job_id in sorted(job_ids)])
         found = {item["job_id"]: tag in item.get("tags", ()) for item in items if item["state"] != DELETED}
         return dict.fromkeys(job_ids, False) | found
+
+
+def _pages(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """The items in parts, none of which holds many more retries than an answer."""
+    page: list[Item] = []
+    retries = 0
+    for item in items:
+        page.append(item)
+        retries += retries_in(item)
+        if len(page) == _PAGE or retries >= MOST_RETRIES:
+            yield page
+            page, retries = [], 0
+    yield page
 
 
 def grouped(items: Iterable[Item]) -> list[FailureGroup]:

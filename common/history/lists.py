@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from common.runs.records import ATTEMPTS_KEPT
 from common.storage import keys
 from common.storage.tables import Item, Table
 
@@ -34,8 +35,9 @@ class RunFilter:
 
 
 def retries_in(item: Mapping[str, Any]) -> int:
-    """How many attempts a record holds beyond one."""
-    return max(0, len(item.get("attempts", ())) - 1)
+    """The most attempts that a record can hold beyond one. The item may come without them."""
+    attempts: int = item.get("attempt", 0)
+    return max(0, min(attempts, ATTEMPTS_KEPT) - 1)
 
 
 class RunLists:

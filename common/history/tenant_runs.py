@@ -1,7 +1,7 @@
 """The runs of all of a tenant's jobs, newest first. `walk.py` holds the position; this module reads.
 
 A step makes one query for each job, some more queries for jobs with many runs, and reads the ids of the jobs from their
-definitions.
+definitions. A page reads a run's further attempts only if it shows the run: a hundred attempts take 160 KB.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ _FEWEST: Final = 4
 _LARGEST_BATCH: Final = 1_000
 # The attributes of a record that a summary needs.
 _SUMMARISED: Final = ("sk", "fire_at", "status", "reason", "skipped_count", "lateness_s", "duration_s")
+
+# Those that a list shows. Of the attempts only the first: most runs have no other.
+_LISTED: Final = (
+    *("pk", "sk", "tenant", "job_id", "status", "reason", "detail", "trigger", "schedule_revision", "fire_at"),
+    *("due_at", "started_at", "finished_at", "next_attempt_at", "lateness_s", "duration_s", "skipped_count"),
+    *("skipped_from_at", "attempt", "error_type", "error", "lost_calls", "attempts[0]"),
+)  # fmt: skip
 
 _Ranked = tuple[str, str, Item]
 
@@ -84,13 +91,24 @@ class TenantRuns:
             if seen == self._bounds.listed or retries >= MOST_RETRIES or is_full:
                 return False
             seen += 1
-            retries += retries_in(item)
             if wanted.takes(item):
+                retries += retries_in(item)
                 found.append(item)
             return True
 
-        next_place = self._step(tenant, place, take, records=2 * limit)
-        return TenantPage(found, next_place)
+        next_place = self._step(tenant, place, take, records=2 * limit, attributes=_LISTED)
+        return TenantPage(self._with_attempts(found, wanted), next_place)
+
+    def _with_attempts(self, runs: Sequence[Item], wanted: RunFilter) -> list[Item]:
+        """The runs with all attempts; without those that ended, or expired, since they were found."""
+
+        def whole(run: Item) -> Item | None:
+            if not retries_in(run):
+                return run
+            return self._runs.get(keys.run(run["tenant"], run["job_id"], run["sk"]))
+
+        with ThreadPoolExecutor(min(_THREADS, len(runs)) or 1) as pool:
+            return [run for run in pool.map(whole, runs) if run and wanted.takes(run)]
 
     def summary(self, tenant: str, place: Place, job_id: str = "") -> tuple[Summary, Place | None]:
         """The summary of the next 10,000 runs at most, of one job or of all jobs."""

@@ -41,7 +41,7 @@ class Tenancy:
                 self.jobs.put(keys.former_job(tenant, job_id))
             else:
                 item = {"created_at": created_at, "state": "active", "payload": "x" * 100}
-                self.jobs.put({**keys.job(tenant, job_id), **item})
+                self.jobs.put({**keys.job(tenant, job_id), "job_id": job_id, **item})
 
     def add_run(
         self, job_id: str, fire_at: int, *, name: str = "1", tenant: str = "alice", **more: Any

@@ -232,8 +232,8 @@ class MemoryDynamoDB:
             passes = compile_condition(FilterExpression)
             answer["Items"] = [item for item in page if passes(item, ExpressionAttributeValues)]
         if ProjectionExpression:
-            names = {name.strip().removeprefix("#") for name in ProjectionExpression.split(",")}
-            answer["Items"] = [{name: i[name] for name in i.keys() & names} for i in answer["Items"]]
+            paths = [path.strip().removeprefix("#") for path in ProjectionExpression.split(",")]
+            answer["Items"] = [_projected(item, paths) for item in answer["Items"]]
         return answer
 
     def scan(self, TableName: str, **_: Any) -> dict[str, Any]:
@@ -332,6 +332,17 @@ def _no_key_twice(targets: Iterable[tuple[str, Wire]]) -> None:
 def _is_too_large(item: Wire) -> bool:
     """Whether DynamoDB would refuse the item. Exact counting is slow, so only large texts are counted."""
     return len(repr(item)) > MOST_BYTES // 4 and item_bytes(item) > MOST_BYTES
+
+
+def _projected(item: Wire, paths: Iterable[str]) -> Wire:
+    """The attributes of the paths; of `list[3]` a list of that element."""
+    found: Wire = {}
+    for name, _, index in (path.partition("[") for path in paths):
+        if not index and name in item:
+            found[name] = item[name]
+        elif name in item and (element := item[name]["L"][int(index[:-1]) :][:1]):
+            found[name] = {"L": element}
+    return found
 
 
 def _rank(item: Wire, index: Index | None) -> Any:

@@ -14,6 +14,8 @@ from common.timing.instants import compact_time
 
 NOW = 1_795_230_900
 JOBS = ("a", "b", "c", "former")
+# Of each run of a job.
+ATTEMPTS = {job_id: [{"attempt": n + 1} for n in range(made)] for made, job_id in enumerate(JOBS)}
 
 
 @pytest.fixture
@@ -29,6 +31,7 @@ def filled(tables: dict[str, Table]) -> dict[str, Table]:
                 run = {"tenant": tenant, "job_id": job_id, "fire_at": NOW - age_s, "status": "succeeded"}
                 tables["runs"].put(
                     {**keys.run(tenant, job_id, name), **run, "lateness_s": 0.25, "duration_s": 2}
+                    | {"attempt": len(ATTEMPTS[job_id]), "attempts": ATTEMPTS[job_id]}
                 )
     return tables
 
@@ -41,6 +44,7 @@ def test_each_run_in_the_range_once(filled: dict[str, Table], jobs: int, limit: 
     while place:
         page = lists.page("alice", place, RunFilter(), limit=limit)
         listed += [(run["tenant"], run["job_id"], run["fire_at"]) for run in page.runs]
+        assert all(run.get("attempts", []) == ATTEMPTS[run["job_id"]] for run in page.runs)
         place = page.next
     expected = [("alice", job_id, NOW - age_s) for age_s in (300, 600, 900) for job_id in reversed(JOBS)]
     assert sorted(listed) == sorted(expected)
