@@ -230,7 +230,7 @@ def test_what_dynamodb_leaves_out_is_asked_for_again() -> None:
 
 def test_what_dynamodb_leaves_out_again_and_again_is_given_up_after_some_seconds() -> None:
     client, slept = Stingy(gives=False), list[float]()
-    with pytest.raises(Busy, match="did not read 2 items"):
+    with pytest.raises(Busy, match="2 items could not be read now; try again later"):
         list(Table(client, "jobs").get_many([KEY, OTHER], slept.append))  # type: ignore[arg-type]
     assert client.requests == 7
     assert slept == sorted(slept)
@@ -262,6 +262,6 @@ def test_many_items_are_put_and_what_is_left_out_is_put_again(tables: Tables) ->
 
 def test_items_that_are_left_out_again_and_again_raise_busy() -> None:
     slept = list[float]()
-    with pytest.raises(Busy, match="did not write 2 items"):
+    with pytest.raises(Busy, match="2 items could not be written now; try again later"):
         Table(StingyWriter(takes=False), "jobs").put_many([KEY, OTHER], slept.append)  # type: ignore[arg-type]
     assert 2 < sum(slept) < 5
