@@ -82,7 +82,10 @@ def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
     import subprocess  # these only where an editor is opened
     import tempfile
 
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+    if not editor and not sys.stdin.isatty():
+        raise typer.BadParameter("there is no terminal for an editor: give options or --file, or set EDITOR")
+    editor = editor or "vi"
     with tempfile.TemporaryDirectory(prefix="minute8-") as folder:
         path = Path(folder) / "job.json"
         path.write_text(json.dumps(definition, indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -90,8 +93,10 @@ def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
             import shlex  # only where an editor is opened
 
             subprocess.run([*shlex.split(editor), str(path)], check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise typer.BadParameter(f"the editor {editor!r} failed: {error}") from None
+        except subprocess.CalledProcessError as error:
+            raise typer.BadParameter(f"the editor {editor!r} ended with {error.returncode}") from None
+        except OSError as error:
+            raise typer.BadParameter(f"the editor {editor!r} did not start: {error.strerror}") from None
         return read_json_file(str(path))
 
 

@@ -11,7 +11,7 @@ from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.services import Services
 from common.errors import InvalidInput
-from common.history.density import Density, jobs_in, proposal
+from common.history.density import MOST_AHEAD_DAYS, Density, jobs_in, proposal
 from common.history.platform_density import Spot, platform_density
 from common.history.upcoming import Place
 from common.ids import JOB_ID_CHARS, is_id
@@ -24,7 +24,6 @@ PAGE: Final = 100
 LONGEST_PAGE: Final = 1_000
 # The most timings whose fires one call compares with those of an earlier tzdata release.
 MOST_COMPARED: Final = 50
-_MOST_DAYS: Final = 2
 _HOUR_S: Final = 3_600
 _TENANTS_SHOWN: Final = 10
 
@@ -186,12 +185,12 @@ def _span(request: Request, default_s: int) -> tuple[int, int]:
     }
     start = max(now, given.get("from_at", now))
     end = given.get("until_at", start + default_s)
-    if end - start > _MOST_DAYS * DAY_S:
+    if end - start > MOST_AHEAD_DAYS * DAY_S:
         raise InvalidInput(
             "until_at",
             "is too far from from_at",
             value=rfc3339(end),
-            accepted=f"a range of up to {_MOST_DAYS} days, from now on",
+            accepted=f"a range of up to {MOST_AHEAD_DAYS} days, from now on",
         )
     return start, max(start, end)
 

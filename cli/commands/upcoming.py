@@ -15,11 +15,11 @@ from cli.output import console, print_json, relative
 from cli.platform import operator_api
 from cli.session import session
 from common.errors import InvalidInput
-from common.history.density import crowded
+from common.history.density import MOST_AHEAD_DAYS, crowded
 from common.timing.durations import parse_duration, parse_instant
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 
-Within = Annotated[str, typer.Option(help="How far ahead: 90m, 24h; at most 2d.")]
+Within = Annotated[str, typer.Option(help=f"How far ahead: 90m, 24h; at most {MOST_AHEAD_DAYS}d.")]
 
 
 def upcoming(
@@ -114,10 +114,16 @@ def clock_changes(
 
 
 def _until(within: str, now: float) -> str:
+    """Raises InvalidInput."""
     try:
-        return rfc3339(int(now) + parse_duration(within, "within"))
+        span_s = parse_duration(within, "--within")
     except InvalidInput:
-        return rfc3339(parse_instant(within, "within"))
+        span_s = parse_instant(within, "--within") - int(now)
+    if span_s > MOST_AHEAD_DAYS * DAY_S:
+        raise InvalidInput(
+            "--within", "is too far ahead", value=within, accepted=f"at most {MOST_AHEAD_DAYS}d"
+        )
+    return rfc3339(int(now) + span_s)
 
 
 def _merged(pages: Iterable[Mapping[str, Any]], field: str, key: str) -> Counter[str]:

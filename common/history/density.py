@@ -14,6 +14,8 @@ from common.timing.fires import due_at, fires
 from common.timing.schedule import CronTiming, EveryTiming, Schedule
 
 MINUTE_S: Final = 60
+# How far ahead the lists of what is coming reach.
+MOST_AHEAD_DAYS: Final = 2
 # A minute is crowded if it has this many times the average, and at least so many executions.
 CROWDED_TIMES: Final = 3
 CROWDED_LEAST: Final = 10

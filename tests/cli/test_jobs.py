@@ -102,7 +102,11 @@ def test_edit_in_an_editor(desk: Desk, tmp_path: Path) -> None:
     assert desk("jobs", "edit", "report").out == ""
     assert desk.office.alice("GET", "/v1/jobs/report").json["revision"] == 2
     desk.environment["EDITOR"] = "false"
-    assert desk("jobs", "edit", "report").code == 2
+    failed = desk("jobs", "edit", "report")
+    assert failed.code == 2
+    assert "'false' ended with 1" in failed.err
+    del desk.environment["EDITOR"]
+    assert "there is no terminal for an editor" in desk("jobs", "edit", "report").err
 
 
 def test_edit_never_overwrites_what_another_wrote(desk: Desk) -> None:

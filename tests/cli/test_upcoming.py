@@ -18,7 +18,10 @@ def test_what_is_coming(desk: Desk) -> None:
     assert "daily-00: cron H 4 * * *" in shown
     assert desk("density", "--within", "1h", "--json").json["executions"] == 12
     assert "it fires once" in desk("clock-changes").out
-    assert desk("density", "--within", "3d").code == 2
+    for command in ("density", "upcoming"):
+        far = desk(command, "--within", "3d")
+        assert far.code == 2
+        assert "--within: is too far ahead" in far.err and "at most 2d" in far.err
     refused = desk("density", "--platform")
     assert refused.code == 2 and "operator key" in refused.err
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
