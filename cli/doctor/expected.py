@@ -37,14 +37,16 @@ FEEDS: Final = (
 
 _READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 _WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
-_TRANSACT = _READ | _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"}
 _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 # Function -> what its role may do, except its own log. Add new permissions here too.
 PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Scheduler": {
         "DueTable": _WRITE | _READ | {"dynamodb:BatchWriteItem"},
         # The items of a deleted tenant are removed from all of them.
-        "JobsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
+        "JobsTable": {
+            *("dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem"),
+            *("dynamodb:PutItem", "dynamodb:Query"),
+        },
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
         "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
         "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:Query"},
@@ -55,7 +57,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Planner": {
         "DueTable": {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"} | _WRITE,
         "JobsTable": {"dynamodb:GetItem"},
-        "RunsTable": {"dynamodb:PutItem"},
+        "RunsTable": {"dynamodb:PutItem", "dynamodb:UpdateItem"},
         "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
         "PlanningQueue": {
@@ -92,9 +94,9 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         },
     },
     "Api": {
-        "JobsTable": _TRANSACT,
-        "DueTable": _TRANSACT,
-        "TenantsTable": _TRANSACT,
+        "JobsTable": _READ | _WRITE | {"dynamodb:ConditionCheckItem"},
+        "DueTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
+        "TenantsTable": _READ | {"dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "AuditTable": {"dynamodb:PutItem", "dynamodb:Query"},
         "RunsTable": _RECORD | {"dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},

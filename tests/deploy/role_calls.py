@@ -1,0 +1,176 @@
+"""The AWS calls of each function while tests play flows, and the grants that they need."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+from api import handler as api
+from executor.completion.outcomes import Outcomes
+from scheduler import handler
+from scheduler.planner import Planner
+from scheduler.tick import Scheduler
+from tests import worlds
+from tests.api.conftest import open_office
+from tests.flows.test_outcomes import Destination
+from tests.planning import test_shares
+from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.worlds import Calls, PublishedEvents, SimulatedQueue, World, world
+
+# Where each function begins: its handler, or what its handler calls in the tests' worlds.
+ENTRIES = (
+    ("Scheduler", Scheduler, "tick"),
+    ("Scheduler", handler, "handle"),
+    ("Planner", Planner, "plan"),
+    ("Executor", worlds, "execute_batch"),
+    ("Outcomes", Outcomes, "complete"),
+    ("Api", api, "handle"),
+)
+_ONE_ITEM = {
+    "get_item": "GetItem",
+    "put_item": "PutItem",
+    "update_item": "UpdateItem",
+    "delete_item": "DeleteItem",
+}
+_BATCHES = {"batch_get_item": "BatchGetItem", "batch_write_item": "BatchWriteItem"}
+# A transaction needs the permissions of its parts.
+_PARTS = {
+    "Put": "PutItem",
+    "Update": "UpdateItem",
+    "Delete": "DeleteItem",
+    "ConditionCheck": "ConditionCheckItem",
+}
+_OTHERS = (
+    (SimulatedQueue, "send_message_batch", "sqs:SendMessage", "ExecutionsQueue"),
+    (SimulatedQueue, "change_message_visibility_batch", "sqs:ChangeMessageVisibility", "ExecutionsQueue"),
+    (test_shares.Queue, "send_message_batch", "sqs:SendMessage", "PlanningQueue"),
+    (PublishedEvents, "publish", "events:PutEvents", "EventsBus"),
+)
+
+
+class Needed(NamedTuple):
+    """What a call needs: an action on a resource of the template. `pk`: the partition that a query reads."""
+
+    function: str
+    action: str
+    resource: str
+    pk: str = ""
+
+
+class Recorder:
+    """Notes what each function's calls need while one of `ENTRIES` runs. Calls of the tests themselves do not count."""
+
+    def __init__(self) -> None:
+        self.function = ""
+        self.needed: set[Needed] = set()
+        # A target's thread: what a test does there is not the executor's.
+        self._target = threading.local()
+
+    def note(self, action: str, resource: str, pk: str = "") -> None:
+        if self.function and not getattr(self._target, "called", False):
+            self.needed.add(Needed(self.function, action, resource, pk))
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """During the block, what the worlds' clients are asked is noted."""
+        with pytest.MonkeyPatch.context() as patch:
+            for function, owner, name in ENTRIES:
+                patch.setattr(owner, name, self._entry(function, getattr(owner, name)))
+            patch.setattr(Calls, "__call__", self._aside(Calls.__call__))
+            for name in (*_ONE_ITEM, *_BATCHES, "query", "transact_write_items", "batch_execute_statement"):
+                self._watch(patch, MemoryDynamoDB, name, _of_dynamodb)
+            for client, name, action, resource in _OTHERS:
+                self._watch(patch, client, name, lambda *_, need=(action, resource, ""): [need])
+            yield
+
+    def _entry(self, function: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def entered(*args: Any, **named: Any) -> Any:
+            before, self.function = self.function, function
+            try:
+                return call(*args, **named)
+            finally:
+                self.function = before
+
+        return entered
+
+    def _aside(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def called(*args: Any) -> Any:
+            self._target.called = True
+            try:
+                return call(*args)
+            finally:
+                self._target.called = False
+
+        return called
+
+    def _watch(
+        self,
+        patch: pytest.MonkeyPatch,
+        client: type,
+        name: str,
+        needs: Callable[..., Iterable[tuple[str, str, str]]],
+    ) -> None:
+        call = getattr(client, name)
+
+        @wraps(call)
+        def watched(*args: Any, **request: Any) -> Any:
+            for need in needs(name, request):
+                self.note(*need)
+            return call(*args, **request)
+
+        patch.setattr(client, name, watched)
+
+
+def _of_dynamodb(name: str, asked: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    if action := _ONE_ITEM.get(name):
+        yield f"dynamodb:{action}", _table(asked["TableName"]), ""
+    elif action := _BATCHES.get(name):
+        for table in asked["RequestItems"]:
+            yield f"dynamodb:{action}", _table(table), ""
+    elif name == "query":
+        table, index = _table(asked["TableName"]), asked.get("IndexName")
+        pk = asked["ExpressionAttributeValues"][":pk"]["S"]
+        yield "dynamodb:Query", f"${{{table}.Arn}}/index/{index}" if index else table, pk
+    elif name == "transact_write_items":
+        for write in asked["TransactItems"]:
+            ((kind, what),) = write.items()
+            yield f"dynamodb:{_PARTS[kind]}", _table(what["TableName"]), ""
+    else:
+        for one in asked["Statements"]:
+            assert one["Statement"].startswith("INSERT INTO "), one
+            yield "dynamodb:PartiQLInsert", _table(one["Statement"].split('"')[1]), ""
+
+
+def _table(name: str) -> str:
+    """`RunsTable` of test-runs."""
+    return f"{name.removeprefix('test-').title()}Table"
+
+
+# What `play` can give to a test, by the parameter's name and type.
+_GIVEN: dict[tuple[str, str], Callable[[World, pytest.MonkeyPatch], Any]] = {
+    ("w", "World"): lambda w, patch: w,
+    ("monkeypatch", "pytest.MonkeyPatch"): lambda w, patch: patch,
+    ("fleet", "Fleet"): lambda w, patch: test_shares.prepared(w),
+    ("told", "Destination"): lambda w, patch: Destination(w),
+    ("office", "Office"): lambda w, patch: open_office(w, patch),
+}
+
+
+def play(*modules: ModuleType) -> None:
+    """Run the tests of these modules that need nothing but what is in `_GIVEN`, each in a world of its own."""
+    for flow in (
+        flow for module in modules for name, flow in vars(module).items() if name.startswith("test_")
+    ):
+        wanted = [(one.name, one.annotation) for one in inspect.signature(flow).parameters.values()]
+        if wanted and all(one in _GIVEN for one in wanted) and not hasattr(flow, "hypothesis"):
+            with world() as w, pytest.MonkeyPatch.context() as patch:
+                flow(**{one[0]: _GIVEN[one](w, patch) for one in wanted})

@@ -1,0 +1,169 @@
+"""Each function's role in serverless.yml grants what the function calls in the tests' flows, and nothing else.
+
+test_serverless_yml.py compares the roles of the compiled template with a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from common.storage import keys
+from common.tenants.rules_cache import KnownTenants
+from tests import worlds
+from tests.api import test_bulk, test_calendars, test_manual, test_operator
+from tests.api.conftest import open_office, settle
+from tests.api.walk import calls_of_document
+from tests.deploy.role_calls import ENTRIES, Needed, Recorder, play
+from tests.flows import (
+    test_ages,
+    test_asked,
+    test_executing,
+    test_failures_in_a_row,
+    test_long_waits,
+    test_outcomes,
+    test_overlap,
+    test_overlap_ends,
+    test_registering,
+    test_throttling,
+    test_ticks,
+)
+from tests.flows import (
+    test_manual as manual_flows,
+)
+from tests.planning import test_packs, test_quarantine, test_shares
+from tests.platform import test_removal
+from tests.worlds import World, at, job, world
+
+SERVERLESS_YML = Path(__file__).resolve().parent.parent.parent / "serverless.yml"
+_OF_POLLERS = {
+    *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+}
+
+
+class Grant(NamedTuple):
+    """An action that a role allows on a resource; with `leading_keys` only on these partitions."""
+
+    function: str
+    action: str
+    resource: str
+    leading_keys: tuple[str, ...] = ()
+
+    def allows(self, needed: Needed) -> bool:
+        return self[:3] == needed[:3] and (not self.leading_keys or needed.pk in self.leading_keys)
+
+    @property
+    def is_used_elsewhere(self) -> bool:
+        """Whether no flow can use it."""
+        return (
+            self.action.startswith("logs:")  # Lambda itself
+            or self.action in _OF_POLLERS  # Lambda's pollers, under the function's role
+            or self.resource == "targets"  # each kind of target has its own tests
+            # The mark is made where there is none, as in a table that was lost.
+            or self == Grant("Outcomes", "dynamodb:PutItem", "DueTable")
+        )
+
+
+def grants() -> Iterator[Grant]:
+    resources = yaml.safe_load(SERVERLESS_YML.read_text())["resources"]["Resources"]
+    for function in {function for function, _, _ in ENTRIES}:
+        [policy] = resources[f"{function}Role"]["Properties"]["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]:
+            if statement["Effect"] == "Allow":
+                condition = statement.get("Condition", {}).get("ForAllValues:StringEquals", {})
+                leading = tuple(condition.get("dynamodb:LeadingKeys", ()))
+                for resource in _as_list(statement["Resource"]):
+                    for action in _as_list(statement["Action"]):
+                        yield Grant(function, action, _named(resource), leading)
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _named(resource: dict[str, Any]) -> str:
+    match resource:
+        case {"Fn::GetAtt": [name, "Arn"]}:
+            return str(name)
+        case {"Fn::Sub": text}:
+            return str(text)
+    return "targets"
+
+
+@pytest.fixture(scope="module")
+def needed() -> set[Needed]:
+    recorder = Recorder()
+    with recorder.installed():
+        play(test_ages, test_asked, test_executing, test_failures_in_a_row, test_long_waits, manual_flows)
+        play(test_outcomes, test_overlap, test_overlap_ends, test_registering, test_throttling, test_ticks)
+        play(test_packs, test_quarantine, test_removal, test_shares)
+        play(test_bulk, test_calendars, test_manual, test_operator)
+        for flow in (every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):
+            with world() as w:
+                flow(w)
+    return recorder.needed
+
+
+def every_route(w: World) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        office = open_office(w, patch)
+        settle(office, office.alice)
+        order = ("GET", "POST", "PATCH", "PUT", "DELETE")
+        for call in sorted(calls_of_document(), key=lambda call: order.index(call.method)):
+            caller = office.operator if call.role == "operator" else office.alice_admin
+            assert caller(call.method, call.url, call.body).status < 500, call
+
+
+def two_tenants_in_a_batch(w: World) -> None:
+    """Their rules are read together."""
+    for tenant in ("alice", "bob"):
+        w.registry.create(tenant, "once", job(at="2026-11-21T03:15:00Z"))
+    w.clock.move_to(at("2026-11-21T03:15:00Z"))
+    messages = [message for _ in range(2) if (message := w.sqs.receive())]
+    reports, _ = worlds.execute_batch(
+        replace(w.executor, tenants=KnownTenants(w.table("tenants"))), messages, w.redelivery
+    )
+    assert {report.result for report in reports} == {"succeeded"}
+
+
+def an_outage(w: World) -> None:
+    """Of an hour, with all that a window can hold: skipped and missed times, a calendar, far and bad entries."""
+    with_much_in_a_window(w)
+    w.scheduler.tick()
+    assert "skipped(cancelled)" in w.statuses("alice", "skipped")
+
+
+def an_outage_for_planners(w: World) -> None:
+    """The same for planners, one for each shard."""
+    with_much_in_a_window(w)
+    fleet = test_shares.Fleet(w, share_entries=1)
+    fleet.tick()
+    assert len(fleet.queue.bodies) > 1
+    fleet.plan_all()
+
+
+def with_much_in_a_window(w: World) -> None:
+    w.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-01-01"})
+    w.registry.create("alice", "calendared", job(cron="25 * * * *", exclude={"calendars": ["c"]}))
+    w.registry.create("alice", "far", job(cron="10 4 * * *", jitter_s=3_600))
+    w.registry.create("alice", "missed", job(cron="24,26 3 * * *"))
+    w.registry.create("alice", "skipped", job(cron="22-24 3 * * *", timezone="Iceland"))
+    w.manual.skip_next("alice", "skipped", 2, "")
+    bad = w.store.get("alice", "calendared")
+    w.table("due").put({**keys.due_entry(bad.group, bad.shard, "alice", "bad"), "entry": "[9]"})
+    w.run_until("2026-11-21T04:08:00Z")
+
+
+def test_what_a_function_calls_is_granted(needed: set[Needed]) -> None:
+    granted = list(grants())
+    assert [one for one in sorted(needed) if not any(grant.allows(one) for grant in granted)] == []
+
+
+def test_what_is_granted_is_used(needed: set[Needed]) -> None:
+    unused = [grant for grant in grants() if not any(grant.allows(one) for one in needed)]
+    assert sorted(grant for grant in unused if not grant.is_used_elsewhere) == []
