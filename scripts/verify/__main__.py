@@ -27,9 +27,10 @@ from scripts.build_layer import ROOT
 from scripts.demo import functions
 from scripts.demo.stage import Stage
 from scripts.verify import counted
+from scripts.verify.found import Found
 from scripts.verify.place import Account, Embedded, Place, PlaceError, leftovers
 from scripts.verify.report import Report
-from scripts.verify.trials import SMALL, Found, Size, Trials
+from scripts.verify.trials import SMALL, Size, Trials
 
 # Above this it asks.
 _DOLLARS: Final = 1.0

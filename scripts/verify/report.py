@@ -15,7 +15,7 @@ import botocore
 from benchmarks.result import Table, this_machine
 from cli.version import VERSION
 from scripts.build_layer import ROOT
-from scripts.verify.trials import Found
+from scripts.verify.found import Found
 
 
 @dataclass(slots=True)

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks import loads
 from benchmarks.bare_path import Engine
-from benchmarks.measure import percentile
 from cli.doctor.deployment import connect
 from cli.doctor.examine import examine
 from cli.doctor.findings import Level
 from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.platform.tenants import Tenants
-from common.runs.records import DISPATCHED, SUCCEEDED
+from common.runs.records import SUCCEEDED
 from common.storage.tables import Table as DynamoTable
 from common.timing.instants import rfc3339
 from minute8_client import Client
 from scripts.demo.show import Show
 from scripts.demo.view import PlainView
-from scripts.demo.witness import ENDED, Call, calls_in, problems
+from scripts.demo.witness import ENDED, calls_in, problems
 from scripts.demo.workload import LIVELY_TENANT, Registration, lively_jobs, real_workload
+from scripts.verify.found import Found, allowed, lateness, row
 
 INVOCATIONS: Final = ("Event", "RequestResponse")
-LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")
 _TENANT: Final = "tenant-0"
 # The killed executor: its time limit, and how long its target works.
 _LIMIT_S, _WORKS_S, _TIMEOUT_S = 3, 5, 6
 _HOUR_S: Final = 3600
-# Of an `Event` run: what is delivered again later is called again. A second less, for the clocks' fractions.
-_EVENT_LEASE_S: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +50,6 @@ class Size:
 SMALL: Final = Size(
     workload_s=10, workload_jobs=10, alone=2, bursts=(10,), delayed=10, backfill=40, patience_s=60
 )
-
-
-@dataclass(slots=True)
-class Found:
-    """What one trial found. `rows` are those of a table with the head `head`."""
-
-    title: str
-    head: Sequence[str] = ()
-    rows: list[list[str]] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
 
 
 class Trials:
@@ -134,15 +119,15 @@ class Trials:
         calls = self._calls(since, called)
         late = [calls[one.execution_id] - one.due_at for one in show.due() if one.execution_id in calls]
         wrong = problems(show.due(), show.runs, calls_in(self._stage.target_log(since)))
-        return _lateness("The demo's workload", f"{len(jobs)} jobs, {self._size.workload_s} s", late, wrong)
+        return lateness("The demo's workload", f"{len(jobs)} jobs, {self._size.workload_s} s", late, wrong)
 
     def alone(self) -> Found:
         """One execution, and then nothing for three seconds. The first finds no warm environment."""
         first = int(time.time()) + 5
         times = [first + 4 * number for number in range(self._size.alone)]
         late, wrong = self._measure(loads.register(self._engine, "alone", times), first - 5, len(times))
-        found = _lateness("A lone execution", "the first, cold", late[:1], wrong)
-        found.rows += [_row("the others, warm", late[1:])]
+        found = lateness("A lone execution", "the first, cold", late[:1], wrong)
+        found.rows += [row("the others, warm", late[1:])]
         return found
 
     def planned_window(self) -> Found:
@@ -152,7 +137,7 @@ class Trials:
         mark = self._stage.mark()
         wrong = [] if mark and mark.planned_until > at else [f"the window of {rfc3339(at)} is not planned"]
         late, more = self._measure(loads.register(self._engine, "planned", [at]), since, 1)
-        return _lateness("Registered in a planned window", "one execution", late, wrong + more)
+        return lateness("Registered in a planned window", "one execution", late, wrong + more)
 
     def _burst(self, count: int, invocation: str) -> Callable[[], Found]:
         def burst() -> Found:
@@ -165,7 +150,7 @@ class Trials:
                 target=self._engine.target | {"invocation": invocation},
             )
             late, wrong = self._measure(executions, since, count)
-            return _lateness("Bursts", f"{count:,} at one second, {invocation}", late, wrong)
+            return lateness("Bursts", f"{count:,} at one second, {invocation}", late, wrong)
 
         return burst
 
@@ -177,7 +162,7 @@ class Trials:
         while len(late := self._engine.bare_lateness(since)) < count and time.time() < give_up_at:
             time.sleep(1)
         wrong = [] if len(late) >= count else [f"{count - len(late)} delayed messages did not come"]
-        return _lateness("SQS's own delay", "queue and function alone", late, wrong)
+        return lateness("SQS's own delay", "queue and function alone", late, wrong)
 
     def backfill(self) -> Found:
         """The last hours of an hourly job, two at a time: a chain that Lambda's recursion rule would end."""
@@ -294,27 +279,3 @@ class Trials:
             if len(first) >= count or time.time() > give_up_at:
                 return first
             time.sleep(1 if count < 1_000 else 5)
-
-
-def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> list[Call]:
-    """The calls without those that docs/guarantees.md allows: a message twice, the second time after the lease."""
-    first: dict[tuple[str, int], float] = {}
-    kept = []
-    for call in sorted(calls, key=lambda call: call.at):
-        at = first.setdefault((call.execution_id, call.attempt), call.at)
-        is_dispatched = runs.get(call.execution_id, {}).get("status") == DISPATCHED
-        if not (is_dispatched and call.at - at >= _EVENT_LEASE_S):
-            kept.append(call)
-    return kept
-
-
-def _lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> Found:
-    figures = {load: [round(one, 3) for one in late]}
-    return Found(title, LATENESS, [_row(load, late)], figures, wrong)
-
-
-def _row(load: str, late: Sequence[float]) -> list[str]:
-    if not late:
-        return [load, "0", "", "", "", ""]
-    figures = [min(late), statistics.median(late), percentile(late, 0.99), max(late)]
-    return [load, f"{len(late):,}", *(f"{figure:.3f}" for figure in figures)]

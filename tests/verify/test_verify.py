@@ -14,9 +14,10 @@ from benchmarks.requests import PRICES
 from scripts.demo.witness import Call
 from scripts.verify import __main__ as command
 from scripts.verify import counted
+from scripts.verify.found import Found, allowed
 from scripts.verify.place import PlaceError
 from scripts.verify.report import Report
-from scripts.verify.trials import SMALL, Found, Size, allowed
+from scripts.verify.trials import SMALL, Size
 
 
 class Nowhere:

@@ -1,0 +1,53 @@
+"""What a trial found, and what of it is no fault."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from benchmarks.measure import percentile
+from common.runs.records import DISPATCHED
+from scripts.demo.witness import Call
+
+_LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")
+# Of an `Event` run: what is delivered again later is called again. A second less, for the clocks' fractions.
+_EVENT_LEASE_S: Final = 14
+
+
+@dataclass(slots=True)
+class Found:
+    """What one trial found. `rows` are those of a table with the head `head`."""
+
+    title: str
+    head: Sequence[str] = ()
+    rows: list[list[str]] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> list[Call]:
+    """The calls without those that docs/guarantees.md allows: a message twice, the second time after the lease."""
+    first: dict[tuple[str, int], float] = {}
+    kept = []
+    for call in sorted(calls, key=lambda call: call.at):
+        at = first.setdefault((call.execution_id, call.attempt), call.at)
+        is_dispatched = runs.get(call.execution_id, {}).get("status") == DISPATCHED
+        if not (is_dispatched and call.at - at >= _EVENT_LEASE_S):
+            kept.append(call)
+    return kept
+
+
+def lateness(title: str, load: str, late: Sequence[float], wrong: list[str]) -> Found:
+    """A table of one row. `late` is in seconds."""
+    figures = {load: [round(one, 3) for one in late]}
+    return Found(title, _LATENESS, [row(load, late)], figures, wrong)
+
+
+def row(load: str, late: Sequence[float]) -> list[str]:
+    """A row of lateness under this load."""
+    if not late:
+        return [load, "0", "", "", "", ""]
+    figures = [min(late), statistics.median(late), percentile(late, 0.99), max(late)]
+    return [load, f"{len(late):,}", *(f"{figure:.3f}" for figure in figures)]
