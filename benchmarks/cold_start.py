@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.executor_stub import ENVIRONMENT
 from benchmarks.measure import ratio, take_turns
 from benchmarks.result import Goal, Result, Table
 from scripts import build_layer
@@ -98,10 +99,8 @@ def _modules(name: str) -> list[str]:
 def _fresh(statements: str) -> str:
     environment = {
         **{name: os.environ[name] for name in ("PATH", "HOME", "VIRTUAL_ENV") if name in os.environ},
-        "AWS_REGION": "us-east-1",
+        **ENVIRONMENT,
         "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ACCESS_KEY_ID": "none",
-        "AWS_SECRET_ACCESS_KEY": "none",
         "POWERTOOLS_METRICS_DISABLED": "true",
     }
     command = [sys.executable, "-c", statements]
