@@ -21,6 +21,7 @@ BENCHMARKS = {
     "cold_start": "import time and package size per function, next to an empty handler",
     "api_latency": "the API over HTTP and its processor time, next to a bare handler behind the same gateway",
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
+    "day": "dollars per million runs in packs, with provisioned tables, and for a day of the mix",
     "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",
     "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",
     "bursts": "500 and 2,000 calls at one second on the embedded AWS, by the target's clock, next to bare paths",

@@ -24,6 +24,7 @@ _PERFORMANCE = (
         "strict_lateness",
         "fairness",
         "requests",
+        "day",
         "lists",
     ),
     *("cold_start", "api_latency"),

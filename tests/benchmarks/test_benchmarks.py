@@ -15,7 +15,7 @@ from benchmarks.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 # What needs neither an embedded AWS nor a package of requirements-bench.txt.
-QUICK = ["cold_start", "enqueue", "dispatch", "requests", "planning", "lists"]
+QUICK = ["cold_start", "day", "enqueue", "dispatch", "requests", "planning", "lists"]
 
 
 @pytest.mark.parametrize("name", QUICK)

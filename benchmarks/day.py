@@ -1,0 +1,180 @@
+"""A platform's whole day, a million runs of the mix: how full batches are, and what a run costs then."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from benchmarks import document, workload
+from benchmarks.measure import track
+from benchmarks.requests import _EXECUTOR_GB, _EXECUTOR_MB, PRICES
+from benchmarks.result import Goal, Result, Table
+from common.planning.execution import Execution
+from common.planning.packs import MOST_IN_A_PACK, PACK_FROM, packed
+from common.planning.plan import plan
+from common.timing.instants import DAY_S
+
+_MILLION = 1_000_000
+_BATCH = 10
+# Lambda keeps five long polls open for a queue with little in it.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+_POLLS = 5
+# Of provisioned units, as auto scaling keeps them (serverless.yml).
+_USED = 0.7
+_HOUR_S = 3600
+_JOB, _RULES, _RUN = "read of the job", "read of the tenants' rules", "write of the run: its history"
+_WINDOW_S = 600
+_SAMPLE = 20_000
+_PACK_FROM = (PACK_FROM, 10, 5, 2, 1)
+
+
+@dataclass(slots=True)
+class Load:
+    """So many executions, their messages, and their batches by the number of executions in each."""
+
+    executions: int = 0
+    messages: int = 0
+    batches: Counter[int] = field(default_factory=Counter)
+
+    def add(self, sizes: list[int], batches: int) -> None:
+        """Messages of these sizes that are received in so many batches, as even as can be."""
+        self.executions += sum(sizes)
+        self.messages += len(sizes)
+        self.batches.update(sum(sizes[first::batches]) for first in range(batches))
+
+
+def run(scale: float) -> Result:
+    """Plan a day of so many jobs that a million runs are due at scale 1."""
+    windows = _day(max(_SAMPLE // 10, round(_jobs_for(_MILLION) * scale)))
+    mixes = {
+        pack_from: (_mix(windows, pack_from, 1), _mix(windows, pack_from, _POLLS)) for pack_from in _PACK_FROM
+    }
+    single, crowded = Load(), Load()
+    single.add([1] * _BATCH, 1)
+    crowded.add([MOST_IN_A_PACK] * _BATCH, 1)
+    full, parted = mixes[PACK_FROM]
+    columns = {
+        "ten single messages a batch": _bill(single),
+        "ten packs a batch": _bill(crowded),
+        "the mix, batches as full as can be": _bill(full),
+        f"the mix, {_POLLS} polls share each second": _bill(parted),
+    }
+    rows = [
+        [name, *(f"{bill[name]:.4f}" for bill in columns.values())] for name in columns["ten packs a batch"]
+    ]
+    sums = {name: (sum(bill.values()), sum(_provisioned(bill).values())) for name, bill in columns.items()}
+    on_demand, provisioned = zip(*sums.values(), strict=True)
+    rows.append(["**sum, on demand**", *(f"**{dollars:.2f}**" for dollars in on_demand)])
+    rows.append(
+        [f"**sum, provisioned, {_USED:.0%} used**", *(f"**{dollars:.2f}**" for dollars in provisioned)]
+    )
+    return Result(
+        "day",
+        scale,
+        tables=[
+            Table("Dollars per million `Event` runs with full history", ["for", *columns], rows),
+            Table(
+                "The mix by `packFrom`",
+                ["`packFrom`", "messages", "batches", "dollars"],
+                _by_pack_from(mixes),
+            ),
+        ],
+        goals=[
+            Goal("cost of a million `Event` runs in full batches of packs, $", 0.85, on_demand[1], False),
+            Goal("the same with provisioned tables, $", 0.50, provisioned[1], False),
+            Goal(
+                "cost of a million runs of the mix, batches as full as can be, $", 1.10, on_demand[2], False
+            ),
+            Goal(f"the same, if {_POLLS} polls share each second, $", 1.10, on_demand[3], False),
+        ],
+        figures={
+            name: {"on_demand": dollars[0], "provisioned": dollars[1]} for name, dollars in sums.items()
+        },
+        notes=[
+            f"The mix has {full.executions:,} executions in a day. Messages of a second are received by one poll after"
+            f" the other at the least cost, and by {_POLLS} polls at once at the most."
+        ],
+    )
+
+
+def _by_pack_from(mixes: Mapping[int, tuple[Load, Load]]) -> list[list[str]]:
+    return [
+        [
+            str(pack_from),
+            f"{full.messages:,}",
+            f"{full.batches.total():,} to {parted.batches.total():,}",
+            f"{sum(_bill(full).values()):.2f} to {sum(_bill(parted).values()):.2f}",
+        ]
+        for pack_from, (full, parted) in mixes.items()
+    ]
+
+
+def _jobs_for(executions: int) -> int:
+    """How many jobs of the mix have so many executions in a day."""
+    entries = map(workload.entry, range(_SAMPLE))
+    found = sum(
+        len(plan(entry, workload.DAY, workload.DAY + DAY_S, workload.DAY).executions) for entry in entries
+    )
+    return round(executions * _SAMPLE / found)
+
+
+def _day(jobs: int) -> list[list[Execution]]:
+    """The executions of a day, by window."""
+    windows: defaultdict[int, list[Execution]] = defaultdict(list)
+    for number in track(range(jobs), "jobs planned"):
+        for one in plan(workload.entry(number), workload.DAY, workload.DAY + DAY_S, workload.DAY).executions:
+            windows[one.fire_at // _WINDOW_S].append(one)
+    return list(windows.values())
+
+
+def _mix(windows: Sequence[list[Execution]], pack_from: int, polls: int) -> Load:
+    """The load of these windows, if so many polls share the messages of each second."""
+    load = Load()
+    for executions in windows:
+        seconds: defaultdict[int, list[int]] = defaultdict(list)
+        for pack in packed(executions, pack_from):
+            seconds[pack.visible_at].append(len(pack.executions))
+        for sizes in seconds.values():
+            load.add(sizes, max(-(-len(sizes) // _BATCH), min(len(sizes), polls)))
+    return load
+
+
+def _bill(load: Load) -> dict[str, float]:
+    """Dollars per million executions, by purpose."""
+    counted, (strict,) = document.kept(["requests"])[0].figures, document.kept(["strict_lateness"])
+    lines, held = counted["Event"]["lines"], counted["held"]
+    took_s = sum(
+        count * (held["mean_s"] + _batch_s(strict.figures, executions))
+        for executions, count in load.batches.items()
+    )
+    a_million = _MILLION / load.executions
+    batches = load.batches.total()
+    requests = load.messages / _BATCH + 2 * batches
+    return {
+        "queue: send, receive, delete": requests * a_million * PRICES["sqs_request"],
+        "queue: tenants apart (fair queue)": requests * a_million * PRICES["sqs_fair_queue_request"],
+        "executor: invocations": batches * a_million * PRICES["lambda_request"],
+        "executor: GB-s": took_s * a_million * _EXECUTOR_GB * PRICES["lambda_gb_s_arm64"],
+        **{name: lines[name] for name in (_JOB, _RULES, _RUN, "planning: entries read")},
+        "planning: GB-s": lines["planning: GB-s, waiting for the late part of each second"],
+    }
+
+
+def _batch_s(strict: dict[str, dict[str, float]], executions: int) -> float:
+    """How long a warm batch of so many executions takes under quota and TLS: between the measured sizes, a line."""
+    known = [(size, strict[f"{_EXECUTOR_MB} MB, batches of {size}"]["billed_s"]) for size in (1, 10, 100)]
+    for (fewer, shorter_s), (more, longer_s) in pairwise(known):
+        if executions <= more:
+            return shorter_s + (longer_s - shorter_s) * (executions - fewer) / (more - fewer)
+    raise ValueError(f"a batch of {executions} executions was not measured; the largest has {known[-1][0]}")
+
+
+def _provisioned(bill: dict[str, float]) -> dict[str, float]:
+    """With units by the hour for the job's read and the run's write, of which `_USED` are used."""
+    read, write = (
+        PRICES[f"dynamodb_{kind}_unit_hour"] / _HOUR_S / _USED / PRICES[f"dynamodb_{kind}_unit"]
+        for kind in ("read", "write")
+    )
+    return bill | {_JOB: bill[_JOB] * read, _RUN: bill[_RUN] * write}
