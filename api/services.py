@@ -20,6 +20,7 @@ from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.deletion import Deletions
+from common.platform.planning_state import PlanningState
 from common.platform.request_rate import RequestRate
 from common.platform.tenants import Credential, Tenants
 from common.registration.definition import Limits
@@ -59,7 +60,10 @@ class Services:
     holds: Holds
     audit: Audit
     deletions: Deletions
+    planning: PlanningState
     clock: Clock
+    # How many calls of targets the deployment's parameters allow at once.
+    calls_at_once: int
     # None if the deployment accepts no tokens.
     tokens: Tokens | None = None
 
@@ -75,7 +79,9 @@ class Services:
             spread_s=settings.spread_s,
         )
         tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
-        return cls.wired(deployed.tables(settings), queue, clock, limits, tokens)
+        return cls.wired(
+            deployed.tables(settings), queue, clock, limits, tokens, settings.stage, settings.calls_at_once
+        )
 
     @classmethod
     def wired(
@@ -85,6 +91,8 @@ class Services:
         clock: Clock,
         limits: Limits,
         tokens: Tokens | None = None,
+        stage: str = "",
+        calls_at_once: int = 0,
     ) -> Services:
         """The services for these tables."""
         known_tenants = KnownTenants(tables.tenants)
@@ -108,7 +116,9 @@ class Services:
             holds=Holds(tables.tenants, clock),
             audit=Audit(tables.tenants),
             deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
+            planning=PlanningState(tables.due, clock, stage),
             clock=clock,
+            calls_at_once=calls_at_once,
             tokens=tokens,
         )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import relative as relative
+from common.timing.instants import when as when
 
 if TYPE_CHECKING:
     from minute8_client import Minute8Problem
@@ -32,7 +32,6 @@ _STYLES = {
     "failed": "bold red",
     "revoked": "red",
 }
-_UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def console() -> Console:
@@ -76,26 +75,6 @@ def seconds(value: float | None) -> str:
         return f"{minutes} min {rest} s" if rest else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-def relative(at: str | int | None, now: float) -> str:
-    """in 3 min, 2 h ago, now; `-` without a time."""
-    if at is None:
-        return "-"
-    away = (at if isinstance(at, int) else datetime.fromisoformat(at).timestamp()) - now
-    size = abs(away)
-    for unit_s, letter in _UNITS:
-        if size >= unit_s:
-            text = f"{int(size // unit_s)} {letter}"
-            return f"in {text}" if away > 0 else f"{text} ago"
-    return "now"
-
-
-def when(at: str | int | None, now: float) -> str:
-    """2026-11-21T03:30:00Z (in 18 min)"""
-    if at is None:
-        return "-"
-    return f"{rfc3339(at) if isinstance(at, int) else at} ({relative(at, now)})"
 
 
 def schedule_words(schedule: Mapping[str, Any]) -> str:

@@ -35,6 +35,9 @@ class Config:
     planner_share_entries: int = 20_000
     # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.
     pack_from: int = 50
+    # Of the executor's pollers; empty: Lambda's default.
+    maximum_concurrency: str = ""
+    maximum_pollers: str = ""
     # The spread of jobs that name none, where the tenant has no default of its own.
     spread_s: int = 0
     # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
@@ -65,6 +68,8 @@ class Config:
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
             pack_from=int(env.get("PACK_FROM", "50")),
+            maximum_concurrency=env.get("MAXIMUM_CONCURRENCY", ""),
+            maximum_pollers=env.get("MAXIMUM_POLLERS", ""),
             spread_s=int(env.get("SPREAD_S", "0")),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
@@ -75,6 +80,17 @@ class Config:
             jwt_algorithms=env.get("JWT_ALGORITHMS", "RS256"),
             jwks_url=env.get("JWKS_URL", ""),
         )
+
+    @property
+    def calls_at_once(self) -> int:
+        """How many calls of targets the executor's parameters allow at once: ten for each concurrent batch.
+
+        By default Lambda starts at most 1,250 batches at once; a poller has ten.
+        https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+        """
+        if self.maximum_pollers:
+            return 100 * int(self.maximum_pollers)
+        return 10 * int(self.maximum_concurrency or 1_250)
 
     def required(self, name: str) -> str:
         """A setting that the function needs. Raises MissingSetting."""

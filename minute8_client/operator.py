@@ -19,6 +19,7 @@ from minute8_client.shapes import (
     Key,
     MadeKey,
     PlatformDensity,
+    PlatformPlanning,
     RuleEffects,
     TenantDeletion,
     TenantHealth,
@@ -109,6 +110,11 @@ class OperatorCalls:
                 query={"cursor": cursor, "from_at": from_at, "until_at": until_at},
             )
         )
+
+    @Operation
+    def planning(self, *, windows: int | None = None) -> Request[PlatformPlanning]:
+        """Up to when all is planned, how so many of the last windows went (36 by default), what is set aside."""
+        return Request("GET", "/v1/operator-planning", query={"windows": windows})
 
     @Listing
     def keys_of(self, tenant_id: str) -> ListSteps[Key]:

@@ -454,6 +454,66 @@ class FailureGroups(TypedDict):
     next_cursor: str | None
 
 
+class PlanningMark(TypedDict):
+    """Up to when everything is planned."""
+
+    planned_until_at: str
+    planning_until_at: str
+    lag_s: float
+    ticks_missed: int
+    decided_at: str
+    divided: bool
+    tzdata: str
+
+
+class WindowPlanned(TypedDict):
+    """How the planning of a window went."""
+
+    start_at: str
+    end_at: str
+    began_at: str
+    took_s: float
+    ahead_s: float
+    finished: bool
+    executions: int
+    missed: int
+    bad_entries: int
+    ticks: int
+    planners: int
+
+
+class NotPlanned(TypedDict):
+    """A group, a share or a job's entry that could not be planned."""
+
+    kind: str
+    name: str
+    reason: str
+    seen_at: str
+    start_at: str | None
+    end_at: str | None
+    tries: int
+
+
+class DoctorFinding(TypedDict):
+    """What a check of the doctor found."""
+
+    check: str
+    level: Literal["failed", "warning", "not_checked", "ok"]
+    found: str
+    remedy: str
+
+
+class PlatformPlanning(TypedDict):
+    """How the planning of all tenants' jobs is."""
+
+    mark: PlanningMark | None
+    shares_left: int
+    calls_at_once: int
+    windows: list[WindowPlanned]
+    set_aside: list[NotPlanned]
+    findings: list[DoctorFinding]
+
+
 class Usage(TypedDict):
     """What the tenant's jobs take of its quotas."""
 

@@ -6,12 +6,15 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.planned_windows import PlannedWindow, PlannedWindows
 from common.planning.shares import PlanningQueue, Shares
 from common.platform.deletion import Deletions
 from common.storage import aws, deployed
@@ -25,6 +28,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     publish_lag(scheduler())
     summary = scheduler().tick()
     publish(summary, "tick")
+    write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
     telemetry.metrics().flush_metrics()
     log_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
@@ -51,6 +55,27 @@ def publish(summary: TickSummary, what: str) -> None:
     metrics.flush_metrics()
 
 
+def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> None:
+    """Write down how the planning of a window went. Nothing depends on it, so an error is only logged."""
+    if summary.planning_until <= summary.start:
+        return
+    part = PlannedWindow(
+        start=summary.start,
+        end=summary.planning_until,
+        began_at=summary.now,
+        ended_at=scheduler().clock.now(),
+        planned=summary.planned,
+        missed=summary.missed,
+        bad_entries=summary.bad_entries,
+        ticks=ticks,
+        planners=planners,
+    )
+    try:
+        _windows().add(part)
+    except (BotoCoreError, ClientError) as error:
+        telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
+
+
 def log_removed(removed: Removed) -> None:
     """Log what was removed of deleted tenants, and the errors."""
     logger = telemetry.logger()
@@ -64,6 +89,11 @@ def log_removed(removed: Removed) -> None:
 def _deletions() -> Deletions:
     tables = deployed.tables(config())
     return Deletions(tables.tenants, tables.jobs, tables.runs, DueIndex(tables.due))
+
+
+@cache
+def _windows() -> PlannedWindows:
+    return PlannedWindows(deployed.tables(config()).due)
 
 
 @cache

@@ -34,7 +34,7 @@ class Planner:
             for name in work:
                 self._plan_set_aside(self.scheduler.quarantine, name, summary)
             return summary
-        summary = TickSummary(now=now, start=work.end, end=work.end)
+        summary = TickSummary(now=now, start=work.end, end=work.end, planning_until=work.end)
         if share := self.shares.load(work.end, work.number):
             summary.start = share.window.planned_until
             if not self._plan(share, encode(work.end, work.number), summary):

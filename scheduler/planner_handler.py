@@ -9,14 +9,16 @@ from typing import Any
 from common.config import config
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, deployed
-from scheduler.handler import publish, scheduler
+from scheduler.handler import publish, scheduler, write_down
 from scheduler.planner import Planner
 
 
 def handle(event: Mapping[str, Any], context: object) -> None:
     """Process one message. If it raises, the queue delivers the message again."""
     for record in event["Records"]:
-        publish(_planner().plan(record["body"]), "share")
+        summary = _planner().plan(record["body"])
+        publish(summary, "share")
+        write_down(summary, planners=1)
 
 
 @cache

@@ -14,6 +14,8 @@ class TickSummary:
     now: float
     start: int
     end: int
+    # The end of the last window that it worked at, also if planners have not finished it.
+    planning_until: int = 0
     groups_known: int = 0
     shards_due: int = 0
     entries_read: int = 0

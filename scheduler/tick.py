@@ -106,7 +106,7 @@ class Scheduler:
                 mark = self._plan_window(mark, summary)
             if mark.is_divided:  # planners have it; the next tick sends again what is not done by then
                 break
-        summary.end = mark.planned_until
+        summary.end, summary.planning_until = mark.planned_until, mark.planning_until
         if left:
             self._hand_over_postponed(mark, summary, now + _POSTPONED_UNTIL_S)
         summary.set_aside = plan_set_aside(self, summary)

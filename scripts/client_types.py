@@ -23,6 +23,7 @@ _GIVEN: Final = (
     "ManyDone",
     "Holds",
     "FailureGroups",
+    "PlatformPlanning",
     *("Overview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),

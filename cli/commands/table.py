@@ -104,6 +104,10 @@ ENTRIES: Mapping[str, Entry] = {
     "operator-keys": Entry(
         "Keys of operators; needs an operator key or AWS credentials.", ".keys:operator_app"
     ),
+    "planning": Entry(
+        "Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key.",
+        ".planning:planning",
+    ),
     "doctor": Entry(
         "Check a deployment, and say what to do about what is wrong. Changes nothing; needs AWS credentials.",
         "..doctor.command:doctor",

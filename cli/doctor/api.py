@@ -8,8 +8,8 @@ from typing import Final
 import httpx
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.findings import Finding, failed, not_checked, ok
 from cli.output import seconds
+from common.platform.findings import Finding, failed, not_checked, ok
 
 # It needs no key, and the handler answers it. So an answer shows that gateway, permission, function and code work.
 _ASKED: Final = "/v1/openapi.json"

@@ -11,9 +11,9 @@ from rich.text import Text
 from cli import output
 from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import examine
-from cli.doctor.findings import Finding, Level, failed
 from cli.output import console, print_json
 from cli.session import session
+from common.platform.findings import Finding, Level, failed
 from common.timing.instants import rfc3339
 
 _STYLES = {Level.FAILED: "bold red", Level.WARNING: "yellow", Level.NOT_CHECKED: "cyan", Level.OK: "green"}

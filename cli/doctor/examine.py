@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from cli.doctor import api, functions, planning, queues, stored, surroundings
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import FEEDS, FUNCTIONS, TABLES
-from cli.doctor.findings import Finding, Level, failed, not_checked
+from common.platform import planning_checks
+from common.platform.findings import Finding, Level, failed, not_checked
 
 _NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation")
 _UNKNOWN: Final = ("InvalidAction", "NotImplemented", "UnknownOperationException", "UnsupportedOperation")
@@ -29,9 +30,7 @@ class Check(NamedTuple):
 CHECKS: Final = (
     Check("stack", surroundings.stack),
     Check("rule", planning.rule),
-    Check("mark", planning.mark),
-    Check("unfinished planning", planning.unfinished),
-    Check("quarantine", planning.set_aside),
+    *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
     *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),
     *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),
     *(Check(f"mapping {feed.queue}", partial(queues.mapping, feed=feed)) for feed in FEEDS),

@@ -7,7 +7,7 @@ from typing import Final
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
-from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
+from common.platform.findings import DEPLOY, Finding, failed, ok, warning
 
 # Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html

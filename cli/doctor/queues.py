@@ -8,7 +8,7 @@ from typing import Final
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import Feed
-from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
+from common.platform.findings import DEPLOY, Finding, failed, ok, warning
 
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import INDEXES, STAGES_TO_LOSE, TTL_ATTRIBUTE
-from cli.doctor.findings import DEPLOY, Finding, failed, ok, warning
+from common.platform.findings import DEPLOY, Finding, failed, ok, warning
 
 
 def table(deployment: Deployment, name: str) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import ALARMS, FUNCTIONS, STAGES_TO_LOSE
-from cli.doctor.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 from cli.output import seconds
+from common.platform.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 
 # `jobs next` and every "3 min ago" are wrong by this much.
 _CLOCK_WARNING_S: Final = 2.0

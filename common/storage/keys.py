@@ -13,6 +13,7 @@
 | due     | MARK                         | MARK                            | up to where everything is planned      |
 | due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
 | due     | QUARANTINE                   | kind#name                       | what could not be planned, and why     |
+| due     | WINDOWS                      | end of window                   | how the planning of a window went      |
 | runs    | tenant#job_id                | fire time#schedule_revision#…   | the record of one execution            |
 | runs    | tenant#job_id#lock           | LOCK                            | which run a job without overlap is at  |
 | jobs    | tenant                       | BACKFILL#job_id#backfill_id     | how far a backfill is                  |
@@ -98,9 +99,7 @@ def jobs_between(prefix: str, after_job_id: str, last_job_id: str) -> tuple[str,
 
 
 MARK: Key = {"pk": "MARK", "sk": "MARK"}
-
-
-SHARES = "SHARES"
+SHARES, WINDOWS, QUARANTINE = "SHARES", "WINDOWS", "QUARANTINE"
 
 
 def share(end: int, number: int) -> Key:
@@ -121,7 +120,8 @@ def share_number(sk: str) -> int:
     return int(sk.rpartition("#")[2])
 
 
-QUARANTINE = "QUARANTINE"
+def planned_window(end: int) -> Key:
+    return {"pk": WINDOWS, "sk": f"{end:010d}"}
 
 
 def set_aside(kind: str, name: str) -> Key:

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 
 DAY_S = 86_400
+_UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 
 
@@ -28,3 +29,23 @@ def parse_compact(text: str) -> int | None:
         return int(datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp())
     except ValueError:
         return None
+
+
+def relative(at: str | int | None, now: float) -> str:
+    """in 3 min, 2 h ago, now; `-` without a time."""
+    if at is None:
+        return "-"
+    away = (at if isinstance(at, int) else datetime.fromisoformat(at).timestamp()) - now
+    size = abs(away)
+    for unit_s, letter in _UNITS:
+        if size >= unit_s:
+            text = f"{int(size // unit_s)} {letter}"
+            return f"in {text}" if away > 0 else f"{text} ago"
+    return "now"
+
+
+def when(at: str | int | None, now: float) -> str:
+    """2026-11-21T03:30:00Z (in 18 min)"""
+    if at is None:
+        return "-"
+    return f"{rfc3339(at) if isinstance(at, int) else at} ({relative(at, now)})"

@@ -13,9 +13,9 @@ from benchmarks import loads
 from benchmarks.bare_path import Engine
 from cli.doctor.deployment import connect
 from cli.doctor.examine import examine
-from cli.doctor.findings import Level
 from common.clock import SystemClock
 from common.planning.execution import Execution
+from common.platform.findings import Level
 from common.platform.tenants import Tenants
 from common.runs.records import SUCCEEDED
 from common.storage.tables import Table as DynamoTable

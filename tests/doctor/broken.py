@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 
-from cli.doctor.findings import Level
 from common.planning.directory import Shard
 from common.planning.shares import Shares
+from common.platform.findings import Level
 from tests.doctor.stage import Patient
 from tests.worlds import at
 

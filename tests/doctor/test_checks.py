@@ -7,9 +7,9 @@ from moto import mock_aws
 
 from cli.doctor.examine import CHECKS, examine
 from cli.doctor.expected import ALARMS
-from cli.doctor.findings import Finding, Level
-from cli.doctor.planning import ticks_missed
 from common.planning.due_index import Mark
+from common.platform.findings import Finding, Level
+from common.platform.planning_checks import ticks_missed
 from tests.doctor.broken import BROKEN, Break, F, W
 from tests.doctor.stage import Patient
 from tests.worlds import at

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from cli.doctor.examine import Check, examine
-from cli.doctor.findings import Finding, Level, ok
+from common.platform.findings import Finding, Level, ok
 from tests.doctor.broken import F
 from tests.doctor.stage import Patient
 

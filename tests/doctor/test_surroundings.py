@@ -9,8 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.doctor.examine import CHECKS, examine
-from cli.doctor.findings import Level
 from cli.doctor.surroundings import clock_off_s
+from common.platform.findings import Level
 from tests.doctor.broken import F, W
 from tests.doctor.stage import Patient
 

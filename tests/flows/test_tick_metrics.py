@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from botocore.exceptions import ClientError
 
 from common import config, telemetry
 from common.planning.executions_queue import HandOverFailed
+from common.planning.planned_windows import PlannedWindows
 from common.platform.deletion import Deletions
 from scheduler import handler
-from tests.worlds import World, job, put_in_directory
+from tests.worlds import World, at, job, put_in_directory
 
 
 @pytest.fixture
@@ -20,6 +22,7 @@ def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setenv("STAGE", "prod")
     monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
     tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
+    monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
     monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))
     for cached in (config.config, telemetry.metrics):
         cached.cache_clear()
@@ -54,6 +57,21 @@ def test_a_tick_that_succeeds_says_what_it_did(deployed: World, capsys: pytest.C
         "BadDueEntries": 0.0,
         "SetAside": 1.0,
     }
+    (window,) = PlannedWindows(deployed.table("due")).newest(5)
+    assert (window.planned, window.ticks, window.end) == (20, 1, at("2026-11-21T03:40:00Z"))
+
+
+def test_a_tick_whose_record_is_not_written_has_planned_all_the_same(
+    deployed: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise ClientError({"Error": {"Code": "ThrottlingException"}}, "UpdateItem")
+
+    monkeypatch.setattr(PlannedWindows, "add", fails)
+    deployed.registry.create("alice", "minutely", job(cron="* * * * *"))
+    deployed.run_until("2026-11-21T03:28:00Z")
+    assert handler.handle({}, None)["end"] == at("2026-11-21T03:40:00Z")
+    assert "its figures are lost" in caplog.text
 
 
 def test_a_tick_that_fails_says_how_late_planning_is(

@@ -1,0 +1,144 @@
+"""Checks of what ticks have written down: for `minute8 doctor`, and for the API, which reads the same tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Final, Protocol
+
+from common.clock import Clock
+from common.planning.due_index import BadEntry, DueIndex, Mark
+from common.planning.quarantine import Quarantine, shown
+from common.planning.shares import Shares
+from common.platform.findings import Finding, Level, failed, ok, warning
+from common.timing.instants import when
+from common.timing.windows import WINDOW_S, planning_end
+
+_TICK_MINUTE_S: Final = 480
+# EventBridge invokes within a minute of the rule's time, and a tick takes seconds.
+_TICK_GRACE_S: Final = 90
+# A tick and a planner each end within 300 s.
+_UNFINISHED_S: Final = 300
+# A registration enqueues its executions within a second of its commit.
+_PENDING_S: Final = 2
+# Of each list of problems; that many are enough to act.
+MOST_READ: Final = 1_000
+
+
+class Planned(Protocol):
+    """A deployment, as far as these checks read it."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def index(self) -> DueIndex: ...
+
+    def shares(self) -> Shares: ...
+
+    def quarantine(self) -> Quarantine: ...
+
+    def named(self, what: str) -> str:
+        """Such as minute8-prod-scheduler."""
+
+
+def mark(planned: Planned) -> Iterator[Finding]:
+    """Up to when everything is planned: this shows that ticks run and succeed."""
+    now, found = planned.clock.now(), planned.index().mark()
+    if found is None:
+        yield warning(
+            "nothing has been planned yet: no tick came, and no job was registered",
+            "look again after the next minute 8; then the scheduler's log says why",
+        )
+        return
+    reached = f"planned until {when(found.planned_until, now)}"
+    missed = ticks_missed(found, now)
+    log = f"look at the log of {planned.named('scheduler')}; the next tick plans what was missed"
+    if missed and found.planned_until <= now:
+        yield failed(f"executions are late: {reached}, {missed} ticks are missed", log)
+    elif missed:
+        yield warning(f"the last tick is missed, and executions are about to be late: {reached}", log)
+    yield ok(reached)
+
+
+def ticks_missed(mark: Mark, now: float) -> int:
+    """How many ticks should have moved the mark by now, but did not."""
+    last = (int(now) - _TICK_GRACE_S - _TICK_MINUTE_S) // WINDOW_S * WINDOW_S + _TICK_MINUTE_S
+    return max(0, math.ceil((planning_end(last) - mark.planned_until) / WINDOW_S))
+
+
+def unfinished(planned: Planned) -> Iterator[Finding]:
+    """A window that a tick began and did not finish, and interrupted registrations."""
+    now, found = planned.clock.now(), planned.index().mark()
+    if found and found.is_open and now - found.decided_at > _UNFINISHED_S:
+        began = when(int(found.decided_at), now)
+        if found.is_divided:
+            left = len(planned.shares().left(found))
+            yield warning(
+                f"{left} shares of the window that a tick divided at {began} are not handed over",
+                f"look at the log of {planned.named('planner')}; the next tick sends them again",
+            )
+        else:
+            yield warning(
+                f"the tick of {began} has not finished its window",
+                f"look at the log of {planned.named('scheduler')}; the next tick finishes it",
+            )
+    if left := _left_pending(planned):
+        yield warning(
+            f"{left} registrations were cut off before they handed their executions over",
+            "the next tick does it; if they stay, its log says why",
+        )
+    yield ok("no window is half planned, and no registration half done")
+
+
+def set_aside(planned: Planned) -> Iterator[Finding]:
+    """What could not be planned: groups and shares that wait for it, and jobs' entries in the windows just planned."""
+    now = planned.clock.now()
+    waiting = list(islice(planned.quarantine().waiting(), MOST_READ))
+    if waiting:
+        since = when(min(one.start_at for one in waiting), now)
+        yield failed(
+            f"{len(waiting)} groups or shares are not planned, the first since {since}: {shown(waiting)}",
+            "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
+        )
+    found = islice(planned.quarantine().bad_entries(), MOST_READ)
+    bad = [one for one in found if one.seen_at > now - 2 * WINDOW_S]
+    if bad:
+        yield warning(
+            f"{len(bad)} jobs cannot be planned: {shown(bad)}",
+            "each has a skipped run with the reason; the tenant can put the job again",
+        )
+    yield ok("nothing is set aside")
+
+
+def _left_pending(planned: Planned) -> int:
+    """How many are pending in two reads; this leaves out registrations in progress."""
+    before = _pending_keys(planned)
+    if not before:
+        return 0
+    planned.clock.sleep(_PENDING_S)
+    return len(before & _pending_keys(planned))
+
+
+def _pending_keys(planned: Planned) -> set[str]:
+    return {
+        f"{pending.tenant}#{pending.job_id}" if isinstance(pending, BadEntry) else pending.key["sk"]
+        for pending in islice(planned.index().pending(), MOST_READ)
+    }
+
+
+CHECKS: Final[Mapping[str, Callable[[Planned], Iterator[Finding]]]] = {
+    "mark": mark,
+    "unfinished planning": unfinished,
+    "quarantine": set_aside,
+}
+
+
+def findings(planned: Planned) -> list[Finding]:
+    """The findings of these checks; those that found a problem do not say what else is well."""
+    found: list[Finding] = []
+    for name, look in CHECKS.items():
+        told = [replace(finding, check=name) for finding in look(planned)]
+        found += [one for one in told if one.level != Level.OK] or told
+    return found

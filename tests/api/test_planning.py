@@ -1,0 +1,99 @@
+"""The platform's view of planning: the mark, how windows went, what is set aside, and the doctor's findings of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.planning.planned_windows import PlannedWindows
+from scheduler import handler
+from tests.api.calls import Office
+from tests.cli.conftest import Desk
+from tests.cli.conftest import desk as desk
+from tests.worlds import job, put_in_directory
+
+
+@pytest.fixture
+def ticked(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
+    tick_twice(office, monkeypatch)
+    return office
+
+
+def tick_twice(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ticks, the second of which meets a group that it cannot read."""
+    w = office.world
+    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
+    monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
+    office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    for until in ("2026-11-21T03:18:00Z", "2026-11-21T03:28:00Z"):
+        w.run_until(until)
+        if until.endswith("28:00Z"):
+            put_in_directory(w.table("due"), "lunar|full#0")
+        handler.write_down(w.scheduler.tick(), ticks=1)
+
+
+def view(office: Office, query: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = office.operator("GET", f"/v1/operator-planning{query}").json
+    return found
+
+
+def test_the_last_windows_and_the_mark(ticked: Office) -> None:
+    found = view(ticked)
+    assert found["mark"]["planned_until_at"] == "2026-11-21T03:40:00Z"
+    assert (found["mark"]["lag_s"], found["mark"]["ticks_missed"], found["shares_left"]) == (0, 0, 0)
+    second, first = found["windows"]
+    assert (first["start_at"], first["end_at"]) == ("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z")
+    assert (second["executions"], second["ticks"], second["planners"]) == (10, 1, 0)
+    assert (second["ahead_s"], second["finished"], second["began_at"]) == (120, True, "2026-11-21T03:28:00Z")
+    assert [one["end_at"] for one in view(ticked, "?windows=1")["windows"]] == ["2026-11-21T03:40:00Z"]
+
+
+def test_what_is_set_aside_and_what_the_doctor_says_of_it(ticked: Office) -> None:
+    found = view(ticked)
+    (group,) = found["set_aside"]
+    assert (group["kind"], group["name"]) == ("group", "lunar|full#0")
+    levels = {one["check"]: one["level"] for one in found["findings"]}
+    assert levels == {"mark": "ok", "unfinished planning": "ok", "quarantine": "failed"}
+
+
+def test_the_lag_of_a_mark_that_stands_still(ticked: Office) -> None:
+    ticked.world.run_until("2026-11-21T04:00:00Z")
+    found = view(ticked)
+    assert (found["mark"]["lag_s"], found["mark"]["ticks_missed"]) == (1200, 3)
+    assert found["findings"][0]["level"] == "failed"
+
+
+def test_a_day_of_windows_is_an_answer(ticked: Office) -> None:
+    windows = PlannedWindows(ticked.world.table("due"))
+    (newest,) = windows.newest(1)
+    for nth in range(200):
+        windows.add(type(newest)(newest.end + nth * 600, newest.end + (nth + 1) * 600, 0, 1, planned=nth))
+    assert len(view(ticked, "?windows=144")["windows"]) == 144
+    assert ticked.operator("GET", "/v1/operator-planning?windows=145").problem == "invalid-input"
+
+
+def test_planners_add_to_their_window(ticked: Office) -> None:
+    windows = PlannedWindows(ticked.world.table("due"))
+    (before,) = windows.newest(1)
+    part = type(before)(
+        before.start, before.end, before.began_at + 5, before.ended_at + 9, planned=7, planners=1
+    )
+    windows.add(part)
+    (after,) = windows.newest(1)
+    assert (after.planned, after.planners, after.ticks) == (17, 1, 1)
+    assert (after.began_at, after.ended_at) == (before.began_at, before.ended_at + 9)
+
+
+def test_the_command_shows_findings_and_windows(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    tick_twice(desk.office, monkeypatch)
+    desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
+    told = desk("planning").out
+    assert "failed: 1 groups or shares are not planned" in told and "→ each tick tries them again" in told
+    assert "2 min before" in told and "group lunar|full#0, 2026-11-21T03:28:00Z (now): " in told
+    assert len(desk("planning", "--windows", "1", "--json").json["windows"]) == 1
+
+
+def test_is_not_for_tenants(office: Office) -> None:
+    assert office.alice_admin("GET", "/v1/operator-planning").problem == "forbidden"
+    assert view(office)["mark"] is None or view(office)["windows"] == []
