@@ -19,6 +19,7 @@ from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock
 from common.events import NoEvents
 from common.jobs.calendars import Calendars
+from common.jobs.ended import EndedJobs
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
@@ -76,6 +77,7 @@ class Ticker:
             calendars=Calendars(DynamoTable(self._dynamodb, "jobs")),
             events=NoEvents(),
             quarantine=Quarantine(DynamoTable(self._dynamodb, "due")),
+            ended=EndedJobs(due, DynamoTable(self._dynamodb, "jobs")),
         )
         with self._aws.measured() as cost:
             summary = scheduler.tick()

@@ -17,6 +17,7 @@ from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock
 from common.events import NoEvents
 from common.jobs.calendars import Calendars
+from common.jobs.ended import EndedJobs
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
@@ -80,6 +81,7 @@ class Stage:
             calendars=Calendars(DynamoTable(dynamodb, "jobs")),
             events=NoEvents(),
             quarantine=Quarantine(due),
+            ended=EndedJobs(due, DynamoTable(dynamodb, "jobs")),
             fan_out=FanOut(self._shares, PlanningQueue(sqs, QUEUE_URL), share_entries),
         )
 

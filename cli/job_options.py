@@ -79,6 +79,9 @@ _JOB: Final[dict[str, Any]] = {
         Number, typer.Option(help="Pause the job after this many failed runs in a row.")
     ],
     "on_crash": Annotated[Text, typer.Option(help="When the executor dies during a call: retry or fail.")],
+    "after_completion": Annotated[
+        Text, typer.Option(help="When its last run has ended: keep or delete the job.")
+    ],
     "owner": Annotated[Text, typer.Option(help="Who answers for it.")],
     "runbook": Annotated[Text, typer.Option(help="The URL of what to do when it fails.")],
 }

@@ -9,6 +9,7 @@ from common.clock import Clock
 from common.errors import Minute8Error
 from common.events import RUN_SKIPPED, Events
 from common.jobs.backfill import Backfills
+from common.jobs.ended import EndedJobs
 from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
@@ -75,6 +76,7 @@ class Recorder:
     overlap: OverlapPolicy
     failure_streak: FailureStreak
     backfills: Backfills
+    ended_jobs: EndedJobs
     events: Events
     queue: ExecutionsQueue
     postponed: Postponed
@@ -204,12 +206,16 @@ class Recorder:
                 wait_s *= 2
 
     def _ended(self, job: Job | None, execution: Execution, record: Item | None = None) -> None:
-        """Start the run that waited for this one, and a backfill's next one; `record` if this one ended before."""
+        """Start the run that waited for this one, and a backfill's next one; note the job's end.
+
+        `record`: of a run that ended before.
+        """
         same_job = job and job.state != DELETED and is_of(execution, job)
         if same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
         if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])
+        self.ended_jobs.run_ended(job, execution, self.clock.now())
 
     def _publish_skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
         self.events.publish(

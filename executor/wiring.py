@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from common.clock import Clock
 from common.events import Events
 from common.jobs.backfill import Backfills
+from common.jobs.ended import EndedJobs
 from common.jobs.store import JobStore
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
@@ -41,6 +42,7 @@ def executor(
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
         backfills=Backfills(tables.jobs, tables.runs, clock),
+        ended_jobs=EndedJobs(tables.due, tables.jobs),
         events=events,
         queue=queue,
         postponed=postponed,

@@ -23,6 +23,7 @@ class Job(TypedDict):
     overlap: Literal["allow", "skip", "queue_one"]
     pause_after_failures: int | None
     on_crash: Literal["retry", "fail"]
+    after_completion: Literal["keep", "delete"]
     owner: str
     runbook: str
     job_id: str

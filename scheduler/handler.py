@@ -12,25 +12,32 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
+from common.jobs.ended import EndedJobs
+from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.planned_windows import PlannedWindow, PlannedWindows
 from common.planning.shares import PlanningQueue, Shares
 from common.platform.deletion import Deletions
+from common.runs.records import Runs
 from common.storage import aws, deployed
+from common.tenants.rules_cache import KnownTenants
 from scheduler import wiring
+from scheduler.ended import Completion
 from scheduler.removal import Removed, remove_tenants
 from scheduler.tick import FanOut, Scheduler, TickSummary
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
-    """Run a tick, then remove some items of deleted tenants. Returns the tick's summary."""
+    """Run a tick, then delete ended jobs, and some items of deleted tenants. Returns the tick's summary."""
     publish_lag(scheduler())
     summary = scheduler().tick()
     publish(summary, "tick")
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
     telemetry.metrics().flush_metrics()
+    if deleted := _completion().delete_ended(summary.now):
+        telemetry.logger().info("deleted after their completion", jobs=deleted)
     log_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
     return asdict(summary)
 
@@ -83,6 +90,15 @@ def log_removed(removed: Removed) -> None:
         logger.error("removal left to the next tick", **problem)
     if removed.tenants:
         logger.info("removal", tenants=removed.tenants, items=removed.items, finished=removed.finished)
+
+
+@cache
+def _completion() -> Completion:
+    settings, clock = config(), SystemClock()
+    tables = deployed.tables(settings)
+    queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
+    store = job_store(tables, queue, clock, KnownTenants(tables.tenants))
+    return Completion(EndedJobs(tables.due, tables.jobs), store, Runs(tables.runs))
 
 
 @cache

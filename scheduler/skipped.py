@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from common.events import RUN_SKIPPED, Events
+from common.jobs.ended import EndedJobs
 from common.planning.due_index import BadEntry
 from common.planning.execution import Execution
 from common.planning.plan import Missed
@@ -29,6 +30,7 @@ class Skipped:
     runs: Runs
     events: Events
     quarantine: Quarantine
+    ended_jobs: EndedJobs
     now: float
     bad: list[BadEntry] = field(default_factory=list)
     bad_entries: int = 0
@@ -37,10 +39,17 @@ class Skipped:
     _staying: list[Key] = field(default_factory=list)
     _renewed: int = 0
 
-    def missed(self, missed: Missed) -> None:
-        """Write one record of all missed fire times of a job, and publish an event if it is new."""
+    def missed(self, missed: Missed, *, is_last: bool = False) -> None:
+        """Write one record of all missed fire times of a job, and publish an event if it is new.
+
+        `is_last`: no run of the job follows, so it may have to be deleted.
+        """
         self.missed_count += missed.count
         self._keep(lambda: self._record_missed(missed))
+        if is_last:
+            last_at = missed.last_fire_at
+            last = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
+            self._keep(lambda: self.ended_jobs.note(last, self.now))
 
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
         """Recorded under the start of the window that could not be planned for it; what stays unreadable, once."""

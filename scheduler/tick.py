@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
+from common.jobs.ended import EndedJobs, fires_again
 from common.planning.directory import Shard
 from common.planning.due_index import BadEntry, DueIndex, Mark, Pending, place
 from common.planning.execution import Execution
@@ -78,6 +79,7 @@ class Scheduler:
     calendars: Calendars
     events: Events
     quarantine: Quarantine
+    ended: EndedJobs
     fan_out: FanOut | None = None
     patient: bool = False
     pack_from: int = PACK_FROM
@@ -144,7 +146,7 @@ class Scheduler:
         return self.clock.now() >= stop_at
 
     def _skipped(self, summary: TickSummary) -> Skipped:
-        return Skipped(self.runs, self.events, self.quarantine, summary.now)
+        return Skipped(self.runs, self.events, self.quarantine, self.ended, summary.now)
 
     def _planned_by_others(
         self, fan_out: FanOut, window: Mark, summary: TickSummary, *, overdue: bool = False
@@ -263,7 +265,8 @@ class Scheduler:
             skipped.bad_entry(_unplannable(entry, error), window.planned_until)
             return []
         if planned.missed:
-            skipped.missed(planned.missed)
+            again = planned.executions or fires_again(entry.schedule, window.planning_until - 1, excluded)
+            skipped.missed(planned.missed, is_last=not again)
         return planned.executions
 
     def _all_registered(

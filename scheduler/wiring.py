@@ -5,6 +5,7 @@ from __future__ import annotations
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars
+from common.jobs.ended import EndedJobs
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import PACK_FROM
@@ -34,6 +35,7 @@ def scheduler(
         calendars=Calendars(tables.jobs),
         events=events,
         quarantine=Quarantine(tables.due),
+        ended=EndedJobs(tables.due, tables.jobs),
         fan_out=fan_out,
         patient=patient,
         pack_from=pack_from,

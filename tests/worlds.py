@@ -19,6 +19,7 @@ from itertools import count
 from typing import Any
 
 from common.clock import ManualClock
+from common.jobs.ended import EndedJobs
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
@@ -41,6 +42,7 @@ from executor.recorder import Report
 from executor.redelivery import Redelivery
 from executor.targets import Kind
 from executor.wiring import executor
+from scheduler.ended import Completion
 from scheduler.tick import Scheduler
 from scheduler.wiring import scheduler
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -266,6 +268,7 @@ class World:
     target: Calls
     registry: Registry
     scheduler: Scheduler
+    completion: Completion
     executor: Executor
     redelivery: Redelivery
     runs: Runs
@@ -311,9 +314,15 @@ class World:
             self.clock.move_to(max(self.clock.now(), moment))
             self.deliver()
             if ticks and int(self.clock.now()) % 600 == 480:
-                self.scheduler.tick()
+                self.tick()
                 self.clock.sleep(1)
         self.clock.move_to(max(self.clock.now(), end))
+
+    def tick(self) -> None:
+        """What the scheduler's handler does, except for deleted tenants."""
+        began_at = self.clock.now()
+        self.scheduler.tick()
+        self.completion.delete_ended(began_at)
 
     def _next_tick(self) -> float:
         now = int(self.clock.now())
@@ -357,6 +366,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         target=target,
         registry=Registry(store, Limits()),
         scheduler=scheduler(tables, queue, clock, published),
+        completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
         executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, takes_long_s=None, random=random.Random(8)),  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Any, Final
 FIELDS: Final[dict[str, str]] = {
     "accepted": "What would be accepted.",
     "active": "How many are active.",
+    "after_completion": "Whether the job is deleted when its last run has ended.",
     "allowed": "How much the quota gives.",
     "action": "What was done, such as `job.paused`.",
     "arn": "The ARN of what is called.",

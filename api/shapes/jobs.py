@@ -57,6 +57,7 @@ class JobPatch(BaseModel):
     overlap: Literal["allow", "skip", "queue_one"] | None = None
     pause_after_failures: int | None = Field(default=None, ge=1, le=1_000)
     on_crash: Literal["retry", "fail"] | None = None
+    after_completion: Literal["keep", "delete"] | None = None
     owner: str | None = None
     runbook: str | None = None
 

@@ -145,6 +145,7 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("overlap", job["overlap"]),
         ("pause after", f"{job['pause_after_failures']} failures" if job["pause_after_failures"] else "-"),
         ("on crash", job["on_crash"]),
+        ("after completion", job["after_completion"]),
         ("owner", job["owner"]),
         ("runbook", job["runbook"]),
         ("name", job["name"]),

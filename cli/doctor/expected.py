@@ -44,12 +44,13 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "DueTable": _WRITE | _READ | {"dynamodb:BatchWriteItem"},
         # The items of a deleted tenant are removed from all of them.
         "JobsTable": {
+            "dynamodb:BatchGetItem",
             *("dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:GetItem"),
             *("dynamodb:PutItem", "dynamodb:Query"),
         },
         "RunsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:Query"},
         "TenantsTable": _WRITE | {"dynamodb:BatchWriteItem", "dynamodb:GetItem", "dynamodb:Query"},
-        "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:Query"},
+        "AuditTable": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:Query"},
         "EventsBus": {"events:PutEvents"},
         "ExecutionsQueue": {"sqs:SendMessage"},
         "PlanningQueue": {"sqs:SendMessage"},

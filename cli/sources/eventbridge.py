@@ -51,7 +51,6 @@ _WHY = {
     "Target.RoleArn": "Minute8's own role makes the call; role_arn names one that trusts it",
     "Target.DeadLetterConfig": "failed runs are kept and listed here",
     "KmsKeyArn": "the deployment's tables are encrypted by their own key",
-    "ActionAfterCompletion": "the job stays when it has run for the last time",
 }
 _MOST_ATTEMPTS = 100
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
@@ -113,8 +112,12 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
     known = dict(KNOWN)
     if defaults.target:
         known["Target"] = dict.fromkeys(("Arn", "Input", "RetryPolicy"))
-    if given.get("ActionAfterCompletion") == "NONE":
-        known["ActionAfterCompletion"] = None
+    match given.get("ActionAfterCompletion"):
+        case "DELETE":
+            definition["after_completion"] = "delete"
+            known["ActionAfterCompletion"] = None
+        case "NONE":
+            known["ActionAfterCompletion"] = None
     notes += [*retry_notes, *payload_notes, *left_out(given, known, _WHY)]
     job_id = name if group == "default" else f"{group}.{name}"
     return Found(

@@ -75,8 +75,8 @@ def _shards(index: DueIndex, spot: Spot, start: int, end: int) -> Iterator[tuple
         yield spot.partition, Shard(group, shard, 1), spot.entry
     windows = keys.one_off_range(window_start(start), end - 1)
     partitions: list[tuple[str, tuple[str, str] | None]] = [
-        *((name, None) for name in keys.directory_partitions()),
-        *((name, windows) for name in keys.one_off_partitions()),
+        *((name, None) for name in keys.partitions("DIRECTORY")),
+        *((name, windows) for name in keys.partitions("ONE_OFF")),
     ]
     for number, (name, between) in list(enumerate(partitions))[spot.partition :]:
         after = spot.shard if number == spot.partition else ""

@@ -51,6 +51,11 @@ class Backfill:
     # When a person cancelled it; 0: not.
     cancelled_at: int = 0
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether some of its fire times are still to be enqueued."""
+        return self.sent < self.total and self.next_at < self.end_at
+
     def to_item(self) -> dict[str, Any]:
         item = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return item | {"schedule": self.schedule.to_item(), "expires_at": self.created_at + _KEPT_S}

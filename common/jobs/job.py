@@ -27,6 +27,7 @@ TOMBSTONE_KEPT_S = 15 * DAY_S
 
 Overlap = Literal["allow", "skip", "queue_one"]
 OnCrash = Literal["retry", "fail"]
+AfterCompletion = Literal["keep", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Job:
     overlap: Overlap = "allow"
     pause_after_failures: int | None = None
     on_crash: OnCrash = "retry"
+    after_completion: AfterCompletion = "keep"
     owner: str = ""
     runbook: str = ""
     name: str = ""
@@ -119,6 +121,7 @@ class Job:
             "pause_after_failures": self.pause_after_failures,
             "failures_in_row": self.failures_in_row or None,
             "on_crash": self.on_crash if self.on_crash != "retry" else None,
+            "after_completion": self.after_completion if self.after_completion != "keep" else None,
             "owner": self.owner or None,
             "runbook": self.runbook or None,
             "name": self.name or None,
@@ -148,6 +151,7 @@ class Job:
             pause_after_failures=item.get("pause_after_failures"),
             failures_in_row=item.get("failures_in_row", 0),
             on_crash=item.get("on_crash", "retry"),
+            after_completion=item.get("after_completion", "keep"),
             owner=item.get("owner", ""),
             runbook=item.get("runbook", ""),
             name=item.get("name", ""),

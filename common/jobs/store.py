@@ -89,8 +89,7 @@ class JobStore:
         """Delete it and keep a tombstone for some days. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
-            job = existing(old, job_id, expected_revision)
-            return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0)
+            return deleted(existing(old, job_id, expected_revision), now)
 
         return self.change(tenant, job_id, change)
 
@@ -272,6 +271,11 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
         return True
     # Compare both: two changes within one second have the same effective_at.
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
+
+
+def deleted(job: Job, now: float) -> Job:
+    """Its tombstone."""
+    return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0)
 
 
 def _changed(job: Job, now: float, **changes: Any) -> Job:

@@ -83,7 +83,7 @@ class Directory:
 
     def whole(self) -> Iterator[Listing | BadShard]:
         """Everything except one-off jobs."""
-        for partition in keys.directory_partitions():
+        for partition in keys.partitions("DIRECTORY"):
             for item in self._table.query(partition, attributes=("sk", "jobs", "filed")):
                 yield _read(item)
 
@@ -109,7 +109,7 @@ class Directory:
     def one_off_shards(self, start: int, end: int) -> Iterator[Shard | BadShard]:
         """The shards of one-off jobs in the windows that touch [start, end)."""
         windows = keys.one_off_range(window_start(start), end - 1)
-        for partition in keys.one_off_partitions():
+        for partition in keys.partitions("ONE_OFF"):
             yield from self.shards(partition, windows)
 
     def shards(

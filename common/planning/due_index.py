@@ -191,7 +191,7 @@ class DueIndex:
         return Pending(key, entry)
 
     def pending(self) -> Iterator[Pending | BadEntry]:
-        for partition in keys.pending_partitions():
+        for partition in keys.partitions("PENDING"):
             for item in self._table.query(partition):
                 entry = _readable(item)
                 if isinstance(entry, BadEntry):

@@ -86,7 +86,7 @@ class Postponed:
         """
         between = ("0", keys.postponed_before(until))
         waiting = deque(
-            self._table.query(partition, sk_between=between) for partition in keys.postponed_partitions()
+            self._table.query(partition, sk_between=between) for partition in keys.partitions("POSTPONED")
         )
         while waiting and self._clock.now() < stop_at:
             items = waiting.popleft()

@@ -159,6 +159,9 @@ class JobDefinition(_Strict):
         default="retry",
         description="If the executor dies during a call: call again, or end the run as failed (at most one call).",
     )
+    after_completion: Literal["keep", "delete"] = Field(
+        default="keep", description="Whether the job is deleted when its last run has ended."
+    )
     owner: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = Field(
         default="", description="Who answers for the job; failure events contain it."
     )

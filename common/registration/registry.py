@@ -200,6 +200,7 @@ def defined(
         overlap=definition.overlap,
         pause_after_failures=definition.pause_after_failures,
         on_crash=definition.on_crash,
+        after_completion=definition.after_completion,
         owner=definition.owner,
         runbook=definition.runbook,
         name=definition.name,

@@ -225,12 +225,20 @@ class Runs:
         return self._table.get(keys.run(tenant, job_id, run_name))
 
     def of_job(
-        self, tenant: str, job_id: str, *, limit: int, before_run_name: str = ""
+        self,
+        tenant: str,
+        job_id: str,
+        *,
+        limit: int,
+        before_run_name: str = "",
+        attributes: Sequence[str] = (),
     ) -> list[dict[str, Any]]:
-        """A job's runs, newest fire time first."""
+        """A job's runs, newest fire time first; with `attributes` only these."""
         after = keys.run(tenant, job_id, before_run_name) if before_run_name else None
         partition = keys.runs_of_job(tenant, job_id)
-        return list(self._table.query(partition, newest_first=True, limit=limit, after=after))
+        return list(
+            self._table.query(partition, newest_first=True, limit=limit, after=after, attributes=attributes)
+        )
 
 
 def _free(claim: Claim) -> Expression:

@@ -10,6 +10,7 @@
 | due     | ONE_OFF#0…7                  | group#shard                     | the same, for one-off jobs             |
 | due     | PENDING#0…7                  | tenant#job_id#revision          | registered, its hand-over unconfirmed  |
 | due     | POSTPONED#0…7                | second#execution id#attempt     | waits longer than SQS can delay it     |
+| due     | ENDED#0…7                    | tenant#job_id#run               | its job may be deleted after it        |
 | due     | MARK                         | MARK                            | up to where everything is planned      |
 | due     | SHARES                       | end of window#number            | what a planner has still to hand over  |
 | due     | QUARANTINE                   | kind#name                       | what could not be planned, and why     |
@@ -162,18 +163,9 @@ def directory_partition(group: str) -> str:
     return f"{'ONE_OFF' if group.startswith('at|') else 'DIRECTORY'}#{_spread(group)}"
 
 
-def one_off_partitions() -> list[str]:
-    return [f"ONE_OFF#{n}" for n in range(SPREAD)]
-
-
 def one_off_range(start: int, end: int) -> tuple[str, str]:
     """The sort keys of the one-off groups whose window starts in [start, end]; ten-digit epoch seconds sort as text."""
     return f"at|{start}#", f"at|{end}$"
-
-
-def directory_partitions() -> list[str]:
-    """The partitions of all recurring groups."""
-    return [f"DIRECTORY#{n}" for n in range(SPREAD)]
 
 
 def listing(place: str, group: str, shard: int) -> Key:
@@ -206,12 +198,9 @@ def postponed_before(until: int) -> str:
     return f"{until:010d}"
 
 
-def postponed_partitions() -> list[str]:
-    return [f"POSTPONED#{n}" for n in range(SPREAD)]
-
-
-def pending_partitions() -> list[str]:
-    return [f"PENDING#{n}" for n in range(SPREAD)]
+def ended(tenant: str, job_id: str, run_name: str) -> Key:
+    """With the run, so that what is noted while a tick looks at the job is not dropped with the note before."""
+    return {"pk": f"ENDED#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{run_name}"}
 
 
 def run(tenant: str, job_id: str, run_name: str) -> Key:
@@ -235,7 +224,12 @@ def overlap_lock(tenant: str, job_id: str) -> Key:
 
 
 def backfill(tenant: str, job_id: str, backfill_id: str) -> Key:
-    return {"pk": tenant, "sk": f"BACKFILL#{job_id}#{backfill_id}"}
+    return {"pk": tenant, "sk": f"{backfills_of(job_id)}{backfill_id}"}
+
+
+def backfills_of(job_id: str) -> str:
+    """The beginning of the sort keys of a job's backfills."""
+    return f"BACKFILL#{job_id}#"
 
 
 def asked_by_hand(tenant: str, job_id: str, nonce: str) -> Key:
@@ -310,6 +304,11 @@ def deletion(tenant_id: str) -> Key:
 
 def webhook_secret(tenant_id: str) -> Key:
     return {"pk": tenant_id, "sk": "WEBHOOK"}
+
+
+def partitions(kind: str) -> list[str]:
+    """The partitions that items of a kind are spread over: DIRECTORY, ONE_OFF, POSTPONED, PENDING, ENDED."""
+    return [f"{kind}#{n}" for n in range(SPREAD)]
 
 
 def _milliseconds(at: float) -> str:

@@ -82,6 +82,7 @@ describe("a form of a stored job", () => {
     ["tags", "a, b", ["tags"], ["a", "b"]],
     ["factor", "2.5", ["retry", "factor"], 2.5],
     ["on_crash", "retry", ["on_crash"], "retry"],
+    ["after_completion", "keep", ["after_completion"], "keep"],
     ["payload", "", ["payload"], null],
   ])("changes only what was changed: %s to '%s'", (field, text, path, value) => {
     const stored = withOthers(FIRST);

@@ -283,8 +283,10 @@ def test_what_is_cut_is_said() -> None:
     )
     assert "Target.RoleArn is left out" in said(imported())
     assert "Target.Input is not given" in said(imported(Target={"Input": None}))
-    assert "ActionAfterCompletion is left out" in said(imported(ActionAfterCompletion="DELETE"))
-    assert "ActionAfterCompletion" not in said(imported(ActionAfterCompletion="NONE"))
+    for action, after in (("DELETE", "delete"), ("NONE", "keep")):
+        found = imported(ActionAfterCompletion=action)
+        assert "ActionAfterCompletion" not in said(found)
+        assert (found.definition or {}).get("after_completion", "keep") == after
     assert f"Target.Arn {ARN} is left out" in said(read("eventbridge", json.dumps(schedule()), DEFAULTS)[0])
 
 

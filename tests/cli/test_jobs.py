@@ -281,6 +281,8 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
             "me",
             "--runbook",
             "https://x.example",
+            "--after-completion",
+            "delete",
         ),
     ]
     made = desk("jobs", "create", "report", *words, "--json").json

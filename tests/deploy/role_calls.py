@@ -15,6 +15,7 @@ import pytest
 from api import handler as api
 from executor.completion.outcomes import Outcomes
 from scheduler import handler
+from scheduler.ended import Completion
 from scheduler.planner import Planner
 from scheduler.tick import Scheduler
 from tests import worlds
@@ -28,6 +29,7 @@ from tests.worlds import Calls, PublishedEvents, SimulatedQueue, World, world
 ENTRIES = (
     ("Scheduler", Scheduler, "tick"),
     ("Scheduler", handler, "handle"),
+    ("Scheduler", Completion, "delete_ended"),
     ("Planner", Planner, "plan"),
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),

@@ -21,6 +21,7 @@ from tests.api.conftest import open_office, settle
 from tests.api.walk import calls_of_document
 from tests.deploy.role_calls import ENTRIES, Needed, Recorder, play
 from tests.flows import (
+    test_after_completion,
     test_ages,
     test_asked,
     test_executing,
@@ -99,7 +100,15 @@ def _named(resource: dict[str, Any]) -> str:
 def needed() -> set[Needed]:
     recorder = Recorder()
     with recorder.installed():
-        play(test_ages, test_asked, test_executing, test_failures_in_a_row, test_long_waits, manual_flows)
+        play(
+            test_after_completion,
+            test_ages,
+            test_asked,
+            test_executing,
+            test_failures_in_a_row,
+            test_long_waits,
+            manual_flows,
+        )
         play(test_outcomes, test_overlap, test_overlap_ends, test_registering, test_throttling, test_ticks)
         play(test_packs, test_quarantine, test_removal, test_shares)
         play(test_bulk, test_calendars, test_manual, test_operator)

@@ -47,7 +47,7 @@ def idle_tick() -> Counter[str]:
     db.before = lambda name: requests.update([name])
     w.clock.move_to(at("2026-11-21T05:08:00Z"))
     handler.publish_lag(w.scheduler)
-    w.scheduler.tick()
+    w.tick()
     deletions = Deletions(w.tables.tenants, w.tables.jobs, w.tables.runs, w.index)
     remove_tenants(deletions, w.clock, w.clock.now())
     return requests

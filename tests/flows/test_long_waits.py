@@ -30,7 +30,7 @@ def fail_once(w: World) -> None:
 
 
 def postponed(w: World) -> list[str]:
-    return [item["sk"] for pk in keys.postponed_partitions() for item in w.table("due").query(pk)]
+    return [item["sk"] for pk in keys.partitions("POSTPONED") for item in w.table("due").query(pk)]
 
 
 def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World) -> None:

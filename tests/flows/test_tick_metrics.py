@@ -21,6 +21,7 @@ def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """The handler over this world, in the stage `prod`."""
     monkeypatch.setenv("STAGE", "prod")
     monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
+    monkeypatch.setattr(handler, "_completion", lambda: w.completion)
     tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
     monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
     monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))

@@ -16,6 +16,7 @@ from tests.worlds import World, at, job
 def test_the_ticks_do_it(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(w)
     monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
+    monkeypatch.setattr(handler, "_completion", lambda: w.completion)
     monkeypatch.setattr(handler, "_deletions", lambda: deletions_of(w))
     for time in ("03:18:00", "03:28:00"):
         if time == "03:28:00":

@@ -32,6 +32,7 @@ export interface Form {
   catch_up: string;
   overlap: string;
   on_crash: string;
+  after_completion: string;
   pause_after_failures: string;
 }
 
@@ -69,6 +70,7 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   catch_up: ["catch_up", "choice"],
   overlap: ["overlap", "choice"],
   on_crash: ["on_crash", "choice"],
+  after_completion: ["after_completion", "choice"],
   pause_after_failures: ["pause_after_failures", "number"],
 };
 const NAMES = Object.keys(BOXES) as Box[];
@@ -80,7 +82,7 @@ export const BLANK: Form = {
   ...EMPTY,
   ...{ mode: "cron", cron: "0 9 * * *", every: "1h" },
   ...{ target: '{\n  "kind": "lambda",\n  "arn": ""\n}', payload: "null" },
-  ...{ catch_up: "latest", overlap: "allow", on_crash: "retry" },
+  ...{ catch_up: "latest", overlap: "allow", on_crash: "retry", after_completion: "keep" },
 };
 
 /** The form of a definition. Boxes for what a job does not have stay empty. */

@@ -134,6 +134,7 @@ export function EditorFields(props: Props): JSX.Element {
           />
           <Choice {...props} name="catch_up" label="Missed fire times" of={["none", "latest", "all"]} />
           <Choice {...props} name="on_crash" label="After a crash during a call" of={["retry", "fail"]} />
+          <Choice {...props} name="after_completion" label="After the last run" of={["keep", "delete"]} />
           <Line
             {...props}
             name="start_deadline_s"

@@ -1,0 +1,84 @@
+"""Jobs with `after_completion: delete`: noted when one of their runs ends and no fire time is left.
+
+A note says only that a job may have ended. A tick looks at the job and its runs, and deletes it (`scheduler/ended.py`).
+The executor could not: each deletion writes the tenant's counts, and 100,000 one-offs can end at the same second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from common.jobs.calendars import Calendars, MissingCalendar
+from common.jobs.job import Job
+from common.planning.execution import Execution, split_run_name
+from common.storage import keys
+from common.storage.tables import Table
+from common.timing.fires import next_fires
+from common.timing.instants import DAY_S
+from common.timing.schedule import AtTiming, Schedule
+
+# Longer than any outage of the ticks without an alarm.
+_KEPT_S: Final = 15 * DAY_S
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One noted run of a job."""
+
+    key: keys.Key
+    tenant: str
+    job_id: str
+    fire_at: int
+    schedule_revision: int
+
+
+class EndedJobs:
+    """The notes, in the due table."""
+
+    def __init__(self, due: Table, jobs: Table) -> None:
+        self._due = due
+        self._calendars = Calendars(jobs)
+
+    def run_ended(self, job: Job | None, execution: Execution, now: float) -> None:
+        """Note the job if it is to be deleted and has no fire time left. Jobs without the field cost nothing."""
+        if job is None or job.after_completion != "delete":
+            return
+        after = max(execution.fire_at, int(now))
+        if not fires_again(job.schedule, after, self.excluded(job)):
+            self.note(execution, now)
+
+    def note(self, execution: Execution, now: float) -> None:
+        """Let a tick look at the job. Repeating it changes nothing."""
+        key = keys.ended(execution.tenant, execution.job_id, execution.run_name)
+        self._due.put({**key, "expires_at": int(now) + _KEPT_S})
+
+    def excluded(self, job: Job) -> Container[str]:
+        """The dates of its calendars that exist."""
+        try:
+            return self._calendars.excluded(job.tenant, job.schedule.calendars)
+        except MissingCalendar:
+            return ()
+
+    def noted(self) -> Iterator[Note]:
+        """All notes."""
+        for partition in keys.partitions("ENDED"):
+            for item in self._due.query(partition):
+                tenant, job_id, run_name = item["sk"].split("#", 2)
+                fire_at, revision, _ = split_run_name(run_name) or (0, 0, "")
+                yield Note(keys.key_of(item), tenant, job_id, fire_at, revision)
+
+    def forget(self, notes: Sequence[Note]) -> None:
+        """What is left because of throttling does no harm: the next tick looks again."""
+        self._due.delete_many([note.key for note in notes])
+
+
+def fires_again(schedule: Schedule, after: int, excluded: Container[str]) -> bool:
+    """Whether a fire time is later than `after`. Pure."""
+    if isinstance(schedule.timing, AtTiming):
+        return schedule.timing.at > after
+    if schedule.end_at is None:
+        return True
+    first = max(after + 1, schedule.start_at or 0)
+    return bool(next_fires(schedule, first, 1, until=schedule.end_at, excluded=excluded))
