@@ -8,11 +8,12 @@ from datetime import date
 from typing import Final
 
 from common.preview.preview import clock_text
-from common.timing.cron import Cron, compile_cron
+from common.timing.compiled import compiled, in_all_clocks
+from common.timing.cron import Cron
 from common.timing.date_bits import date_bits
 from common.timing.fires import cron_fires, fires
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.schedule import CronTiming, Schedule
+from common.timing.schedule import EVENTBRIDGE, CronTiming, Schedule
 from common.timing.zones import Change, changes, offset_at
 
 CELL_S: Final = 600
@@ -60,15 +61,20 @@ def _picture(schedule: Schedule, zone: str, change: Change) -> ClockPicture:
     start = (change.at - _HOURS_AROUND * 3600 - again_s) // CELL_S * CELL_S
     end = change.at + _HOURS_AROUND * 3600 + again_s
     timing = schedule.timing
-    cron = (
-        compile_cron(timing.expression)
-        if isinstance(timing, CronTiming) and timing.timezone == zone
-        else None
-    )
+    cron = compiled(timing) if isinstance(timing, CronTiming) and timing.timezone == zone else None
     before = [_cell(schedule, zone, cron, change, at) for at in range(start, change.at, CELL_S)]
     after = [_cell(schedule, zone, cron, change, at) for at in range(change.at, end, CELL_S)]
     cells = (*before, *_skipped(cron, change), *after)
-    return ClockPicture(clock_text(change), _verdict(cells, gap_s), change.at, gap_s, cells)
+    lost = (
+        gap_s > 0 and isinstance(timing, CronTiming) and timing.dst == EVENTBRIDGE and _loses(timing, change)
+    )
+    verdict = "a time in it does not fire" if lost else _verdict(cells, gap_s)
+    return ClockPicture(clock_text(change), verdict, change.at, gap_s, cells)
+
+
+def _loses(timing: CronTiming, change: Change) -> bool:
+    """Whether the change skips a time that would fire after the gap by Minute8's rule."""
+    return any(cell.instead for cell in _skipped(in_all_clocks(timing), change))
 
 
 def _cell(schedule: Schedule, zone: str, cron: Cron | None, change: Change, at: int) -> Cell:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from common.timing.instants import relative as relative
 from common.timing.instants import when as when
+from common.timing.schedule import EVENTBRIDGE
 
 if TYPE_CHECKING:
     from minute8_client import Minute8Problem
@@ -80,8 +81,8 @@ def seconds(value: float | None) -> str:
 def schedule_words(schedule: Mapping[str, Any]) -> str:
     """A schedule in one line, as the client wrote it."""
     if "cron" in schedule:
-        zone = schedule.get("timezone", "UTC")
-        return f"{schedule['cron']} ({zone})"
+        zone, cron = schedule.get("timezone", "UTC"), schedule["cron"]
+        return f"{f'cron({cron})' if schedule.get('dialect') == EVENTBRIDGE else cron} ({zone})"
     if "every" in schedule:
         return f"every {schedule['every']}{' s' if isinstance(schedule['every'], int) else ''}"
     return f"at {schedule.get('at')}"

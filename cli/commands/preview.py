@@ -30,6 +30,10 @@ def preview(
     timezone: Annotated[
         str | None, typer.Option("--timezone", "--tz", help="An IANA zone; UTC if left out.")
     ] = None,
+    dialect: Annotated[str | None, typer.Option(help="How cron is read: minute8 or eventbridge.")] = None,
+    dst: Annotated[
+        str | None, typer.Option(help="The rule for clock changes: minute8 or eventbridge.")
+    ] = None,
     anchor: Annotated[str | None, typer.Option(help="With --every: a time it fires at.")] = None,
     start: Annotated[
         str | None, typer.Option("--from", help="Begin here (inclusive); now if left out.")
@@ -51,6 +55,7 @@ def preview(
         _answer_lines(now)
         return
     raw = {"cron": cron, "every": every, "at": at, "timezone": timezone, "anchor": anchor}
+    raw |= {"dialect": dialect, "dst": dst}
     try:
         after = now if start is None else parse_instant(start, "from")
         before = None if until is None else parse_instant(until, "until")

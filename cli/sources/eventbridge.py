@@ -1,6 +1,6 @@
 """EventBridge Scheduler, as `aws scheduler get-schedule` prints: one schedule, a list, or one per line.
 
-Its weekdays count from 1 for Sunday, and its cron has a year; the rest of the expression means the same in Minute8.
+A cron expression becomes one of Minute8's own dialect if there is an equal one; else it stays as it is.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from typing import Any
 
 from cli.sources.found import Defaults, Found, Known, NotHere, left_out
 from cli.sources.text import literal, loads, payload_of
+from common.errors import InvalidInput
+from common.registration.eventbridge_text import as_minute8
 from common.registration.schedule_text import MAX_JITTER_S
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
+from common.timing.schedule import EVENTBRIDGE
 
 _UNITS = {"minute": "m", "hour": "h", "day": "d"}
 # The kind of a target by its ARN, and the field that names it.
@@ -158,7 +161,7 @@ def _timing(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         if given.get(theirs)
     }
     if kind == "cron":
-        return {"cron": _cron(inner), "timezone": zone} | bounds, []
+        return {**_cron(inner, zone), "timezone": zone, **bounds}, []
     if kind == "at":
         notes = [
             f"{name} is left out: at(…) has no bounds" for name in ("StartDate", "EndDate") if given.get(name)
@@ -180,29 +183,15 @@ def _timing(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     raise NotHere(f"{given['Name']}: cannot read {expression!r}")
 
 
-def _cron(expression: str) -> str:
-    minute, hour, day, month, weekday, *year = expression.split()
-    if year not in ([], ["*"]):
-        raise NotHere(f"cron({expression}): a year; use StartDate and EndDate instead")
-    return " ".join((minute, hour, _any(day), month, _any(_weekday(weekday))))
-
-
-def _any(field: str) -> str:
-    return "*" if field == "?" else field
-
-
-def _weekday(field: str) -> str:
-    """1-7 from Sunday become 0-6, also in 2-6, 2/2 and 2#1; 6L, the last Friday, is L5; L alone is Saturday."""
-    return ",".join(_weekday_item(item) for item in field.split(","))
-
-
-def _weekday_item(item: str) -> str:
-    if item == "L":
-        return "6"
-    if last := re.fullmatch(r"([1-7])L", item):
-        return f"L{int(last[1]) - 1}"
-    days, mark, rest = re.fullmatch(r"([^#/]*)([#/]?)(.*)", item, re.DOTALL).groups()  # type: ignore[union-attr]
-    return re.sub(r"[1-7]", lambda day: str(int(day[0]) - 1), days) + mark + rest
+def _cron(expression: str, zone: str) -> dict[str, Any]:
+    """In Minute8's dialect if it has the same expression, else in theirs; by their rule for clock changes."""
+    try:
+        known = as_minute8(expression)
+    except InvalidInput as error:
+        raise NotHere(f"cron({expression}): {error}") from None
+    dialect = {"dialect": EVENTBRIDGE} if known is None else {}
+    dst = {"dst": EVENTBRIDGE} if zone != "UTC" else {}
+    return {"cron": known or expression} | dialect | dst
 
 
 def _instant(value: str | float) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from common.jobs.job import ACTIVE, Job
 from common.timing.cron import runs_freely
 from common.timing.fires import due_at, fires
-from common.timing.schedule import CronTiming, EveryTiming, Schedule
+from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, Schedule
 
 MINUTE_S: Final = 60
 # How far ahead the lists of what is coming reach.
@@ -89,7 +89,7 @@ def proposal(job: Job) -> dict[str, Any] | None:
     A cron job with one fixed minute gets `H` there: a minute of its own, always the same. Any other job gets jitter.
     """
     timing = job.schedule.timing
-    if isinstance(timing, CronTiming):
+    if isinstance(timing, CronTiming) and timing.dialect == MINUTE8:
         *seconds, minute, hour, day, month, weekday = str(job.schedule_given.get("cron", "")).split()
         if not seconds and minute.isdecimal():
             return {"cron": " ".join(["H", hour, day, month, weekday])}

@@ -11,12 +11,13 @@ from typing import Any, Final
 from common.history.eras import Era, Eras
 from common.jobs.job import ACTIVE
 from common.jobs.times import Times
-from common.timing.cron import Cron, compile_cron
+from common.timing.compiled import compiled, in_all_clocks
+from common.timing.cron import Cron, CronInYears
 from common.timing.date_bits import date_bits
 from common.timing.fires import cron_fires, local_date
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
-from common.timing.zones import changes, offset_at
+from common.timing.zones import Change, changes, offset_at
 
 NOT_MATCHED: Final = "not_matched"
 CLOCK_CHANGE: Final = "clock_change"
@@ -32,7 +33,7 @@ TARGET_NOT_ALLOWED: Final = "target_not_allowed"
 HELD: Final = "held"
 CODES: Final[dict[str, str]] = {
     NOT_MATCHED: "the schedule does not name this time; `field` says which part",
-    CLOCK_CHANGE: "the clock shows this time twice, and the job fires the first time",
+    CLOCK_CHANGE: "the clock shows the time twice, and it fires the first time; or skips it, by EventBridge's rule",
     EXCLUDED_DATE: "the schedule excludes the date",
     CALENDAR: "a calendar that the job names holds the date",
     BOUNDS: "it is before `start_at`, or at or after `end_at`",
@@ -79,8 +80,8 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
     """Why a schedule does not fire at an instant."""
     timing = schedule.timing
     match timing:
-        case CronTiming(expression, timezone):
-            yield from _cron_reasons(compile_cron(expression), timezone, at)
+        case CronTiming():
+            yield from _cron_reasons(timing, at)
         case EveryTiming(interval_s, anchor_at):
             if (since_s := (at - anchor_at) % interval_s) != 0:
                 before, after = rfc3339(at - since_s), rfc3339(at - since_s + interval_s)
@@ -132,11 +133,19 @@ def _known(eras: Eras) -> str:
     return rfc3339(int(eras.known_from_at) + 1) if eras.eras else "no instant"
 
 
-def _cron_reasons(cron: Cron, zone: str, at: int) -> Iterator[Reason]:
+def _cron_reasons(timing: CronTiming, at: int) -> Iterator[Reason]:
     """Each field that does not match; or the clock change, if all do and it still does not fire."""
+    cron, zone = compiled(timing), timing.timezone
     if any(True for _ in cron_fires(cron, zone, at, at + 1)):
         return
     found = list(_unmatched(cron, zone, at))
+    if found and any(True for _ in cron_fires(in_all_clocks(timing), zone, at, at + 1)):
+        yield Reason(
+            CLOCK_CHANGE,
+            f"The clock of {zone} skipped the time that it names; by EventBridge's rule it does not fire then.",
+            {"changed_at": rfc3339(gap.at) if (gap := _gap(zone, at)) else None},
+        )
+        return
     if found:
         yield from found
         return
@@ -161,6 +170,8 @@ def _unmatched(cron: Cron, zone: str, at: int) -> Iterator[Reason]:
     month, date = date_bits((at + offset_at(zone, at)) // DAY_S + _EPOCH_ORDINAL)
     if not cron.months & month:
         yield _not_matched("month", f"Its months do not include {_MONTHS[local.month]}.", local.month)
+    if isinstance(cron, CronInYears) and not cron.years & date:
+        yield _not_matched("year", f"Its years do not include {local.year}.", local.year)
     on_day, on_weekday = bool(cron.days & date), bool(cron.weekdays & date)
     weekday = _WEEKDAYS[local.isoweekday() % 7]
     if cron.either_day:
@@ -187,7 +198,11 @@ def gap_before(schedule: Schedule, at: int) -> str:
     if not isinstance(schedule.timing, CronTiming):
         return ""
     zone = schedule.timing.timezone
-    change = next((one for one in changes(zone, at - 60, at + 1) if one.after > one.before), None)
-    if change is None or next(_unmatched(compile_cron(schedule.timing.expression), zone, at), None) is None:
+    if _gap(zone, at) is None or next(_unmatched(compiled(schedule.timing), zone, at), None) is None:
         return ""
     return f"The clock of {zone} skipped the time that it names; it fires at the first instant after that."
+
+
+def _gap(zone: str, at: int) -> Change | None:
+    """The clock change that skipped times right before an instant."""
+    return next((one for one in changes(zone, at - 60, at + 1) if one.after > one.before), None)

@@ -22,7 +22,7 @@ from common.storage.tables import Expression, Item, Table, Transaction
 from common.tenants.audit import Audit
 from common.tenants.rules import ACTIVE, SUSPENDED, Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
-from common.timing.cron import compile_cron
+from common.timing.compiled import compiled
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 
@@ -147,7 +147,7 @@ def most_per_day(schedule: Schedule) -> int:
         return 1
     if isinstance(timing, EveryTiming):
         return -(-DAY_S // timing.interval_s)
-    cron = compile_cron(timing.expression)
+    cron = compiled(timing)
     return len(cron.seconds) * cron.minutes.bit_count() * cron.hours.bit_count()
 
 

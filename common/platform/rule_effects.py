@@ -11,7 +11,8 @@ from typing import Final
 from common.jobs.job import Job
 from common.platform.tenants import Tenant
 from common.tenants.allowed_targets import is_allowed
-from common.timing.cron import compile_cron, shortest_interval_s
+from common.timing.compiled import compiled
+from common.timing.cron import shortest_interval_s
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 
 # The most jobs that one request reads, and the most targets that it names.
@@ -75,4 +76,4 @@ def _interval_s(schedule: Schedule) -> int | None:
         return None
     if isinstance(timing, EveryTiming):
         return timing.interval_s
-    return shortest_interval_s(compile_cron(timing.expression))
+    return shortest_interval_s(compiled(timing))

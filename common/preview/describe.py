@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from common.registration.eventbridge_text import as_minute8
 from common.timing.durations import duration_text
 from common.timing.instants import rfc3339
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import EVENTBRIDGE, MINUTE8, AtTiming, CronTiming, EveryTiming, Schedule
 
 _WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth")
@@ -15,8 +16,11 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 def describe(schedule: Schedule) -> str:
     """Such as "At 09:30, Monday through Friday, in Europe/Berlin". Pure; cron_descriptor describes cron expressions."""
     match schedule.timing:
-        case CronTiming(expression, timezone):
-            sentence = f"{_cron_words(expression)}, in {timezone}"
+        case CronTiming(expression, timezone, dialect, dst):
+            words = _cron_words(expression) if dialect == MINUTE8 else _eventbridge_words(expression)
+            sentence = f"{words}, in {timezone}"
+            if dst == EVENTBRIDGE and timezone != "UTC":
+                sentence += ", skipping times that the clock skips and repeating none"
         case EveryTiming(interval_s, anchor_at):
             sentence = f"Every {duration_text(interval_s)} of elapsed time, in step with {rfc3339(anchor_at)}"
         case AtTiming(at):
@@ -53,6 +57,25 @@ def _cron_words(expression: str) -> str:
     except Exception:  # noqa: BLE001  it knows fewer forms than croniter; the text itself is never wrong
         return f"cron {expression}"
     return words + (f", on {_special_words(weekday)} of the month" if _special(weekday) else "")
+
+
+def _eventbridge_words(expression: str) -> str:
+    """Its year and `L-3` beside the words for the rest of it."""
+    minute, hour, day, month, weekday, year = expression.split(" ")
+    before_last = re.fullmatch(r"L-(\d+)", day)
+    known = as_minute8(" ".join((minute, hour, "*" if before_last else day, month, weekday, "*")))
+    if known is None:
+        return f"cron({expression})"
+    words = _cron_words(known)
+    if before_last:
+        days = int(before_last[1])
+        words += f", {days} day{'s' if days > 1 else ''} before the last day of the month"
+    return words if year == "*" else f"{words}, in {_years_words(year)}"
+
+
+def _years_words(year: str) -> str:
+    listed = year.replace("/1", "") if year.startswith("*") else year
+    return "the years " + listed.replace(",", ", ") if re.search("[-,/*]", listed) else listed
 
 
 def _untaken_steps_dropped(field: str) -> str:

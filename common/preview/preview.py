@@ -15,15 +15,16 @@ from zoneinfo import ZoneInfo
 from common.errors import InvalidInput
 from common.preview.describe import describe
 from common.registration.schedule_text import parse_schedule
-from common.timing.cron import Cron, compile_cron, shortest_interval_s
+from common.timing.compiled import compiled, in_all_clocks
+from common.timing.cron import shortest_interval_s
 from common.timing.durations import duration_text
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import EVENTBRIDGE, MINUTE8, AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, TZDATA_VERSION, Change, changes, check_zone, spans
 
 MAX_COUNT: Final = 10_000
-_SAME_FORM: Final = ("cron", "timezone", "at", "start_at", "end_at", "jitter_s", "spread_s")
+_SAME_FORM: Final = ("cron", "timezone", "dialect", "dst", "at", "start_at", "end_at", "jitter_s", "spread_s")
 _YEAR_S: Final = 366 * DAY_S
 _FIELD_SIZES: Final = {"minute": 60, "hour": 24}
 
@@ -39,9 +40,10 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a schedule will do; `schedule` is its canonical stored form."""
+    """What a schedule will do."""
 
     schedule: dict[str, Any]
+    """What it means, as `Schedule.to_view`."""
     timezone: str
     fires: tuple[Fire, ...]
     sentence: str
@@ -90,7 +92,7 @@ def preview(
     schedule, zone = read_schedule(raw, job_key=job_key, now=now, default_spread_s=default_spread_s)
     found = next_fires(schedule, now, count, until, excluded=excluded)
     return Preview(
-        schedule=schedule.to_item(),
+        schedule=schedule.to_view(),
         timezone=zone,
         fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in found),
         sentence=describe(schedule),
@@ -120,12 +122,11 @@ def warnings(schedule: Schedule, now: int, excluded: Container[str] = ()) -> Ite
     if not upcoming:
         yield "It does not fire any more: nothing is left after now."
     match schedule.timing:
-        case CronTiming(expression, timezone):
-            cron = compile_cron(expression)
-            yield from _text_warnings(expression)
+        case CronTiming() as timing:
+            yield from _text_warnings(timing)
             yield from _rarity_warnings(upcoming, now)
-            yield from _clock_warnings(schedule, cron, timezone, now)
-            shortest = shortest_interval_s(cron)
+            yield from _clock_warnings(schedule, timing, now)
+            shortest = shortest_interval_s(compiled(timing))
         case EveryTiming(interval_s, _):
             shortest = interval_s
         case AtTiming():
@@ -137,8 +138,11 @@ def warnings(schedule: Schedule, now: int, excluded: Container[str] = ()) -> Ite
         yield f"The dates of {names} are not taken out here: they are stored with the tenant."
 
 
-def _text_warnings(expression: str) -> Iterator[str]:
-    minute, hour, day, month, weekday = expression.split(" ")[-5:]
+def _text_warnings(timing: CronTiming) -> Iterator[str]:
+    fields = timing.expression.split(" ")
+    minute, hour, day, month, weekday = fields[-5:] if timing.dialect == MINUTE8 else fields[:5]
+    if timing.dialect == EVENTBRIDGE:
+        day, weekday = (field.replace("?", "*") for field in (day, weekday))
     if day != "*" and weekday != "*":
         yield (
             f"Day of month ({day}) and day of week ({weekday}) are both restricted: "
@@ -170,23 +174,27 @@ def _rarity_warnings(upcoming: list[int], now: int) -> Iterator[str]:
         yield f"It fires rarely: next at {rfc3339(upcoming[0])}, and up to {max(waits) // DAY_S} days lie between."
 
 
-def _clock_warnings(schedule: Schedule, cron: Cron, zone: str, now: int) -> Iterator[str]:
+def _clock_warnings(schedule: Schedule, timing: CronTiming, now: int) -> Iterator[str]:
     """The first change in spring and in autumn of the coming year that moves, doubles or drops a fire."""
     warned = set()
-    for change in changes(zone, now, now + _YEAR_S):
+    for change in changes(timing.timezone, now, now + _YEAR_S):
         forward = change.after > change.before
-        text = None if forward in warned else _warning(schedule, cron, zone, change)
+        text = None if forward in warned else _warning(schedule, timing, change)
         if text:
             warned.add(forward)
             yield text
 
 
-def _warning(schedule: Schedule, cron: Cron, zone: str, change: Change) -> str | None:
+def _warning(schedule: Schedule, timing: CronTiming, change: Change) -> str | None:
+    cron, zone = compiled(timing), timing.timezone
     shift = abs(change.after - change.before)
     around = spans(zone, change.at - shift, change.at + shift)
     clock = f"On {clock_text(change)} ({duration_text(shift)} {'forward' if change.after > change.before else 'back'})"
     if change.after > change.before:
-        owed = [span for span in around if span.kind == SKIPPED and can_fire(cron, span)]
+        named = in_all_clocks(timing)
+        owed = [span for span in around if span.kind == SKIPPED and can_fire(named, span)]
+        if owed and timing.dst == EVENTBRIDGE:
+            return f"{clock} the time it names is skipped: it does not fire."
         if owed and any(True for _ in fires(schedule, change.at, change.at + 60)):
             return f"{clock} the time it names is skipped: it fires once, at {local_text(change.at, zone)}."
         return None
@@ -205,11 +213,10 @@ def next_clock_change(schedule: Schedule, now: int) -> tuple[int, str] | None:
     """The next clock change of its zone in the coming year, if it moves, doubles or drops a fire; and how."""
     if not isinstance(schedule.timing, CronTiming):
         return None
-    zone = schedule.timing.timezone
-    change = next(iter(changes(zone, now, now + _YEAR_S)), None)
+    change = next(iter(changes(schedule.timing.timezone, now, now + _YEAR_S)), None)
     if change is None:
         return None
-    text = _warning(schedule, compile_cron(schedule.timing.expression), zone, change)
+    text = _warning(schedule, schedule.timing, change)
     return (change.at, text) if text else None
 
 

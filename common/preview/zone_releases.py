@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from common.errors import InvalidInput
-from common.timing.cron import compile_cron
+from common.timing.compiled import compiled
 from common.timing.fires import cron_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import CronTiming, Schedule
@@ -76,7 +76,7 @@ def compared(schedule: Schedule, release: str) -> CronTiming | None:
 
 @lru_cache(maxsize=4096)
 def _moved(timing: CronTiming, release: str, now: int) -> Moved | None:
-    cron = compile_cron(timing.expression)
+    cron = compiled(timing)
     for start, end, former_s in _stretches(timing.timezone, release, now, now + _YEAR_S):
         former = (at - former_s for at in cron_fires(cron, "UTC", start + former_s, end + former_s))
         present = cron_fires(cron, timing.timezone, start, end)

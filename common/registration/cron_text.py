@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 
 from common.errors import InvalidInput
 from common.registration.hints import cron_hints, other_kind
-from common.timing.cron import Cron, compile_cron, ever_fires, shortest_interval_s
+from common.timing.cron import Cron, checked_text, compile_cron, ever_fires, shortest_interval_s
 
-MAX_CHARS: Final = 256
 _MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 _WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 MACROS: Final = {
@@ -117,7 +116,7 @@ def _instead(expression: object, job_key: str) -> str:
 
 
 def _read(expression: object, job_key: str, shortest_s: int) -> str:
-    text = _guarded(expression)
+    text = checked_text(expression)
     macro = MACROS.get(text.strip(" \t"))
     columns = [(m.group(), m.start()) for m in re.finditer(r"[^ \t]+", macro or text)]
     if len(columns) not in (5, 6):
@@ -133,31 +132,8 @@ def _read(expression: object, job_key: str, shortest_s: int) -> str:
     ]
     _check_days(fields[-3], fields[-1], columns[-3][1], expression)
     canonical = " ".join(fields)
-    _check_fires(_compiled(canonical, expression), expression, shortest_s)
+    check_fires(_compiled(canonical, expression), expression, shortest_s)
     return canonical
-
-
-def _guarded(expression: object) -> str:
-    """Upper-cased text that is safe to parse. Refuses input on which croniter hangs or raises a bare TypeError."""
-
-    def refused(message: str, accepted: str, position: int | None = None) -> InvalidInput:
-        return InvalidInput("schedule.cron", message, value=expression, accepted=accepted, position=position)
-
-    if not isinstance(expression, str):
-        raise refused(f"must be text, not {type(expression).__name__}", "text such as '30 9 * * MON-FRI'")
-    if len(expression) > MAX_CHARS:
-        raise refused(f"{len(expression)} characters", f"at most {MAX_CHARS} characters", MAX_CHARS)
-    strange = re.search(r"[^\t -~]", expression)
-    if strange:
-        raise refused(
-            "a character that is not printable ASCII",
-            "printable ASCII, fields apart by blanks or tabs",
-            strange.start(),
-        )
-    digits = re.search(r"\d{5,}", expression, re.ASCII)
-    if digits:
-        raise refused("a number of more than 4 digits", "numbers of at most 4 digits", digits.start())
-    return expression.upper()
 
 
 def _read_field(field: Field, column: str, position: int, job_key: str) -> str:
@@ -301,7 +277,8 @@ def _compiled(canonical: str, expression: object) -> Cron:
         raise InvalidInput("schedule.cron", "cannot be read", value=expression) from error
 
 
-def _check_fires(cron: Cron, expression: object, shortest_s: int) -> None:
+def check_fires(cron: Cron, expression: object, shortest_s: int) -> None:
+    """Whether it ever fires, and not more often than allowed. Raises InvalidInput."""
     if not ever_fires(cron):
         raise InvalidInput(
             "schedule.cron",

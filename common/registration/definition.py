@@ -90,7 +90,9 @@ class ScheduleDefinition(_Strict):
     )
 
     cron: str | None = Field(
-        default=None, description="Five fields, or six with seconds first.", examples=["30 2 * * *"]
+        default=None,
+        description="Five fields, or six with seconds first; or by `dialect`.",
+        examples=["30 2 * * *"],
     )
     every: str | int | None = Field(
         default=None, description="Elapsed time: 90m, PT90M, or seconds.", examples=["90m"]
@@ -98,6 +100,14 @@ class ScheduleDefinition(_Strict):
     at: str | None = Field(default=None, description="One instant, RFC 3339, or a local time with timezone.")
     timezone: str | None = Field(
         default=None, description="IANA zone; UTC if none.", examples=["Europe/Paris"]
+    )
+    dialect: Literal["minute8", "eventbridge"] = Field(
+        default="minute8",
+        description="How `cron` is read; eventbridge: minutes hours day-of-month month day-of-week year.",
+    )
+    dst: Literal["minute8", "eventbridge"] = Field(
+        default="minute8",
+        description="The rule for clock changes; eventbridge: skipped times do not fire, repeated ones fire once.",
     )
     anchor: str | None = Field(default=None, description="An instant that `every` counts from.")
     start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")

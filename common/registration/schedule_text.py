@@ -12,11 +12,21 @@ from typing import Final
 
 from common.errors import InvalidInput, shown
 from common.ids import CALENDAR_NAME_CHARS, is_id
-from common.registration.cron_text import read_cron
+from common.registration.cron_text import check_fires, read_cron
 from common.registration.hints import duration_hint, instant_hint
-from common.timing.cron import compile_cron, shortest_interval_s
+from common.timing.compiled import compiled
+from common.timing.cron import shortest_interval_s
 from common.timing.durations import parse_duration, parse_instant
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule, Timing
+from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
+from common.timing.schedule import (
+    EVENTBRIDGE,
+    MINUTE8,
+    AtTiming,
+    CronTiming,
+    EveryTiming,
+    Schedule,
+    Timing,
+)
 from common.timing.zones import check_zone
 
 MAX_JITTER_S: Final = 3_600
@@ -27,6 +37,8 @@ _KEYS: Final = (
     "every",
     "at",
     "timezone",
+    "dialect",
+    "dst",
     "anchor",
     "start_at",
     "end_at",
@@ -46,10 +58,10 @@ def parse_schedule(
 ) -> Schedule:
     """A schedule as a tenant writes it, checked; `job_key` ("tenant/job") resolves `H`, `now` is the default anchor.
 
-    Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), anchor (with every), start_at,
-    end_at, exclude ({"dates": [...], "calendars": [...]}), jitter_s, spread_s. A key whose value is None counts as
-    absent. A cron expression that names no second has `default_spread_s`, unless its own is given; this default ends
-    before its next fire time.
+    Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), dialect and dst (with cron;
+    MINUTE8 or EVENTBRIDGE), anchor (with every), start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
+    jitter_s, spread_s. A key whose value is None counts as absent. A cron expression that names no second has
+    `default_spread_s`, unless its own is given; this default ends before its next fire time.
     Raises InvalidInput and nothing else. A time in the past is accepted: it never fires.
     """
     if not isinstance(raw, Mapping):
@@ -83,7 +95,7 @@ def parse_schedule(
 
 
 def _default_spread(timing: Timing, default_s: int) -> int:
-    if not isinstance(timing, CronTiming) or (cron := compile_cron(timing.expression)).by_second:
+    if not isinstance(timing, CronTiming) or (cron := compiled(timing)).by_second:
         return 0
     shortest_s = shortest_interval_s(cron)
     return default_s if shortest_s is None else min(default_s, shortest_s - 1)
@@ -99,11 +111,35 @@ def _timing(given: Mapping[str, object], job_key: str, now: int, shortest_interv
             "schedule.anchor", "goes with `every` only", value=given["anchor"], accepted="no anchor"
         )
     if kinds == ["cron"]:
-        zone = check_zone(given.get("timezone", "UTC"))
-        return CronTiming(read_cron(given["cron"], job_key=job_key, shortest_s=shortest_interval_s), zone)
+        return _cron(given, job_key, shortest_interval_s)
+    for key in ("dialect", "dst"):
+        if key in given:
+            raise InvalidInput(
+                f"schedule.{key}", "goes with `cron` only", value=given[key], accepted=f"no {key}"
+            )
     if kinds == ["every"]:
         return _every(given, now, shortest_interval_s)
     return _at(given)
+
+
+def _cron(given: Mapping[str, object], job_key: str, shortest_interval_s: int) -> CronTiming:
+    zone = check_zone(given.get("timezone", "UTC"))
+    dialect, dst = (_rules(key, given.get(key, MINUTE8)) for key in ("dialect", "dst"))
+    expression = given["cron"]
+    if dialect == MINUTE8:
+        text = read_cron(expression, job_key=job_key, shortest_s=shortest_interval_s)
+    else:
+        text = read_eventbridge(expression)
+        check_fires(compile_eventbridge(text), expression, shortest_interval_s)
+    return CronTiming(text, zone, dialect, dst)
+
+
+def _rules(key: str, value: object) -> str:
+    if value in (MINUTE8, EVENTBRIDGE):
+        return str(value)
+    raise InvalidInput(
+        f"schedule.{key}", "is not known", value=value, accepted=f"{MINUTE8!r} or {EVENTBRIDGE!r}"
+    )
 
 
 def _every(given: Mapping[str, object], now: int, shortest_interval_s: int) -> EveryTiming:

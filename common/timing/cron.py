@@ -1,14 +1,15 @@
 """A cron expression as bit masks: a few integer ANDs decide whether it fires.
 
 croniter parses and validates; its instance is read once per distinct text (about 100 µs) and never evaluated.
-`common/registration/cron_text.py` reads what a tenant typed.
+`common/registration/cron_text.py` reads what a tenant typed. `common/timing/eventbridge_cron.py` has AWS's dialect.
 `common/timing/fires.py` decides what happens at clock changes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from calendar import isleap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -17,19 +18,27 @@ from typing import Any, Final
 
 from croniter import croniter
 
+from common.errors import InvalidInput
 from common.timing.date_bits import (
     ALL_DAYS,
     ALL_WEEKDAYS,
+    FIRST_YEAR,
     LAST,
     LAST_DAY,
+    LAST_YEAR,
     date_bits,
     day_bit,
     nearest_weekday_bit,
     weekday_bit,
     weekday_bits,
+    year_bit,
 )
 from common.timing.instants import DAY_S
 
+MAX_CHARS: Final = 256
+_EPOCH_ORDINAL: Final = 719_163
+# A date begins up to a day earlier or later than in UTC, and one that the clock skips fires on the next.
+_DATE_MARGIN_S: Final = 2 * DAY_S
 _RUNS_FREELY: Final = re.compile(r"\*(/\d+)?|\d+/\d+", re.ASCII)
 
 
@@ -45,9 +54,10 @@ class Cron:
     either_day: bool
     """A date matches by day of month OR by day of week, as in cron when both are restricted."""
     names_hour: bool
-    """The hour is not `*`, so a time that the clock skips is still owed after the gap."""
+    """The hour is not `*`, so a time that the clock skips is still owed after the gap; never by EventBridge's rule."""
     repeats: bool
-    """The minute or the hour runs freely (`*`, `*/n`, `a/n`): it follows elapsed time, in both passes of an overlap."""
+    """The minute or the hour runs freely (`*`, `*/n`, `a/n`): it follows elapsed time, in both passes of an overlap.
+    Never by EventBridge's rule."""
     seconds: tuple[int, ...] = (0,)
     by_second: bool = False
     """Six fields."""
@@ -59,6 +69,73 @@ class Cron:
         if self.either_day:
             return bool((self.days | self.weekdays) & date)
         return bool(self.days & date and self.weekdays & date)
+
+    def stretches(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The parts of [start, end) outside of which it cannot fire, in order."""
+        yield start, end
+
+    def comes_until(self, horizon: int) -> int:
+        """Up to where a search for its next fire time must go, if any other cron's goes to the horizon."""
+        return horizon
+
+
+@dataclass(frozen=True, slots=True)
+class CronInYears(Cron):
+    """It fires in some years only. A class of its own, so that all others pay nothing for the years."""
+
+    years: int = 0
+    """Bits as in `date_bits.py`."""
+
+    def on_date(self, month: int, date: int) -> bool:
+        return bool(self.years & date) and Cron.on_date(self, month, date)
+
+    def stretches(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        for first, last in _runs(self.years_listed()):
+            low, high = _begins_at(first) - _DATE_MARGIN_S, _begins_at(last + 1) + _DATE_MARGIN_S
+            if low < end and start < high:
+                yield max(start, low), min(end, high)
+
+    def comes_until(self, horizon: int) -> int:
+        return max(horizon, _begins_at(self.years_listed()[-1] + 1) + _DATE_MARGIN_S)
+
+    def years_listed(self) -> list[int]:
+        """Its years in order."""
+        return [year for year in range(FIRST_YEAR, LAST_YEAR + 1) if self.years & year_bit(year)]
+
+
+def _runs(years: list[int]) -> Iterator[tuple[int, int]]:
+    first = years[0]
+    for year, following in pairwise([*years, 0]):
+        if following != year + 1:
+            yield first, year
+            first = following
+
+
+def _begins_at(year: int) -> int:
+    return (date(year, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY_S
+
+
+def checked_text(expression: object, example: str = "30 9 * * MON-FRI") -> str:
+    """Upper-cased text that is safe to parse: short, printable, without huge numbers. Raises InvalidInput."""
+
+    def refused(message: str, accepted: str, position: int | None = None) -> InvalidInput:
+        return InvalidInput("schedule.cron", message, value=expression, accepted=accepted, position=position)
+
+    if not isinstance(expression, str):
+        raise refused(f"must be text, not {type(expression).__name__}", f"text such as '{example}'")
+    if len(expression) > MAX_CHARS:
+        raise refused(f"{len(expression)} characters", f"at most {MAX_CHARS} characters", MAX_CHARS)
+    strange = re.search(r"[^\t -~]", expression)
+    if strange:
+        raise refused(
+            "a character that is not printable ASCII",
+            "printable ASCII, fields apart by blanks or tabs",
+            strange.start(),
+        )
+    digits = re.search(r"\d{5,}", expression, re.ASCII)
+    if digits:
+        raise refused("a number of more than 4 digits", "numbers of at most 4 digits", digits.start())
+    return expression.upper()
 
 
 @lru_cache(maxsize=1 << 15)
@@ -122,22 +199,37 @@ def _weekday_mask(values: list[int | str], nth: dict[int, set[int | str]]) -> in
     return sum(weekday_bits(int(value)) for value in values)
 
 
-@lru_cache(maxsize=1)
-def _every_kind_of_date() -> tuple[tuple[int, int], ...]:
-    """The dates of 28 years, which include all fourteen kinds of year: leap or not, beginning on one of seven weekdays.
+# All fourteen kinds of year: leap or not, beginning on one of seven weekdays. A date that is in none of them never
+# comes in the whole 400-year cycle of the calendar.
+_EVERY_KIND_OF_YEAR: Final = tuple(range(1972, 2000))
 
-    A date that is not among them never comes in the whole 400-year cycle of the calendar.
-    """
-    return tuple(date_bits(day) for day in range(date(1972, 1, 1).toordinal(), date(2000, 1, 1).toordinal()))
+
+@lru_cache(maxsize=len(_EVERY_KIND_OF_YEAR))
+def _dates_of(year: int) -> tuple[tuple[int, int], ...]:
+    return tuple(
+        date_bits(day) for day in range(date(year, 1, 1).toordinal(), date(year + 1, 1, 1).toordinal())
+    )
+
+
+def _of_the_same_kind(year: int) -> int:
+    """One of _EVERY_KIND_OF_YEAR whose dates are on the same weekdays."""
+    kind = isleap(year), date(year, 1, 1).weekday()
+    return next(one for one in _EVERY_KIND_OF_YEAR if kind == (isleap(one), date(one, 1, 1).weekday()))
 
 
 def ever_fires(cron: Cron) -> bool:
-    """Whether any date of the calendar matches (`0 0 31 2 *` never does)."""
-    return _comes(cron.months, cron.days, cron.weekdays, cron.either_day)
+    """Whether any date of the calendar matches (`0 0 31 2 *` never does), in its years if it names some."""
+    years = _EVERY_KIND_OF_YEAR
+    if isinstance(cron, CronInYears):
+        years = tuple(sorted(set(map(_of_the_same_kind, cron.years_listed()))))
+    return _comes(cron.months, cron.days, cron.weekdays, cron.either_day, years)
 
 
 def shortest_interval_s(cron: Cron) -> int | None:
-    """The fewest seconds between two fires, without clock changes; None if it is more than a day."""
+    """The fewest seconds between two fires, without clock changes; None if it is more than a day.
+
+    As if it fired in all years.
+    """
     seconds, minutes, hours = cron.seconds, _bits(cron.minutes), _bits(cron.hours)
     within_minute = seconds[-1] - seconds[0]
     within_hour = (minutes[-1] - minutes[0]) * 60 + within_minute
@@ -150,14 +242,16 @@ def shortest_interval_s(cron: Cron) -> int | None:
     return min(distances, default=None)
 
 
-def _matching_dates(months: int, days: int, weekdays: int, either_day: bool) -> Iterator[bool]:
+def _matching_dates(
+    months: int, days: int, weekdays: int, either_day: bool, years: Iterable[int] = _EVERY_KIND_OF_YEAR
+) -> Iterator[bool]:
     cron = Cron(0, 0, months, days, weekdays, either_day, names_hour=False, repeats=False)
-    return (cron.on_date(month, bits) for month, bits in _every_kind_of_date())
+    return (cron.on_date(month, bits) for year in years for month, bits in _dates_of(year))
 
 
 @lru_cache(maxsize=4096)
-def _comes(months: int, days: int, weekdays: int, either_day: bool) -> bool:
-    return any(_matching_dates(months, days, weekdays, either_day))
+def _comes(months: int, days: int, weekdays: int, either_day: bool, years: tuple[int, ...]) -> bool:
+    return any(_matching_dates(months, days, weekdays, either_day, years))
 
 
 @lru_cache(maxsize=4096)

@@ -2,6 +2,7 @@
 
 Bit 0 is the last day of its month, 1 to 31 the day, 32 + n "the weekday nearest to the n-th" (`nW`).
 Bit 64 + 6w is the month's last weekday w (Sunday is 0), 64 + 6w + n its n-th one.
+Bit 105 + n is n days before the month's last day (`L-n`), 140 + n the year 1970 + n.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ LAST: Final = 0
 # A month has at most five of each weekday.
 NTHS: Final = range(1, 6)
 _EACH_NTH: Final = 0b111110
+FIRST_YEAR: Final = 1970
+LAST_YEAR: Final = 2199
+_BEFORE_LAST: Final = 105
+_YEARS: Final = 140
 
 
 def day_bit(day: int) -> int:
@@ -41,6 +46,25 @@ def weekday_bits(weekday: int) -> int:
     return _EACH_NTH << 64 + 6 * weekday
 
 
+def before_last_bit(days: int) -> int:
+    """So many days, 1 to 30, before the last day of the month (`L-3`)."""
+    return 1 << _BEFORE_LAST + days
+
+
+def year_bit(year: int) -> int:
+    """A year from FIRST_YEAR to LAST_YEAR."""
+    return 1 << _YEARS + year - FIRST_YEAR
+
+
+def with_days_for_before_last(days: int) -> int:
+    """The same bits, with each day that an `L-n` can be in its place."""
+    for before in range(1, 31):
+        if days & before_last_bit(before):
+            days ^= before_last_bit(before)
+            days |= sum(day_bit(length - before) for length in range(28, 32) if length > before)
+    return days
+
+
 @lru_cache(maxsize=8192)
 def date_bits(day: int) -> tuple[int, int]:
     """(month bit, date bits) of a date's ordinal."""
@@ -48,8 +72,9 @@ def date_bits(day: int) -> tuple[int, int]:
     weekday = when.isoweekday() % 7
     length = calendar.monthrange(when.year, when.month)[1]
     bits = day_bit(when.day) | weekday_bit(weekday, (when.day + 6) // 7)
-    if when.day == length:
-        bits |= LAST_DAY
+    bits |= LAST_DAY if when.day == length else before_last_bit(length - when.day)
+    if FIRST_YEAR <= when.year <= LAST_YEAR:
+        bits |= year_bit(when.year)
     if when.day + 7 > length:
         bits |= weekday_bit(weekday, LAST)
     for wanted in _nearest_to(when.day, weekday, length):

@@ -1,10 +1,13 @@
 """When a schedule fires: evaluates windows, and applies the policy for clock changes.
 
-The complete policy:
+The complete policy of Minute8:
 - A skipped time fires once, at the first instant after the gap, if it names an hour (its hour is not `*`). It merges
   with a regular fire there.
 - A repeated time fires only in the first pass if it is fixed: neither its minute nor its hour is `*`, `*/n` or `a/n`.
   All other times follow elapsed time and fire in both passes.
+
+By EventBridge's rule a skipped time does not fire, and every repeated time fires only in the first pass. Its crons are
+compiled so that the same conditions say this (`compiled.py`).
 
 Every instant is decided alone, so the fires are the same however time is split into windows.
 """
@@ -18,7 +21,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from common.timing.cron import Cron, compile_cron
+from common.timing.compiled import compiled
+from common.timing.cron import Cron
 from common.timing.date_bits import date_bits
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
@@ -41,8 +45,8 @@ def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] 
     start, end = _bounded(schedule, start, end)
     dates = _dates(schedule, excluded)
     match schedule.timing:
-        case CronTiming(expression, timezone):
-            return cron_fires(compile_cron(expression), timezone, start, end, dates)
+        case CronTiming() as timing:
+            return cron_fires(compiled(timing), timing.timezone, start, end, dates)
         case EveryTiming(interval_s, anchor_at):
             return _every_fires(interval_s, anchor_at, start, end, dates)
         case AtTiming(at):
@@ -54,8 +58,8 @@ def count_fires(schedule: Schedule, start: int, end: int, *, excluded: Container
     start, end = _bounded(schedule, start, end)
     dates = _dates(schedule, excluded)
     match schedule.timing:
-        case CronTiming(expression, timezone):
-            return _count_cron(compile_cron(expression), timezone, start, end, dates)
+        case CronTiming() as timing:
+            return _count_cron(compiled(timing), timing.timezone, start, end, dates)
         case EveryTiming(interval_s, anchor_at):
             return _count_every(interval_s, anchor_at, start, end, dates)
         case AtTiming(at):
@@ -110,7 +114,7 @@ def cron_fires(
 ) -> Iterator[int]:
     """The fire times of a compiled expression in [start, end); `excluded` holds ordinals of local dates."""
     last = start - 1
-    for span in _spans_between(zone, start, end, cron.months):
+    for span in _spans_between(zone, start, end, cron):
         if (
             span.closes_at < start
             or not can_fire(cron, span)
@@ -172,18 +176,19 @@ def _on_grid(cron: Cron, at: int) -> int:
     return at if cron.by_second else -(-at // 60) * 60
 
 
-def _spans_between(zone: str, start: int, end: int, months: int) -> Iterator[Span]:
+def _spans_between(zone: str, start: int, end: int, cron: Cron) -> Iterator[Span]:
     """The spans of a window: exact for a short window, in whole shared chunks for a long one.
 
-    A chunk that touches none of the `months` is skipped, so that a yearly job costs little over decades.
+    A chunk that touches none of the months or years is skipped, so that a yearly job costs little over decades.
     """
     if end - start <= _SHORT_S:
         if start < end:
             yield from spans(zone, start, end)
         return
-    for chunk in range(start // _CHUNK_S * _CHUNK_S, end, _CHUNK_S):
-        if months & _months_of(chunk):
-            yield from spans(zone, chunk, chunk + _CHUNK_S)
+    for low, high in cron.stretches(start, end):
+        for chunk in range(low // _CHUNK_S * _CHUNK_S, high, _CHUNK_S):
+            if cron.months & _months_of(chunk):
+                yield from spans(zone, chunk, chunk + _CHUNK_S)
 
 
 @lru_cache(maxsize=4096)
@@ -198,7 +203,7 @@ def _months_of(chunk: int) -> int:
 
 def _count_cron(cron: Cron, zone: str, start: int, end: int, excluded: Container[int] | None) -> int:
     count, behind_gap = 0, False
-    for span in _spans_between(zone, start, end, cron.months):
+    for span in _spans_between(zone, start, end, cron):
         if span.kind == SKIPPED:
             behind_gap = True  # the fire after the gap merges with regular ones there
             continue
@@ -261,13 +266,22 @@ def _hashed(text: str, most: int) -> int:
 def next_fires(
     schedule: Schedule, after: int, count: int, until: int | None = None, *, excluded: Container[str] = ()
 ) -> list[int]:
-    """The first `count` fire times at or after `after`, before `until`; searches at most 41 years for each."""
+    """The first `count` fire times at or after `after`, before `until`.
+
+    Searches at most 41 years for each; if a cron names years, as far as these.
+    """
     found: list[int] = []
     while len(found) < count:
-        end = after + _HORIZON_S if until is None else min(until, after + _HORIZON_S)
+        end = _horizon(schedule, after) if until is None else min(until, _horizon(schedule, after))
         more = list(islice(fires(schedule, after, end, excluded=excluded), count - len(found)))
         if not more:
             break
         found += more
         after = found[-1] + 1
     return found
+
+
+def _horizon(schedule: Schedule, after: int) -> int:
+    horizon = after + _HORIZON_S
+    timing = schedule.timing
+    return compiled(timing).comes_until(horizon) if isinstance(timing, CronTiming) else horizon

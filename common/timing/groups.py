@@ -8,7 +8,8 @@ A key is readable text:
   the groups of ten round intervals up to ten minutes, which are due in every window;
 - `at|1763694600`: the beginning of the window.
 
-Bounds, exclusions and jitter are not in the key: a group may be due when a member is not, but never the reverse.
+Bounds, exclusions, jitter and years are not in the key, nor is EventBridge's rule for clock changes, by which less
+fires. `L-3` is the days that it can be. So a group may be due when a member is not, but never the reverse.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from common.timing.cron import Cron, compile_cron
+from common.timing.compiled import in_all_clocks
+from common.timing.cron import Cron
 from common.timing.date_bits import (
     ALL_DAYS,
     ALL_WEEKDAYS,
@@ -26,6 +28,7 @@ from common.timing.date_bits import (
     nearest_weekday_bit,
     weekday_bit,
     weekday_bits,
+    with_days_for_before_last,
 )
 from common.timing.fires import can_fire
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
@@ -48,8 +51,8 @@ _ALL_MONTHS: Final = (1 << 13) - 2
 def group_key(schedule: Schedule) -> str:
     """The group that a schedule belongs to."""
     match schedule.timing:
-        case CronTiming(expression, timezone):
-            return f"cron|{timezone}|{_widened(compile_cron(expression))}"
+        case CronTiming() as timing:
+            return f"cron|{timing.timezone}|{_widened(in_all_clocks(timing))}"
         case EveryTiming(interval_s, anchor_at):
             if interval_s <= WINDOW_S or (interval_s % _ROUND_S and interval_s <= _ODD_SHARE_S):
                 return f"every|{next(short for short in _SHORT_S if short <= interval_s)}|0"
@@ -163,9 +166,10 @@ def _numbers(mask: int) -> str:
 def _days_text(cron: Cron) -> str:
     if cron.days == ALL_DAYS and not cron.either_day:
         return "*"
-    texts = [_numbers(cron.days & ALL_DAYS)] if cron.days & ALL_DAYS else []
-    texts += ["L"] if cron.days & LAST_DAY else []
-    texts += [f"{day}W" for day in range(1, 32) if cron.days & nearest_weekday_bit(day)]
+    days = with_days_for_before_last(cron.days)
+    texts = [_numbers(days & ALL_DAYS)] if days & ALL_DAYS else []
+    texts += ["L"] if days & LAST_DAY else []
+    texts += [f"{day}W" for day in range(1, 32) if days & nearest_weekday_bit(day)]
     return ",".join(texts)
 
 

@@ -7,15 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+# The two cron dialects, and the two rules for clock changes.
+MINUTE8: Final = "minute8"
+EVENTBRIDGE: Final = "eventbridge"
+# Where a schedule of EventBridge's dialect or rule stores its expression. A version that does not know them finds no
+# timing, and sets the schedule aside. By `cron` it would fire at other times.
+_BY_EVENTBRIDGE: Final = "cron_by_eventbridge"
 
 
 @dataclass(frozen=True, slots=True)
 class CronTiming:
-    """Calendar times: canonical text (`H` resolved; 5 fields, or 6 with the seconds first) in an IANA zone."""
+    """Calendar times: canonical text in an IANA zone.
+
+    The text has 5 fields, or 6 with the seconds first, and `H` is resolved; in the dialect EVENTBRIDGE it is AWS's.
+    `dst` is the rule for clock changes.
+    """
 
     expression: str
     timezone: str
+    dialect: str = MINUTE8
+    dst: str = MINUTE8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +80,13 @@ class Schedule:
             key: value for key, value in optional.items() if value is not None
         }
 
+    def to_view(self) -> dict[str, Any]:
+        """The stored form as answers show it: an expression is always under `cron`."""
+        return {"cron" if name == _BY_EVENTBRIDGE else name: value for name, value in self.to_item().items()}
+
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Schedule:
-        """The inverse of `to_item`; numbers may come back as Decimal."""
+        """The inverse of `to_item` and of `to_view`; numbers may come back as Decimal."""
         return cls(
             timing=_timing_of(item),
             start_at=int(item["start_at"]) if "start_at" in item else None,
@@ -83,8 +100,12 @@ class Schedule:
 
 def _timing_item(timing: Timing) -> dict[str, Any]:
     match timing:
-        case CronTiming(expression, timezone):
-            return {"cron": expression} if timezone == "UTC" else {"cron": expression, "timezone": timezone}
+        case CronTiming(expression, timezone, dialect, dst):
+            theirs = {
+                name: EVENTBRIDGE for name, rule in (("dialect", dialect), ("dst", dst)) if rule != MINUTE8
+            }
+            zone = {} if timezone == "UTC" else {"timezone": timezone}
+            return {_BY_EVENTBRIDGE if theirs else "cron": expression} | zone | theirs
         case EveryTiming(interval_s, anchor_at):
             return {"every_s": interval_s, "anchor_at": anchor_at}
         case AtTiming(at):
@@ -92,8 +113,9 @@ def _timing_item(timing: Timing) -> dict[str, Any]:
 
 
 def _timing_of(item: Mapping[str, Any]) -> Timing:
-    if "cron" in item:
-        return CronTiming(item["cron"], item.get("timezone", "UTC"))
+    if (expression := item.get("cron", item.get(_BY_EVENTBRIDGE))) is not None:
+        rules = (item.get(name, MINUTE8) for name in ("dialect", "dst"))
+        return CronTiming(expression, item.get("timezone", "UTC"), *rules)
     if "every_s" in item:
         return EveryTiming(int(item["every_s"]), int(item["anchor_at"]))
     return AtTiming(int(item["at"]))

@@ -66,8 +66,8 @@ describe("a form of a stored job", () => {
 
   it("has a box for every field: a new job with the same texts is the same job", () => {
     for (const [, definition] of FULL) {
-      const { anchor: _, timezone: __, ...both } = definition.schedule as Definition;
-      const hidden = both.every ? { anchor: always.anchor } : { timezone: always.timezone };
+      const { anchor, timezone, dialect, dst, ...both } = definition.schedule as Definition;
+      const hidden = both.every ? { anchor } : both.at ? { timezone } : { timezone, dialect, dst };
       const made = definitionOf(formOf("x", { ...definition, schedule: { ...both, ...hidden } }));
       expect(made.definition).toEqual({ ...definition, schedule: { ...both, ...hidden } });
     }
@@ -94,8 +94,15 @@ describe("a form of a stored job", () => {
     expect(definitionOf({ ...formOf("x", stored), [field]: text }, stored).definition).toEqual(wanted);
   });
 
-  it("keeps all but the time zone when its kind of schedule changes", () => {
-    const { cron: _, timezone: __, anchor: ___, ...kept } = withOthers(FIRST).schedule as Definition;
+  it("keeps all that the new kind has when its kind of schedule changes", () => {
+    const {
+      cron: _,
+      timezone: __,
+      anchor: ___,
+      dialect: _d,
+      dst: _r,
+      ...kept
+    } = withOthers(FIRST).schedule as Definition;
     const { anchor: ____, ...stored } = withOthers(FIRST).schedule as Definition;
     const before = { ...withOthers(FIRST), schedule: stored };
     const form: Form = { ...formOf("x", before), mode: "every", every: "120" };

@@ -147,7 +147,20 @@ def schedule(expression: str, **more: Any) -> dict[str, Any]:
         (schedule("cron(30 2 * * ? *)"), {"cron": "30 2 * * *", "timezone": "UTC"}),
         (
             schedule("cron(0 9 ? * 2-6 *)", ScheduleExpressionTimezone="Europe/Paris"),
-            {"cron": "0 9 * * 1-5", "timezone": "Europe/Paris"},
+            {"cron": "0 9 * * 1-5", "timezone": "Europe/Paris", "dst": "eventbridge"},
+        ),
+        (
+            schedule("cron(0 9 ? * MON 2027)", ScheduleExpressionTimezone="Europe/Paris"),
+            {
+                "cron": "0 9 ? * MON 2027",
+                "timezone": "Europe/Paris",
+                "dialect": "eventbridge",
+                "dst": "eventbridge",
+            },
+        ),
+        (
+            schedule("cron(0 9 L-3 * ? *)"),
+            {"cron": "0 9 L-3 * ? *", "timezone": "UTC", "dialect": "eventbridge"},
         ),
         (schedule("cron(0 9 ? * MON-FRI *)"), {"cron": "0 9 * * MON-FRI", "timezone": "UTC"}),
         (schedule("cron(0 9 ? * 2#1 *)"), {"cron": "0 9 * * 1#1", "timezone": "UTC"}),
@@ -197,7 +210,8 @@ def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
     "text",
     [
         "{",
-        json.dumps(schedule("cron(0 9 ? * MON 2027)")),
+        json.dumps(schedule("cron(0 9 ? * MON 2200)")),
+        json.dumps(schedule("cron(0 9 1 * MON *)")),
         json.dumps(schedule("every(5 minutes)")),
         json.dumps(schedule("rate(5 fortnights)")),
         json.dumps(schedule("cron(0 9 *)")),

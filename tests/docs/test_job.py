@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from api.shapes.jobs import Job
 from common.jobs.job import Retry
 from common.jobs.placeholders import RENDERED_BYTES
-from common.registration import cron_text, schedule_text
+from common.registration import schedule_text
 from common.registration.definition import (
     ExcludeDefinition,
     JobDefinition,
@@ -25,6 +25,7 @@ from common.registration.definition import (
 from common.registration.target_definitions import MODELS
 from common.tenants.rules import Quotas
 from common.tenants.web_address import URL_CHARS
+from common.timing.cron import MAX_CHARS
 from common.timing.durations import MAX_DURATION_S
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "job.md").read_text()
@@ -119,7 +120,7 @@ def test_the_limits_that_the_models_do_not_hold() -> None:
     )
     assert f"({Quotas().payload_bytes:,} at first)" in limits("Job", "payload")
     assert f"{RENDERED_BYTES // 1024} KiB" in limits("Job", "payload")
-    assert f"at most {cron_text.MAX_CHARS} characters" in limits("Schedule", "cron")
+    assert f"at most {MAX_CHARS} characters" in limits("Schedule", "cron")
     assert f"1 s to {MAX_DURATION_S // 86_400} days" in limits("Schedule", "every")
     assert f"0 to {schedule_text.MAX_JITTER_S:,}" in limits("Schedule", "jitter_s")
     assert f"at most {schedule_text.MAX_EXCLUDED_DATES}" in limits("Exclude", "dates")

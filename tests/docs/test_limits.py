@@ -15,7 +15,6 @@ from common.platform import api_keys
 from common.registration import (
     calendar_sources,
     calendar_store,
-    cron_text,
     icalendar_dates,
     manual,
     schedule_text,
@@ -23,6 +22,7 @@ from common.registration import (
 from common.registration.definition import EXECUTOR_MARGIN_S, JobDefinition, Limits
 from common.storage import wire_format
 from common.tenants import web_address
+from common.timing import cron
 
 LIMITS = (Path(__file__).parents[2] / "docs/limits.md").read_text()
 KIB = 1024
@@ -34,7 +34,7 @@ BOUNDS = {
     "nesting of a payload": placeholders.DEEPEST,
     "payload": Limits().payload_bytes // KIB,
     "payload after its placeholders are replaced": placeholders.RENDERED_BYTES // KIB,
-    "cron expression": cron_text.MAX_CHARS,
+    "cron expression": cron.MAX_CHARS,
     "spread (`jitter_s`)": schedule_text.MAX_JITTER_S,
     "a job's own excluded dates": schedule_text.MAX_EXCLUDED_DATES,
     "calendars that a job names": schedule_text.MAX_CALENDARS,
@@ -69,7 +69,7 @@ def test_every_bound_of_the_input_has_a_row() -> None:
             calendar_sources,
             calendar_store,
             icalendar_dates,
-            cron_text,
+            cron,
             placeholders,
         )
         for name, value in vars(module).items()

@@ -11,6 +11,8 @@ export interface Form {
   every: string;
   at: string;
   timezone: string;
+  dialect: string;
+  dst: string;
   anchor: string;
   start_at: string;
   end_at: string;
@@ -51,6 +53,8 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   every: ["schedule.every", "number"],
   at: ["schedule.at", "text"],
   timezone: ["schedule.timezone", "text"],
+  dialect: ["schedule.dialect", "text"],
+  dst: ["schedule.dst", "text"],
   anchor: ["schedule.anchor", "text"],
   start_at: ["schedule.start_at", "text"],
   end_at: ["schedule.end_at", "text"],
@@ -132,6 +136,7 @@ function said(form: Form): Form {
   const hidden: Box[] = [
     ...(["cron", "every", "at"] as const).filter((mode) => mode !== form.mode),
     form.mode === "every" ? "timezone" : "anchor",
+    ...(form.mode === "cron" ? [] : (["dialect", "dst"] as const)),
   ];
   return { ...form, ...Object.fromEntries(hidden.map((name) => [name, ""])) };
 }

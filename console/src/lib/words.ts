@@ -5,6 +5,7 @@ export interface ScheduleLike {
   every?: string | number | null | undefined;
   at?: string | null | undefined;
   timezone?: string | null | undefined;
+  dialect?: string | null | undefined;
 }
 
 const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
@@ -13,7 +14,7 @@ export function scheduleWords(schedule: ScheduleLike): string {
   if (schedule.every != null)
     return `every ${typeof schedule.every === "number" ? `${schedule.every} s` : schedule.every}`;
   if (schedule.at != null) return `once, ${schedule.at}`;
-  return cronWords(schedule.cron ?? "");
+  return schedule.dialect === "eventbridge" ? `cron(${schedule.cron ?? ""})` : cronWords(schedule.cron ?? "");
 }
 
 /** Words for the usual forms; any other expression as it is, which is never wrong. */

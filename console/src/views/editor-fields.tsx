@@ -46,13 +46,21 @@ export function EditorFields(props: Props): JSX.Element {
         </fieldset>
         <div class="form">
           {form.mode === "cron" ? (
-            <Line
-              {...props}
-              name="cron"
-              label="Cron expression"
-              hint="minute hour day month weekday; six fields begin with the second."
-              mono
-            />
+            <>
+              <Line
+                {...props}
+                name="cron"
+                label="Cron expression"
+                hint={
+                  form.dialect === "eventbridge"
+                    ? "minutes hours day-of-month month day-of-week year; one of the day fields is ?."
+                    : "minute hour day month weekday; six fields begin with the second."
+                }
+                mono
+              />
+              <Choice {...props} name="dialect" label="Read as" of={["", "eventbridge"]} />
+              <Choice {...props} name="dst" label="Rule for clock changes" of={["", "eventbridge"]} />
+            </>
           ) : null}
           {form.mode === "every" ? (
             <>
@@ -206,7 +214,7 @@ function Choice({ form, problems, set, name, label, of }: LineProps & { of: stri
         <select {...attributes} value={form[name]} onChange={(event) => set({ [name]: event.currentTarget.value })}>
           {of.map((one) => (
             <option key={one} value={one}>
-              {one.replace("_", " ")}
+              {one.replace("_", " ") || "minute8"}
             </option>
           ))}
         </select>
