@@ -34,6 +34,7 @@ from api.routes import (
     summaries,
     tenant,
     tenants,
+    unrecorded,
     upcoming,
     webhooks,
 )
@@ -75,6 +76,7 @@ ROUTES: tuple[Route, ...] = (
     *planning.ROUTES,
     *deletions.ROUTES,
     *holds.ROUTES,
+    *unrecorded.ROUTES,
     *audit.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )

@@ -23,11 +23,13 @@ from common.platform.deletion import Deletions
 from common.platform.planning_state import PlanningState
 from common.platform.request_rate import RequestRate
 from common.platform.tenants import Credential, Tenants
+from common.platform.unrecorded import RunAgain
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
+from common.runs.unrecorded import Unrecorded
 from common.storage import aws, deployed
 from common.storage.deployed import Tables
 from common.tenants.audit import AWS, Audit
@@ -58,6 +60,7 @@ class Services:
     request_rate: RequestRate
     webhook_secrets: WebhookSecrets
     holds: Holds
+    run_again: RunAgain
     audit: Audit
     deletions: Deletions
     planning: PlanningState
@@ -114,6 +117,7 @@ class Services:
             request_rate=RequestRate(tables.tenants),
             webhook_secrets=WebhookSecrets(tables.tenants),
             holds=Holds(tables.tenants, clock),
+            run_again=RunAgain(Unrecorded(tables.due, tables.runs), queue, tables.tenants, clock),
             audit=Audit(tables.tenants),
             deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
             planning=PlanningState(tables.due, clock, stage),

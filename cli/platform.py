@@ -8,7 +8,7 @@ key. Both give the same results.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Protocol, Self
 
 import typer
@@ -16,7 +16,17 @@ import typer
 from cli.session import session
 from cli.settings import operator_settings
 from minute8_client import Operator
-from minute8_client.shapes import AuditEntry, Hold, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
+from minute8_client.shapes import (
+    AuditEntry,
+    Hold,
+    Key,
+    MadeKey,
+    RanUnrecorded,
+    TenantDeletion,
+    TenantSummary,
+    TenantView,
+    WithoutRecord,
+)
 
 Stage = Annotated[
     str | None,
@@ -50,6 +60,9 @@ class Platform(Protocol):
     def holds(self) -> list[Hold]: ...
     def hold_target(self, pattern: str, note: str) -> list[Hold]: ...
     def release_target(self, pattern: str) -> list[Hold]: ...
+
+    def unrecorded(self, *, from_at: str | None) -> Iterator[WithoutRecord]: ...
+    def run_unrecorded(self, execution_ids: Sequence[str]) -> RanUnrecorded: ...
 
     def operator_keys(self) -> Iterator[Key]: ...
     def create_operator_key(self, *, name: str, expires_at: str | None) -> MadeKey: ...

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
-from cli.tables import table
+from cli.tables import executions_queue, table
 from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletion, Deletions
 from common.platform.tenants import ApiKey, Tenant, Tenants
+from common.platform.unrecorded import RunAgain, unrecorded_view
 from common.platform.views import deletion_view, entry_view, hold_view, key_view, tenant_summary, tenant_view
+from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.tenants.allowed_targets import Hold as StoredHold
 from common.tenants.audit import EntryFilter
 from common.tenants.holds import Holds
 from common.timing.durations import parse_instant
-from minute8_client.shapes import AuditEntry, Hold, Key, MadeKey, TenantDeletion, TenantSummary, TenantView
+from minute8_client.shapes import (
+    AuditEntry,
+    Hold,
+    Key,
+    MadeKey,
+    RanUnrecorded,
+    TenantDeletion,
+    TenantSummary,
+    TenantView,
+    WithoutRecord,
+)
 
 _PAGE = 200
 
@@ -29,6 +41,7 @@ class TablesPlatform:
     store: Tenants
     deletions: Deletions
     held: Holds
+    run_again: RunAgain
     clock: Clock
 
     @classmethod
@@ -40,6 +53,12 @@ class TablesPlatform:
             Tenants(tenants),
             Deletions(tenants, table("jobs", stage), table("runs", stage), index),
             Holds(tenants, clock),
+            RunAgain(
+                Unrecorded(table("due", stage), table("runs", stage)),
+                executions_queue(stage, clock),
+                tenants,
+                clock,
+            ),
             clock,
         )
 
@@ -126,6 +145,19 @@ class TablesPlatform:
 
     def release_target(self, pattern: str) -> list[Hold]:
         return self._holds(self.held.release(pattern, self.clock.now()))
+
+    def unrecorded(self, *, from_at: str | None = None) -> Iterator[WithoutRecord]:
+        first = parse_instant(from_at, "from_at") if from_at else 0
+        found, next_id = self.run_again.unrecorded.page("", first, _PAGE)
+        while True:
+            yield from (cast(WithoutRecord, unrecorded_view(one)) for one in found)
+            if not next_id:
+                return
+            found, next_id = self.run_again.unrecorded.page(next_id, first, _PAGE)
+
+    def run_unrecorded(self, execution_ids: Sequence[str]) -> RanUnrecorded:
+        sent, recorded = self.run_again.run(execution_ids)
+        return {"sent": sent, "recorded": recorded}
 
     def _holds(self, holds: Iterable[StoredHold]) -> list[Hold]:
         return [cast(Hold, hold_view(one)) for one in holds]

@@ -38,6 +38,8 @@ class Config:
     # Of the executor's pollers; empty: Lambda's default.
     maximum_concurrency: str = ""
     maximum_pollers: str = ""
+    # How many runs a tick reads to find executions without a record (scheduler/reconcile.py); 0: none.
+    reconciled_a_tick: int = 10_000
     # The spread of jobs that name none, where the tenant has no default of its own.
     spread_s: int = 0
     # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
@@ -70,6 +72,7 @@ class Config:
             pack_from=int(env.get("PACK_FROM", "50")),
             maximum_concurrency=env.get("MAXIMUM_CONCURRENCY", ""),
             maximum_pollers=env.get("MAXIMUM_POLLERS", ""),
+            reconciled_a_tick=int(env.get("RECONCILED_A_TICK", "10000")),
             spread_s=int(env.get("SPREAD_S", "0")),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from minute8_client.operations import (
     Json,
     Listing,
@@ -20,12 +22,14 @@ from minute8_client.shapes import (
     MadeKey,
     PlatformDensity,
     PlatformPlanning,
+    RanUnrecorded,
     RuleEffects,
     TenantDeletion,
     TenantHealth,
     TenantLine,
     TenantSummary,
     TenantView,
+    WithoutRecord,
 )
 from minute8_client.tenant import key_body
 from minute8_client.transport import Transport
@@ -174,6 +178,17 @@ class OperatorCalls:
         """Let it be called again. Raises NotFound."""
         body = {"pattern": pattern}
         return Request("POST", path_of("holds", "release"), body, repeatable=False, shape=_held)
+
+    @Listing
+    def unrecorded(self, *, from_at: str | None = None) -> ListSteps[WithoutRecord]:
+        """The executions that were enqueued and have no record, of those due from `from_at` on."""
+        return entries_of("/v1/platform/unrecorded", "executions", from_at=from_at)
+
+    @Operation
+    def run_unrecorded(self, execution_ids: Sequence[str]) -> Request[RanUnrecorded]:
+        """Send up to 100 of them again: the same executions, which run once. Raises NotFound if one is not listed."""
+        body = {"execution_ids": list(execution_ids)}
+        return Request("POST", path_of("platform", "unrecorded", "run"), body)
 
 
 class Operator(OperatorCalls, Transport):

@@ -434,6 +434,32 @@ class Holds(TypedDict):
     holds: list[Hold]
 
 
+class WithoutRecord(TypedDict):
+    """An execution that was enqueued, and of which nothing is recorded."""
+
+    execution_id: str
+    tenant_id: str
+    job_id: str
+    fire_at: str
+    due_at: str
+    found_at: str
+    sent_at: str | None
+
+
+class UnrecordedPage(TypedDict):
+    """A page of them, by their ids. It may hold fewer than were asked for, and have a cursor all the same."""
+
+    executions: list[WithoutRecord]
+    next_cursor: str | None
+
+
+class RanUnrecorded(TypedDict):
+    """What became of the executions."""
+
+    sent: list[str]
+    recorded: list[str]
+
+
 class FailureGroup(TypedDict):
     """Failed runs of one job with one error."""
 

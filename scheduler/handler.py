@@ -24,6 +24,7 @@ from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from scheduler import wiring
 from scheduler.ended import Completion
+from scheduler.reconcile import Compared, Reconciler
 from scheduler.removal import Removed, remove_tenants
 from scheduler.tick import FanOut, Scheduler, TickSummary
 
@@ -35,6 +36,9 @@ def handle(event: object, context: object) -> dict[str, Any]:
     publish(summary, "tick")
     write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
+    compared = reconciler().compare(summary.now)
+    log_compared(compared)
+    telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
     if deleted := _completion().delete_ended(summary.now):
         telemetry.logger().info("deleted after their completion", jobs=deleted)
@@ -83,6 +87,15 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
 
 
+def log_compared(compared: Compared) -> None:
+    """Log what the comparison of planned and recorded executions found."""
+    logger = telemetry.logger()
+    if compared.problem:
+        logger.error("comparison left to the next tick", problem=compared.problem)
+    if compared.listed or compared.late or compared.partly:
+        logger.warning("executions without a record", **asdict(compared))
+
+
 def log_removed(removed: Removed) -> None:
     """Log what was removed of deleted tenants, and the errors."""
     logger = telemetry.logger()
@@ -121,11 +134,24 @@ def scheduler() -> Scheduler:
     if settings.planning_queue_url:
         planning_queue = PlanningQueue(aws.sqs(), settings.planning_queue_url)
         fan_out = FanOut(Shares(tables.due), planning_queue, settings.planner_share_entries)
-    queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
+    queue = _queue()
     events = event_bus(settings.event_bus)
     return wiring.scheduler(
         tables, queue, clock, events, fan_out=fan_out, patient=True, pack_from=settings.pack_from
     )
+
+
+@cache
+def reconciler() -> Reconciler:
+    """What looks for executions without a record after each tick."""
+    settings = config()
+    return wiring.reconciler(
+        deployed.tables(settings), _queue(), SystemClock(), most=settings.reconciled_a_tick
+    )
+
+
+def _queue() -> ExecutionsQueue:
+    return ExecutionsQueue(aws.sqs(), config().required("executions_queue_url"), SystemClock())
 
 
 if aws.in_lambda():  # also in a planner

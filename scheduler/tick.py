@@ -218,11 +218,13 @@ class Scheduler:
     def _hand_over(
         self, executions: Iterator[Execution], skipped: Skipped, summary: TickSummary, spare_until: float = 0
     ) -> None:
-        near = self.postponed.keep_far(executions)
+        noted = self.index.planned.noted(self.clock.now())
+        near = self.postponed.keep_far(noted.through(executions))
         planned, refused = self.queue.send_packs(packed(near, self.pack_from), spare_until=spare_until)
         for refusal in refused:
             skipped.refused(refusal.execution, refusal.reason)
         skipped.write()
+        noted.write()
         summary.planned += planned
         summary.refused += len(refused)
         summary.missed += skipped.missed_count

@@ -1,4 +1,4 @@
-"""Builds the scheduler."""
+"""Builds the scheduler and the reconciler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from common.planning.packs import PACK_FROM
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
+from common.runs.unrecorded import Unrecorded
 from common.storage.deployed import Tables
+from scheduler.reconcile import Reconciler
 from scheduler.tick import FanOut, Scheduler
 
 
@@ -40,3 +42,9 @@ def scheduler(
         patient=patient,
         pack_from=pack_from,
     )
+
+
+def reconciler(tables: Tables, queue: ExecutionsQueue, clock: Clock, most: int) -> Reconciler:
+    """What looks for executions without a record after each tick."""
+    unrecorded = Unrecorded(tables.due, tables.runs)
+    return Reconciler(DueIndex(tables.due), tables.due, tables.tenants, unrecorded, queue, clock, most)

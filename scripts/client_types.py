@@ -22,6 +22,7 @@ _GIVEN: Final = (
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
     "ManyDone",
     "Holds",
+    *("UnrecordedPage", "RanUnrecorded"),
     "FailureGroups",
     "PlatformPlanning",
     *("Overview", "TenantHealth", "RuleEffects"),

@@ -43,8 +43,9 @@ from executor.redelivery import Redelivery
 from executor.targets import Kind
 from executor.wiring import executor
 from scheduler.ended import Completion
+from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
-from scheduler.wiring import scheduler
+from scheduler.wiring import reconciler, scheduler
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 
 
@@ -149,6 +150,15 @@ class SimulatedQueue:
         number = next(self._numbers)
         self._lineage.setdefault(message_id or f"message-{number}", self._received_lineage)
         heapq.heappush(self._waiting, (visible_at, number, message_id or f"message-{number}", body))
+
+    def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
+        hidden = [one for one in self._waiting if one[0] > self._clock.now() and one[2] in self._receives]
+        due = [one for one in self._waiting if one[0] <= self._clock.now()]
+        counts = {
+            "ApproximateNumberOfMessages": str(len(due)),
+            "ApproximateNumberOfMessagesNotVisible": str(len(hidden)),
+        }
+        return {"Attributes": {name: counts[name] for name in AttributeNames}}
 
     def next_at(self) -> float | None:
         return self._waiting[0][0] if self._waiting else None
@@ -269,6 +279,7 @@ class World:
     registry: Registry
     scheduler: Scheduler
     completion: Completion
+    reconciler: Reconciler
     executor: Executor
     redelivery: Redelivery
     runs: Runs
@@ -367,6 +378,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         registry=Registry(store, Limits()),
         scheduler=scheduler(tables, queue, clock, published),
         completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
+        reconciler=reconciler(tables, queue, clock, most=10_000),
         executor=executor(tables, queue, clock, store, published, tenants or AnyTenant(), kinds),
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, takes_long_s=None, random=random.Random(8)),  # type: ignore[arg-type]

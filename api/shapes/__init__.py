@@ -23,6 +23,7 @@ from api.shapes import (
     runs,
     schedules,
     tenants,
+    unrecorded,
     upcoming,
 )
 
@@ -42,6 +43,7 @@ _ALL = (
     runs,
     schedules,
     tenants,
+    unrecorded,
     upcoming,
 )
 # By the names that the routes use.

@@ -101,6 +101,10 @@ ENTRIES: Mapping[str, Entry] = {
         {"delete": ".deletion:delete", "deletion": ".deletion:deletion"},
     ),
     "holds": Entry("Targets that no tenant's run calls; needs an operator key.", ".holds:app"),
+    "unrecorded": Entry(
+        "Executions that were enqueued and have no record; needs an operator key or AWS credentials.",
+        ".unrecorded:app",
+    ),
     "operator-keys": Entry(
         "Keys of operators; needs an operator key or AWS credentials.", ".keys:operator_app"
     ),

@@ -13,6 +13,7 @@ from typing import Any, Final
 from common.history.eras import Due
 from common.planning.execution import SCHEDULE
 from common.runs import states
+from common.timing.windows import NO_RECORD_AFTER_S
 
 ON_TIME: Final = "on_time"
 LATE: Final = "late"
@@ -43,8 +44,6 @@ QUIET: Final = frozenset({ON_TIME, TO_COME, RUNNING, QUEUED, NOT_KEPT})
 
 # A run counts as on time up to this lateness, and a due instant as to come.
 ON_TIME_S: Final = 10
-# A backlog of the executions queue may delay a run; what is planned and has no record for longer is an alarm.
-NO_RECORD_AFTER_S: Final = 3_600
 
 Record = Mapping[str, Any]
 

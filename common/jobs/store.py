@@ -250,7 +250,9 @@ class JobStore:
                 )
             ]
             self.before_hand_over(pending[0].entry.tenant, len(executions))
-            _, refused = self.queue.send(executions)
+            noted = self.index.planned.noted(self.clock.now())
+            _, refused = self.queue.send(noted.through(executions))
+            noted.write()
             if not refused:  # else the next tick records the reason
                 self.index.confirm(*pending)
         except Exception:  # noqa: BLE001  the next tick handles the pending entries

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from common.planning.bad_entry import BadEntry as BadEntry
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.plan import DueEntry
+from common.planning.planned import PlannedLog
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.tables import (
@@ -81,6 +82,7 @@ class DueIndex:
     def __init__(self, table: Table) -> None:
         self._table = table
         self.directory = Directory(table)
+        self.planned = PlannedLog(table)
 
     # The mark
 

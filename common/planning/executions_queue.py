@@ -75,6 +75,14 @@ class ExecutionsQueue:
             return _count(first) - len(refused), refused
         return self._send_concurrently(chain([first, second], batches), spare_until)
 
+    def waiting(self) -> int:
+        """About how many messages are due and not received, or received and not deleted."""
+        found = self._client.get_queue_attributes(
+            QueueUrl=self._url,
+            AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+        )
+        return sum(map(int, found["Attributes"].values()))
+
     def _send_concurrently(
         self, batches: Iterator[list[Pack]], spare_until: float
     ) -> tuple[int, list[Refused]]:

@@ -1,4 +1,4 @@
-"""All keys of all tables. The first part of a tenant's keys is the tenant.
+"""All keys, but those of `planned_keys.py`. The first part of a tenant's keys is the tenant.
 
 | table   | pk                           | sk                              | item                                   |
 | ------- | ---------------------------- | ------------------------------- | -------------------------------------- |

@@ -12,6 +12,8 @@ MAX_DELAY_S = 900
 # A fire time older than this when it is planned was missed: the job's catch-up policy decides.
 # One whole window, so that one lost tick only causes lateness.
 MISSED_AFTER_S = WINDOW_S
+# A backlog of the executions queue may delay a run; what is planned and has no record for longer is an alarm.
+NO_RECORD_AFTER_S = 3_600
 
 
 def window_start(at: int) -> int:

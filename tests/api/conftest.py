@@ -12,6 +12,7 @@ from api import handler
 from api.auth.tokens import Tokens
 from api.services import Services
 from common.history.tenant_runs import Bounds, TenantRuns
+from common.planning.execution import Execution
 from common.platform.key_format import new_key
 from common.platform.tenants import ROLES, Tenants
 from common.registration.definition import Limits
@@ -21,7 +22,7 @@ from tests.api import issuer
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
 from tests.api.walk import LEAVING, SPARE_KEY, SPARE_OPERATOR_KEY
-from tests.worlds import World, job, world
+from tests.worlds import World, at, job, world
 
 TOKENS = issuer.tokens()
 
@@ -49,6 +50,11 @@ def settle(office: Office, *callers: Caller) -> None:
         error="it went wrong",
     )
     office.operator("POST", "/v1/holds", {"pattern": "hooks.example.com"})
+    lost = [
+        Execution("alice", "lost", fire_at, fire_at, 1)
+        for fire_at in (at("2026-11-21T03:10:00Z"), at("2026-11-21T03:11:00Z"))
+    ]
+    office.world.reconciler.unrecorded.add(lost, office.world.clock.now())
     for caller in callers:
         caller("PUT", "/v1/jobs/report", job(every=10))
         for job_id in ("fails", "fails-too"):

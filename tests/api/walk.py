@@ -21,6 +21,7 @@ BODIES: dict[str, Any] = {
     "PreviewRequest": {"schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"}, "count": 3},
     "Pause": {"note": "maintenance"},
     "NewCalendar": {"dates": ["2026-12-24"]},
+    "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z:1"]},
     "RunNow": {"nonce": "walk", "payload": {"customer": 7}},
     "SkipFires": {"note": "maintenance"},
     "NewHold": {"pattern": "hooks.example.com", "note": "maintenance"},

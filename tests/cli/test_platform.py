@@ -8,9 +8,11 @@ from typing import cast
 
 import pytest
 
+from common.planning.execution import Execution
+from common.storage import aws
 from tests.api.calls import Caller
 from tests.cli.conftest import Desk
-from tests.worlds import ARN
+from tests.worlds import ARN, at, job
 
 
 @pytest.fixture(params=["over the API", "on the tables"])
@@ -258,3 +260,44 @@ def test_a_target_is_held_and_released_in_one_command_each(desk: Desk, over_the_
     assert desk("holds", "release", "other.example.com", *stage).code == 3
     assert desk("holds", "release", "hooks.example.com", *stage).out == "nothing is held\n"
     assert desk("holds", "add", "two words", *stage).code == 2
+
+
+@pytest.mark.parametrize("over_the_api", [True, False])
+def test_executions_without_a_record_are_listed_and_run_once(
+    desk: Desk, over_the_api: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage: tuple[str, ...] = ("--stage", "test")
+    if over_the_api:
+        desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+        stage = ()
+    desk.environment["EXECUTIONS_QUEUE_URL"] = "queue"
+    w = desk.office.world
+    monkeypatch.setattr(aws, "sqs", lambda: w.sqs)
+    assert desk("unrecorded", "list", *stage).out == "every planned execution has a record\n"
+    w.registry.create("alice", "late", job(cron="* * * * *", start_deadline_s=3_600))
+    w.run_until("2026-11-21T03:16:00Z")  # 3:13 to 3:16 have run
+    lost = [
+        Execution("alice", "late", at(f"2026-11-21T03:{m}:00Z"), at(f"2026-11-21T03:{m}:00Z"), 1)
+        for m in (13, 20, 21, 22)
+    ]
+    w.reconciler.unrecorded.add(lost, w.clock.now())
+    w.clock.move_to(at("2026-11-21T03:45:00Z"))
+    listed = desk("unrecorded", "list", "--json", *stage).json
+    assert [one["due_at"][11:16] for one in listed] == ["03:20", "03:21", "03:22"]
+    assert {one["sent_at"] for one in listed} == {None}
+    assert desk("unrecorded", "list", "--since", "24m", *stage).out.count("alice:late:") == 2
+    assert desk("unrecorded", "run", "alice:late:20261121T032300Z:1", *stage).code == 3
+    assert desk("unrecorded", "run", *stage).code == 2
+    one = desk("unrecorded", "run", lost[0].execution_id, lost[1].execution_id, *stage).out
+    assert f"has a record meanwhile: {lost[0].execution_id}" in one
+    assert f"sent again: {lost[1].execution_id}" in one and "1 executions are in" in one
+    assert "sent again" not in desk("unrecorded", "list", *stage).out
+    assert desk("unrecorded", "run", "--all", "--yes", *stage).out.endswith(
+        "3 executions are in the queue again\n"
+    )
+    w.deliver()
+    assert desk("unrecorded", "list", *stage).out == "every planned execution has a record\n"
+    assert w.target.fire_times("late").count("2026-11-21T03:20:00Z") == 1
+    first, second, *_ = desk("audit", "--platform", "--json", *stage).json
+    assert {first["action"], second["action"]} == {"executions.run"}
+    assert {first["after"]["count"], second["after"]["count"]} == {3, 1}  # of one millisecond, in any order

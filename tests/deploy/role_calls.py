@@ -17,6 +17,7 @@ from executor.completion.outcomes import Outcomes
 from scheduler import handler
 from scheduler.ended import Completion
 from scheduler.planner import Planner
+from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
 from tests import worlds
 from tests.api.conftest import open_office
@@ -30,6 +31,7 @@ ENTRIES = (
     ("Scheduler", Scheduler, "tick"),
     ("Scheduler", handler, "handle"),
     ("Scheduler", Completion, "delete_ended"),
+    ("Scheduler", Reconciler, "compare"),
     ("Planner", Planner, "plan"),
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
@@ -51,6 +53,7 @@ _PARTS = {
 }
 _OTHERS = (
     (SimulatedQueue, "send_message_batch", "sqs:SendMessage", "ExecutionsQueue"),
+    (SimulatedQueue, "get_queue_attributes", "sqs:GetQueueAttributes", "ExecutionsQueue"),
     (SimulatedQueue, "change_message_visibility_batch", "sqs:ChangeMessageVisibility", "ExecutionsQueue"),
     (test_shares.Queue, "send_message_batch", "sqs:SendMessage", "PlanningQueue"),
     (PublishedEvents, "publish", "events:PutEvents", "EventsBus"),

@@ -30,6 +30,7 @@ from tests.flows import (
     test_outcomes,
     test_overlap,
     test_overlap_ends,
+    test_reconcile,
     test_registering,
     test_throttling,
     test_ticks,
@@ -110,6 +111,7 @@ def needed() -> set[Needed]:
             manual_flows,
         )
         play(test_outcomes, test_overlap, test_overlap_ends, test_registering, test_throttling, test_ticks)
+        play(test_reconcile)
         play(test_packs, test_quarantine, test_removal, test_shares)
         play(test_bulk, test_calendars, test_manual, test_operator)
         for flow in (every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):

@@ -48,6 +48,7 @@ def idle_tick() -> Counter[str]:
     w.clock.move_to(at("2026-11-21T05:08:00Z"))
     handler.publish_lag(w.scheduler)
     w.tick()
+    w.reconciler.compare(w.clock.now())
     deletions = Deletions(w.tables.tenants, w.tables.jobs, w.tables.runs, w.index)
     remove_tenants(deletions, w.clock, w.clock.now())
     return requests

@@ -124,7 +124,7 @@ def test_a_registration(w: World, counts: Counts) -> None:
         w.registry.create("alice", "far", job(cron="1 12 * * *"))
     with counts.of(far | {"transact_write_items": 2}):  # the first job of its group opens a shard
         w.registry.create("alice", "opens", job(cron="0 13 * * *"))
-    near = far | {"get_item": 4, "delete_item": 1, "sent messages": 1}
+    near = far | {"get_item": 4, "put_item": 1, "delete_item": 1, "sent messages": 1}
     with counts.of(near):
         w.registry.create("alice", "near", job(at=DUE))
     with counts.of(
@@ -142,7 +142,10 @@ def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(w: World, counts: Cou
     w.clock.move_to(at("2026-11-21T03:18:00Z"))
     spread = 8
     # The mark; pending and postponed entries, one-off groups by partition; the four places of its slot, and the shard
-    # found there; one group; what is set aside; the mark twice.
+    # found there; one group; what is set aside; the mark twice; what was planned.
     requests = {"get_item": 1, "query": 3 * spread + 6, "batch_get_item": 1, "update_item": 2}
-    with counts.of(requests | {"sent messages": 1}):
+    with counts.of(requests | {"sent messages": 1, "put_item": 1}):
         w.scheduler.tick()
+    nothing_else = {"query": 5, "get_item": 1}  # the list, and the four partitions of what was planned
+    with counts.of(nothing_else):
+        w.reconciler.compare(w.clock.now())
