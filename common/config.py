@@ -32,6 +32,8 @@ class Config:
     # Only on the embedded AWS: HTTP targets may be on this machine.
     loopback_targets: bool = False
     planning_queue_url: str = ""
+    # An execution that starts later than this does not count as good (executor/service_level.py).
+    service_lateness_s: float = 1.0
     planner_share_entries: int = 20_000
     # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.
     pack_from: int = 50
@@ -67,6 +69,7 @@ class Config:
             plain_http_targets=env.get("PLAIN_HTTP_TARGETS", "") in ("true", "loopback"),
             loopback_targets=env.get("PLAIN_HTTP_TARGETS", "") == "loopback"
             and env.get("STAGE") in EMBEDDED_STAGES,
+            service_lateness_s=float(env.get("SERVICE_LATENESS_S", "1")),
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
             pack_from=int(env.get("PACK_FROM", "50")),

@@ -28,6 +28,9 @@ LATENESS_S = "LatenessSeconds"
 RUNS = "Runs"
 OUTCOMES = "Outcomes"
 MESSAGES_FAILED = "MessagesFailed"
+# The service level: executions that started in time and were recorded, of all that were due.
+SERVICE_GOOD = "ServiceGood"
+SERVICE_TOTAL = "ServiceTotal"
 
 
 @cache

@@ -69,6 +69,8 @@ def execute_batch(
                 body=one.part.line.body[:500],
             )
             failed[one.part] = error
+            if one.part.execution and not isinstance(error, StillRunning):
+                reports[one.part] = Report("unrecorded", one.part.execution, detail=type(error).__name__)
     again = to_deliver_again(executor, _calls(), reports, failed) if failed else {}
     if redelivery and again:
         redelivery.after_failures(again)

@@ -23,6 +23,7 @@ from executor.network_guard import NetworkGuard
 from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery
+from executor.service_level import has_started, lateness_s, service_level
 from executor.targets import clients, kinds
 from executor.targets.http_endpoint import HttpEndpoints
 
@@ -48,10 +49,14 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
     for report in reports:
         if report.result in ("failed", "skipped"):
             logger.info(report.result, execution=report.execution.execution_id, detail=report.detail)
-        if report.result in ("succeeded", "dispatched", "failed", "retrying"):
-            metrics.add_metric(telemetry.LATENESS_S, "Seconds", report.lateness_s)
+        if has_started(report):
+            metrics.add_metric(telemetry.LATENESS_S, "Seconds", lateness_s(report))
     for result, count in Counter(report.result for report in reports).items():
-        metrics.add_metric(f"{telemetry.RUNS}.{result}", "Count", count)
+        if result != "unrecorded":
+            metrics.add_metric(f"{telemetry.RUNS}.{result}", "Count", count)
+    if (level := service_level(reports, config().service_lateness_s)).total:
+        metrics.add_metric(telemetry.SERVICE_GOOD, "Count", level.good)
+        metrics.add_metric(telemetry.SERVICE_TOTAL, "Count", level.total)
     if failed:
         metrics.add_metric(telemetry.MESSAGES_FAILED, "Count", failed)
     metrics.flush_metrics()

@@ -39,7 +39,15 @@ class Report:
     """The result of one message, for logs and metrics."""
 
     result: Literal[
-        "succeeded", "dispatched", "failed", "retrying", "skipped", "queued", "duplicate", "sent_on"
+        "succeeded",
+        "dispatched",
+        "failed",
+        "retrying",
+        "skipped",
+        "queued",
+        "duplicate",
+        "sent_on",
+        "unrecorded",
     ]
     execution: Execution
     lateness_s: float = 0.0

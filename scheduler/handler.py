@@ -63,6 +63,9 @@ def publish(summary: TickSummary, what: str) -> None:
     metrics.add_metric(telemetry.EXECUTIONS_PLANNED, "Count", summary.planned)
     metrics.add_metric(telemetry.EXECUTIONS_MISSED, "Count", summary.missed)
     metrics.add_metric(telemetry.BAD_ENTRIES, "Count", summary.bad_entries)
+    if summary.missed:  # they were due and never ran
+        metrics.add_metric(telemetry.SERVICE_GOOD, "Count", 0)
+        metrics.add_metric(telemetry.SERVICE_TOTAL, "Count", summary.missed)
     metrics.flush_metrics()
 
 

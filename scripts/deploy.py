@@ -50,7 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
         outputs = outputs_of(session, options.stage, region)
         if params["deletionProtection"] == "true":
             protect(session, region, outputs)
-    except (BotoCoreError, ClientError) as error:
+        start_canary(options.stage, region, options.aws_profile)
+    except (BotoCoreError, ClientError, subprocess.CalledProcessError) as error:
         print(f"deploy: deployed, but not finished: {error}; run it again", file=sys.stderr)
         return 1
     print(next_steps(options.stage, region, outputs["ApiUrl"]))
@@ -80,6 +81,13 @@ def protect(session: botocore.session.Session, region: str, outputs: dict[str, s
     for table in (value for name, value in sorted(outputs.items()) if name.endswith("TableName")):
         if not client.describe_table(TableName=table)["Table"].get("DeletionProtectionEnabled"):
             client.update_table(TableName=table, DeletionProtectionEnabled=True)
+
+
+def start_canary(stage: str, region: str, profile: str | None) -> None:
+    """Register its job, or delete it where the stage is without a canary. Raises CalledProcessError."""
+    environment = {**os.environ, "AWS_REGION": region, **({"AWS_PROFILE": profile} if profile else {})}
+    command = [sys.executable, "-m", "scripts.canary", "--stage", stage]
+    subprocess.run(command, cwd=build_layer.ROOT, env=environment, check=True)
 
 
 def next_steps(stage: str, region: str, url: str) -> str:

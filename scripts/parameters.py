@@ -44,6 +44,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "platformLogLevel": ("DEBUG", "INFO", "WARN"),
     "apiAccessLog": ("", "true"),
     "plainHttpTargets": ("", "true"),
+    "canary": ("", "true"),
     "pointInTimeRecovery": ("true", "false"),
     "deletionProtection": ("true", "false"),
     "deletionPolicy": ("RetainExceptOnCreate", "Retain", "Delete"),
@@ -59,6 +60,7 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "reconciledPerTick": (0, 1_000_000),
     "packFrom": (0, 1_000_000),
     "spreadS": (0, 3_600),
+    "accountConcurrency": (10, 1_000_000),
     "maxReceiveCount": (1, 1_000),
     "apiThrottleRate": (1, 10_000),
     "apiThrottleBurst": (1, 5_000),
@@ -140,8 +142,21 @@ def _problems(params: Mapping[str, str]) -> Iterator[str]:
     for sender in filter(None, params["outcomeSenders"].split(",")):
         if not _SENDER.match(sender):
             yield f"outcomeSenders: {sender!r} is not valid; accepted: account ids and ARNs of roles, comma-separated"
+    for name, least_share, most_share in (
+        ("serviceLatenessS", 0.1, 3_600),
+        ("serviceObjective", 0.5, 0.99999),
+    ):
+        if not _is_within(params[name], least_share, most_share):
+            yield f"{name}={params[name]} is not valid; accepted: a number from {least_share} to {most_share}"
     if params["alarmTopicArn"] and not re.match(r"arn:aws[\w-]*:sns:", params["alarmTopicArn"]):
         yield f"alarmTopicArn={params['alarmTopicArn']} is not valid; accepted: the ARN of an SNS topic"
+
+
+def _is_within(text: str, least: float, most: float) -> bool:
+    try:
+        return least <= float(text) <= most
+    except ValueError:
+        return False
 
 
 def _text(value: object) -> str:

@@ -11,10 +11,18 @@ SDK: Final = "1.43.106"
 TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 INDEXES: Final = {"runs": ("failures",)}
 TTL_ATTRIBUTE: Final = "expires_at"
+# Each has a page in docs/runbook.
 ALARMS: Final = (
-    *("dead-letters", "planning-dead-letters", "outcomes-dead-letters"),
-    *("no-tick", "tick-errors", "mark-lag", "quarantine"),
+    *("no-tick", "tick-errors", "tick-duration", "mark-lag", "quarantine"),
+    *("executor-errors", "executor-throttles", "overdue", "lateness", "no-record"),
+    *("burn-fast", "burn-slow"),
+    *("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "outcomes-lag"),
+    *("api-errors", "api-latency", "table-throttles", "concurrency", "recursion"),
 )
+# Where the parameter `canary` is "true".
+CANARY_ALARM: Final = "canary"
+# The windows of the burn alarms, which notify nobody by themselves.
+QUIET_ALARMS: Final = ("burn-fast-hour", "burn-fast-now", "burn-slow-hours", "burn-slow-now")
 # All other stages count as production.
 STAGES_TO_LOSE: Final = ("dev", "local", "test")
 
@@ -82,6 +90,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
             *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
             *("states:StartExecution", "sts:AssumeRole"),
         },
+        "function:canary-minute8-<stage>": {"lambda:InvokeFunction"},
     },
     "Outcomes": {
         "JobsTable": _RECORD,

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import ALARMS, FUNCTIONS, STAGES_TO_LOSE
+from cli.doctor.expected import ALARMS, CANARY_ALARM, FUNCTIONS, STAGES_TO_LOSE
 from cli.output import seconds
 from common.platform.findings import DEPLOY, Finding, failed, not_checked, ok, warning
 
@@ -54,25 +54,24 @@ def bus(deployment: Deployment) -> Iterator[Finding]:
 
 
 def alarms(deployment: Deployment) -> Iterator[Finding]:
-    """Whether they exist, are quiet, and in production notify somebody."""
-    names = [deployment.named(alarm) for alarm in ALARMS]
-    found = {
-        alarm["AlarmName"]: alarm
-        for alarm in deployment.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
-    }
-    for name in names:
+    """Whether they exist, are quiet, and in production notify somebody. A stage may be without the canary's."""
+    names = {deployment.named(alarm): alarm for alarm in (*ALARMS, CANARY_ALARM)}
+    answer = deployment.client("cloudwatch").describe_alarms(
+        AlarmNames=list(names), AlarmTypes=["MetricAlarm", "CompositeAlarm"], MaxRecords=100
+    )
+    found = {one["AlarmName"]: one for one in (*answer["MetricAlarms"], *answer["CompositeAlarms"])}
+    for name, short in names.items():
         alarm = found.get(name)
         if alarm is None:
-            yield warning(f"there is no alarm {name}", DEPLOY)
+            if short != CANARY_ALARM:
+                yield warning(f"there is no alarm {name}", DEPLOY)
         elif alarm["StateValue"] == "ALARM":
-            yield failed(
-                f"{name} is on: {alarm.get('StateReason', '')}", "docs/deploying.md says what it means"
-            )
+            yield failed(f"{name} is on: {alarm.get('StateReason', '')}", f"see docs/runbook/{short}.md")
         elif deployment.stage not in STAGES_TO_LOSE and not (
             alarm["ActionsEnabled"] and alarm["AlarmActions"]
         ):
             yield warning(f"{name} tells nobody", "deploy with alarmTopicArn")
-    yield ok(f"{len(names)}, all quiet")
+    yield ok(f"{len(found)}, all quiet")
 
 
 def figures(deployment: Deployment) -> Iterator[Finding]:

@@ -13,10 +13,11 @@ from typing import Any
 
 import yaml
 
-from scripts import build_layer, console
+from scripts import build_layer, canary, console
+from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 
-SOURCES = ("common", "scheduler", "executor", "api")
+SOURCES = ("common", "scheduler", "executor", "api", "canary")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
 _DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
@@ -64,6 +65,7 @@ def deploy(
         raise EmbeddedError(f"{error}\n\nIf it fails again, {_RESET}.") from None
     template = json.loads((service / ".serverless" / "cloudformation-template-update-stack.json").read_text())
     apply_dropped(embedded, template)
+    report(f"canary: {canary.register(Stage(embedded.env(), stage), stage)}")
     stamp.write_text(fingerprint)
     record(deployed)
     return deployed
@@ -97,6 +99,7 @@ def stage_service(directory: Path, layers: Sequence[Path]) -> Path:
         shutil.rmtree(directory / name, ignore_errors=True)
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "serverless.yml", directory)
+    shutil.copytree(ROOT / "deploy", directory / "deploy", dirs_exist_ok=True)
     (directory / "scripts").mkdir(exist_ok=True)
     shutil.copy(ROOT / "scripts" / "visibility_timeout.js", directory / "scripts")
     # Link only the layers: a link to build/ would lead back here, and osls follows links.
@@ -224,6 +227,7 @@ def _fingerprint(service: Path, layers: Sequence[Path], inputs: list[str]) -> st
         digest.update((layer / ".requirements").read_bytes())
     files = [
         service / "serverless.yml",
+        *(service / "deploy").glob("*.yml"),
         *(path for name in SOURCES for path in (service / name).rglob("*.py")),
         *(service / "api" / "console_files").rglob("*.gz"),
     ]

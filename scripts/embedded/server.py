@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from scripts.embedded import cloudwatch as alarms
 from scripts.embedded import permissions, snapshot, unpacking, worker_logs
 from scripts.embedded.strict import layer
 
@@ -41,7 +42,15 @@ def main() -> None:
     lock = hold_lock(arguments.state_dir)
     from ministack import app  # type: ignore[import-untyped]
     from ministack.core import iam_actions, lambda_runtime  # type: ignore[import-untyped]
-    from ministack.services import eventbridge, lambda_svc, scheduler  # type: ignore[import-untyped]
+    from ministack.services import (  # type: ignore[import-untyped]
+        apigateway,
+        cloudwatch,
+        eventbridge,
+        lambda_svc,
+        scheduler,
+        sqs,
+    )
+    from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
 
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_INTERVAL_S
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
@@ -51,6 +60,7 @@ def main() -> None:
     worker_logs.install(lambda_runtime)
     if arguments.strict:
         layer.install(with_shares=arguments.shares)
+    alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)
     snapshot.install(app, arguments.state_dir / "aws")
     _start_thread(_look_at_queues, lambda_svc)
     if arguments.tied_to_parent:

@@ -31,6 +31,7 @@ ENVIRONMENT = {
     "Executor": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
+        "SERVICE_LATENESS_S",
     },
     "Outcomes": {"JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EVENT_BUS"},
     "Api": {
@@ -109,7 +110,7 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
 
     def names(kind: str, attribute: str) -> set[str]:
         found = [one["Properties"][attribute] for one in resources.values() if one["Type"] == kind]
-        return {name.removeprefix("minute8-test-") for name in found}
+        return {name.removeprefix("minute8-test-") for name in found} - {"canary-minute8-test"}
 
     feeds = {
         (
@@ -133,7 +134,10 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     assert names("AWS::Lambda::Function", "FunctionName") == set(expected.FUNCTIONS)
     assert names("AWS::DynamoDB::Table", "TableName") == set(expected.TABLES)
     assert names("AWS::SQS::Queue", "QueueName") == queues | {f"{queue}-dead" for queue in queues}
-    assert names("AWS::CloudWatch::Alarm", "AlarmName") == set(expected.ALARMS)
+    alarms = names("AWS::CloudWatch::Alarm", "AlarmName") | names(
+        "AWS::CloudWatch::CompositeAlarm", "AlarmName"
+    )
+    assert alarms == {*expected.ALARMS, *expected.QUIET_ALARMS, expected.CANARY_ALARM}
     assert feeds == set(expected.FEEDS)
     assert indexes == expected.INDEXES
     assert {
@@ -152,7 +156,10 @@ def test_only_the_api_of_a_deployment_with_an_issuer_has_the_layer_for_tokens(
     template: dict[str, Any], deployed: Embedded
 ) -> None:
     for name, resource in template["Resources"].items():
-        if resource["Type"] == "AWS::Lambda::Function" and name != "ApiLambdaFunction":
+        if resource["Type"] == "AWS::Lambda::Function" and name not in (
+            "ApiLambdaFunction",
+            "CanaryLambdaFunction",
+        ):
             assert resource["Properties"]["Layers"] == [{"Ref": "DepsLambdaLayer"}]
     functions = client(deployed, "lambda").list_functions()["Functions"]
     [api] = [found for found in functions if found["FunctionName"] == "minute8-test-api"]
@@ -228,4 +235,6 @@ def _named(resource: dict[str, Any]) -> str:
     text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])
     if match := re.search(r":log-group:/aws/lambda/minute8-test-(\w+):\*$", text):
         return f"log-group of {match[1]}"
-    return text.rpartition("lambda:${AWS::Region}:${AWS::AccountId}:")[2]
+    return text.rpartition("lambda:${AWS::Region}:${AWS::AccountId}:")[2].replace(
+        "minute8-test", "minute8-<stage>"
+    )

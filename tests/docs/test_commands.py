@@ -15,7 +15,7 @@ from cli.commands.table import ENTRIES
 from cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 COMMAND = typer.main.get_command(app)
 
 

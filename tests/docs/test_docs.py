@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)]*)?\)")
 _MAKE = re.compile(r"\bmake ([a-z][a-z-]*)\b")

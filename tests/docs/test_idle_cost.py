@@ -5,28 +5,37 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
 import pytest
 import yaml
 
-from cli.doctor.expected import ALARMS, FEEDS
+from canary.handler import JOB_ID, TENANT, line
+from cli.doctor.expected import FEEDS
 from common import telemetry
 from common.config import config
 from common.platform.deletion import Deletions
 from scheduler import handler
 from scheduler.removal import remove_tenants
+from scripts.canary import definition
+from scripts.cloudwatch.alarms import metrics_of
 from tests.docs.test_docs import ROOT
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.worlds import at, make_world
+from tests.worlds import ARN, at, make_world
 
 PRICES: dict[str, Any] = json.loads((ROOT / "benchmarks" / "prices.json").read_text())
 DAYS = 30.4
 TICKS = round(DAYS * 144)
 # Lambda keeps five long polls of 20 s open for each queue.
 POLLS = round(DAYS * 86_400 / 20) * 5
-# Assumed, both more than the embedded AWS shows.
+# Assumed, all more than the embedded AWS shows.
 TICK_S, TICK_LOG_BYTES = 0.5, 2_500
+CANARY_S, CANARY_BATCH_S = 0.05, 0.3
+CANARY_RUNS = round(DAYS * 1_440)
+# Of the lateness, of how the canary's runs end, of the service level, and the canary's own.
+CANARY_METRICS = 5
 
 # CloudWatch adds so much to each event: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html
 EVENT_BYTES = 26
@@ -54,10 +63,34 @@ def idle_tick() -> Counter[str]:
     return requests
 
 
+def canary_run() -> tuple[float, float]:
+    """The reads and the writes of a run of the canary."""
+    db = MemoryDynamoDB()
+    w = make_world(db, "2026-11-21T03:12:00Z")
+    w.registry.put(TENANT, JOB_ID, definition(ARN))
+    w.run_until("2026-11-21T04:10:00Z", ticks=True)
+    requests: Counter[str] = Counter()
+    db.before = lambda name: requests.update([name])
+    before = len(w.target.calls)
+    w.run_until("2026-11-21T04:19:30Z")  # no tick is left out: the one of 4:18 plans from 4:20 on
+    runs = len(w.target.calls) - before
+    assert runs == 9
+    writes = requests["put_item"] + requests["update_item"]
+    return (requests.total() - writes) / runs, writes / runs
+
+
 def tick_metrics() -> int:
-    """How many metrics a tick writes: those that the handler names."""
+    """How many metrics a tick writes, without the service level, which the executor writes, too."""
     code = (ROOT / "scheduler" / "handler.py").read_text()
-    return len(set(re.findall(r"add_metric\(telemetry\.(\w+)", code)))
+    named = set(re.findall(r"add_metric\(telemetry\.(\w+)", code))
+    return len(named - {"SERVICE_GOOD", "SERVICE_TOTAL"})
+
+
+def alarms() -> tuple[int, int]:
+    """The metrics that the alarms read, each of which is paid for, and the composite alarms."""
+    resources = yaml.safe_load((ROOT / "deploy" / "alarms.yml").read_text())["Resources"].values()
+    single = [one["Properties"] for one in resources if one["Type"] == "AWS::CloudWatch::Alarm"]
+    return sum(len(metrics_of(one)) for one in single), len(resources) - len(single)
 
 
 def lines() -> dict[str, tuple[float, float]]:
@@ -67,20 +100,40 @@ def lines() -> dict[str, tuple[float, float]]:
     reads = requests.total() - writes
     params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     gb_s = TICKS * TICK_S * params["schedulerMemoryMb"] / 1024
+    watched, composite = alarms()
     return {
+        "alarms: metrics that they read": (watched, PRICES["cloudwatch_alarm_month"]),
         "metrics of the tick": (tick_metrics(), PRICES["cloudwatch_metric_month"]),
+        "alarms of two windows": (composite, PRICES["cloudwatch_composite_alarm_month"]),
         "polls of the three queues": (POLLS * len(FEEDS), PRICES["sqs_request"]),
-        "alarms": (len(ALARMS), PRICES["cloudwatch_alarm_month"]),
         "reads of the ticks": (TICKS * reads, PRICES["dynamodb_read_unit"]),
         "GB-seconds of the ticks": (gb_s, PRICES["lambda_gb_s_arm64"]),
         "writes of the ticks": (TICKS * writes, PRICES["dynamodb_write_unit"]),
-        "GB of logs": (TICKS * TICK_LOG_BYTES / 1e9, PRICES["cloudwatch_logs_gb"]),
+        "GB of logs of the ticks": (TICKS * TICK_LOG_BYTES / 1e9, PRICES["cloudwatch_logs_gb"]),
         "invocations of the ticks": (TICKS, PRICES["lambda_request"]),
+        **canary_lines(params["executorMemoryMb"]),
+    }
+
+
+def canary_lines(executor_mb: int) -> dict[str, tuple[float, float]]:
+    """What the canary costs: a run a minute, alone in its batch."""
+    reads, writes = canary_run()
+    gb_s = CANARY_RUNS * (CANARY_BATCH_S * executor_mb + CANARY_S * 128) / 1024
+    log_bytes = metrics_bytes(1) + len(line("prod", "2026-11-21T03:12:00Z", 1.8e9)) + EVENT_BYTES
+    return {
+        "metrics of the canary's runs": (CANARY_METRICS, PRICES["cloudwatch_metric_month"]),
+        "GB-seconds of the canary's runs": (gb_s, PRICES["lambda_gb_s_arm64"]),
+        "writes of the canary's runs": (CANARY_RUNS * writes, PRICES["dynamodb_write_unit"]),
+        # It is sent with nine others, received and deleted alone.
+        "messages of the canary's runs": (CANARY_RUNS * 2.1, PRICES["sqs_request"]),
+        "GB of logs of the canary's runs": (CANARY_RUNS * log_bytes / 1e9, PRICES["cloudwatch_logs_gb"]),
+        "invocations of the canary's runs": (CANARY_RUNS * 2, PRICES["lambda_request"]),
+        "reads of the canary's runs": (CANARY_RUNS * reads, PRICES["dynamodb_read_unit"]),
     }
 
 
 def test_the_page_says_what_each_line_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STAGE", "test")
+    monkeypatch.setenv("STAGE", "prod")
     page = (ROOT / "docs" / "idle-cost.md").read_text()
     worked_out = lines()
     for what, (amount, price) in worked_out.items():
@@ -96,31 +149,32 @@ def test_the_page_says_what_each_line_costs(monkeypatch: pytest.MonkeyPatch) -> 
     assert f"${PRICES['dynamodb_gb_month']:.2f}" in page
 
 
-def metrics_bytes(messages: int, capsys: pytest.CaptureFixture[str]) -> int:
+def metrics_bytes(messages: int) -> int:
     """What the executor's metrics of one batch of `Event` runs come to in the log."""
+    for cached in (telemetry.metrics, config):
+        cached.cache_clear()
     metrics = telemetry.metrics()
     for number in range(messages):
         metrics.add_metric(telemetry.LATENESS_S, "Seconds", 0.1234567 + number)
     metrics.add_metric(f"{telemetry.RUNS}.dispatched", "Count", messages)
-    metrics.flush_metrics()
-    return len(capsys.readouterr().out) + EVENT_BYTES
-
-
-def test_the_page_says_what_the_logs_of_a_million_runs_cost(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("STAGE", "prod")
+    metrics.add_metric(telemetry.SERVICE_GOOD, "Count", messages)
+    metrics.add_metric(telemetry.SERVICE_TOTAL, "Count", messages)
+    with redirect_stdout(StringIO()) as printed:
+        metrics.flush_metrics()
     for cached in (telemetry.metrics, config):
         cached.cache_clear()
+    return len(printed.getvalue()) + EVENT_BYTES
+
+
+def test_the_page_says_what_the_logs_of_a_million_runs_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STAGE", "prod")
     page = (ROOT / "docs" / "idle-cost.md").read_text()
     for messages in (10, 1):
-        metrics = metrics_bytes(messages, capsys) * MILLION / messages
+        metrics = metrics_bytes(messages) * MILLION / messages
         platform = PLATFORM_BYTES * MILLION / messages
         gb = PRICES["cloudwatch_logs_gb"] / 1e9
         row = f"| {messages} | {metrics * gb:.2f} | {(metrics + platform) * gb:.2f} |"
         assert row in page, row
-    for cached in (telemetry.metrics, config):
-        cached.cache_clear()
 
 
 @pytest.mark.parametrize("least", [5, 20, 100, 1_000])

@@ -11,7 +11,7 @@ from tests.docs.prose import cells, docstrings, paragraphs, remarks, sentences, 
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks" / "about").glob("*.md")]
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks" / "about").glob("*.md")]
 )
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 FOLDERS = (
@@ -19,6 +19,7 @@ FOLDERS = (
     "scheduler",
     "executor",
     "api",
+    "canary",
     "cli",
     "minute8_client",
     "scripts",

@@ -1,0 +1,55 @@
+"""The service level: how many executions were due and how many of them Minute8 served well. Pure.
+
+An execution is good if it started within the stated lateness and its result was recorded. A failure of the target is
+not Minute8's, and a run that its job's or platform's rules skip does not count at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from common.runs import states
+from executor.recorder import Report
+
+_STARTED: Final = ("succeeded", "dispatched", "failed", "retrying")
+# The executor's process ended during the call.
+_OUR_ERRORS: Final = ("ExecutorDied",)
+
+
+class ServiceLevel(NamedTuple):
+    """Executions of a batch: the good ones, and all that count."""
+
+    good: int
+    total: int
+
+
+def service_level(reports: Iterable[Report], within_s: float) -> ServiceLevel:
+    """Count a batch; `within_s` is the lateness up to which an execution is good."""
+    counted = [_is_good(report, within_s) for report in reports if _counts(report)]
+    return ServiceLevel(sum(counted), len(counted))
+
+
+def lateness_s(report: Report) -> float:
+    """The lateness that is Minute8's: without the time that the run waited for its turn after another run."""
+    execution = report.execution
+    return max(0.0, report.lateness_s - (execution.visible_at - execution.due_at))
+
+
+def has_started(report: Report) -> bool:
+    """Whether an attempt was made; its lateness is known then."""
+    return report.result in _STARTED and report.detail not in states.REASONS
+
+
+def _counts(report: Report) -> bool:
+    return has_started(report) or report.result == "unrecorded" or _came_too_late(report)
+
+
+def _is_good(report: Report, within_s: float) -> bool:
+    on_time = has_started(report) and lateness_s(report) <= within_s
+    return on_time and report.detail not in _OUR_ERRORS
+
+
+def _came_too_late(report: Report) -> bool:
+    """Skipped or given up because it was late, and not because it waited for its turn."""
+    return report.detail == states.MISFIRE and not report.execution.not_before_at

@@ -1,0 +1,113 @@
+"""When an alarm rings: its properties as CloudFormation takes them, evaluated over metrics. Pure.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from scripts.cloudwatch import expressions
+from scripts.cloudwatch.metrics import Metric, Metrics, Series
+
+OK: Final = "OK"
+ALARM: Final = "ALARM"
+INSUFFICIENT_DATA: Final = "INSUFFICIENT_DATA"
+
+_COMPARISONS: Final = {
+    "GreaterThanThreshold": operator.gt,
+    "GreaterThanOrEqualToThreshold": operator.ge,
+    "LessThanThreshold": operator.lt,
+    "LessThanOrEqualToThreshold": operator.le,
+}
+# How many periods more than it evaluates CloudWatch looks at. Its documents show it for 3 of 3 alone.
+_FURTHER_PERIODS: Final = 2
+_STATE_OF: Final = re.compile(r'(NOT )?(OK|ALARM|INSUFFICIENT_DATA)\("([^"]+)"\)')
+
+
+def state_of(alarm: Mapping[str, Any], metrics: Metrics, now: float, before: str = INSUFFICIENT_DATA) -> str:
+    """The state of a metric alarm at `now`; `before` is the one that it has.
+
+    `alarm` has the properties of AWS::CloudWatch::Alarm. Every reference in them is resolved.
+    """
+    period_s, periods = period_of(alarm), int(alarm["EvaluationPeriods"])
+    # It is evaluated every minute, over the periods that end with the last full one.
+    end = int(now // 60 * 60)
+    starts = [end - period_s * n for n in range(periods + _FURTHER_PERIODS, 0, -1)]
+    values = watched(alarm, metrics, starts)
+    threshold, breaches = float(alarm["Threshold"]), _COMPARISONS[alarm["ComparisonOperator"]]
+    points = [breaches(values[start], threshold) if start in values else None for start in starts]
+    return decided(
+        points,
+        periods,
+        int(alarm.get("DatapointsToAlarm", periods)),
+        alarm.get("TreatMissingData", "missing"),
+        before,
+    )
+
+
+def decided(points: Sequence[bool | None], periods: int, to_alarm: int, missing: str, before: str) -> str:
+    """The state from the points of the evaluation range, oldest first: breaching or not; None: there is no data."""
+    present = [point for point in points if point is not None][-periods:]
+    lacking = periods - len(present)
+    breaching = sum(present)
+    if not lacking or missing == "notBreaching":
+        return ALARM if breaching >= to_alarm else OK
+    if missing == "breaching":
+        return ALARM if breaching + lacking >= to_alarm else OK
+    if breaching < len(present):
+        return ALARM if breaching >= to_alarm else OK
+    if missing == "ignore":
+        return before
+    return ALARM if present else INSUFFICIENT_DATA
+
+
+def composite_state(rule: str, states: Mapping[str, str]) -> str:
+    """The state of a composite alarm whose rule is a row of states, all of which have to be."""
+    parts = rule.split(" AND ")
+    found = [_STATE_OF.fullmatch(part.strip()) for part in parts]
+    if not all(found):
+        raise expressions.UnknownExpression(rule)
+    return ALARM if all((states[one[3]] == one[2]) is not bool(one[1]) for one in found if one) else OK
+
+
+def period_of(alarm: Mapping[str, Any]) -> int:
+    """The period of its metrics, in seconds: all of them have the same."""
+    if "Metrics" not in alarm:
+        return int(alarm["Period"])
+    [period_s] = {int(one["MetricStat"]["Period"]) for one in alarm["Metrics"] if "MetricStat" in one}
+    return period_s
+
+
+def watched(alarm: Mapping[str, Any], metrics: Metrics, starts: Sequence[int]) -> Series:
+    """The values that are compared with the threshold."""
+    period_s = period_of(alarm)
+    if "Metrics" not in alarm:
+        statistic = alarm.get("ExtendedStatistic") or alarm["Statistic"]
+        return metrics.series(named(alarm), statistic, period_s, starts)
+    read = {
+        one["Id"]: metrics.series(
+            named(one["MetricStat"]["Metric"]), one["MetricStat"]["Stat"], period_s, starts
+        )
+        for one in alarm["Metrics"]
+        if "MetricStat" in one
+    }
+    [expression] = [one["Expression"] for one in alarm["Metrics"] if "Expression" in one]
+    return expressions.evaluate(expression, read, starts)
+
+
+def named(properties: Mapping[str, Any]) -> Metric:
+    """The metric of an alarm, or of one of its queries."""
+    dimensions = {one["Name"]: str(one["Value"]) for one in properties.get("Dimensions", ())}
+    return Metric.of(properties["Namespace"], properties["MetricName"], **dimensions)
+
+
+def metrics_of(alarm: Mapping[str, Any]) -> list[Metric]:
+    """All metrics that a metric alarm reads; each is paid for."""
+    if "Metrics" not in alarm:
+        return [named(alarm)]
+    return [named(one["MetricStat"]["Metric"]) for one in alarm["Metrics"] if "MetricStat" in one]

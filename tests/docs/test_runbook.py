@@ -1,0 +1,76 @@
+"""The runbook has a page for each alarm, and its table says how soon each alarm notices."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.doctor.expected import ALARMS, CANARY_ALARM, QUIET_ALARMS
+from scripts.cloudwatch.alarms import period_of
+from tests.docs.test_docs import ROOT
+
+RUNBOOK = ROOT / "docs" / "runbook"
+HEADINGS = ["What it means for tenants", "First look", "Decide", "Fix", "Verify", "Tell"]
+RESOURCES: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "alarms.yml").read_text())["Resources"]
+BY_NAME = {
+    one["Properties"]["AlarmName"].removeprefix("minute8-${sls:stage}-"): one["Properties"]
+    for one in RESOURCES.values()
+}
+NAMES = sorted({*ALARMS, CANARY_ALARM})
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """Alarm -> its time to notice, and its page."""
+    found = re.findall(r"^\| .+ \| `([\w-]+)` \| (\d+ min) \| \[.*\]\((.*)\) \|$", readme(), re.MULTILINE)
+    return {alarm: (time, page) for alarm, time, page in found}
+
+
+def readme() -> str:
+    return (RUNBOOK / "README.md").read_text()
+
+
+def test_alarms_pages_and_the_table_are_the_same() -> None:
+    assert set(BY_NAME) == {*NAMES, *QUIET_ALARMS}
+    assert sorted(rows()) == NAMES
+    pages = {path.stem for path in RUNBOOK.glob("*.md")} - {"README"}
+    assert set(NAMES) <= pages
+    assert all(f"{page}.md" in readme() for page in pages)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_has_the_same_parts_and_begins_with_one_command(name: str) -> None:
+    text = (RUNBOOK / f"{name}.md").read_text()
+    assert f"Alarm `minute8-<stage>-{name}`." in text
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
+    look = text.split("## First look")[1].split("## Decide")[0]
+    assert look.count("```console\n$ ") == 1
+    assert len(re.findall(r"^\$ ", look, re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_an_alarm_says_what_it_means_and_where_its_page_is(name: str) -> None:
+    alarm = BY_NAME[name]
+    meaning, _, page = alarm["AlarmDescription"].rpartition(" ")
+    assert page.startswith("${param:runbookUrl}/")
+    assert (RUNBOOK / page.removeprefix("${param:runbookUrl}/")).exists()
+    assert len(meaning) > 40
+    if name in QUIET_ALARMS:
+        assert "AlarmActions" not in alarm
+    else:
+        assert page.endswith(f"/{name}.md")
+        assert alarm["AlarmActions"] == alarm["OKActions"]
+        assert alarm["AlarmActions"]["Fn::If"][0] == "HasAlarmTopic"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_table_says_how_long_an_alarm_waits(name: str) -> None:
+    minutes = int(rows()[name][0].removesuffix(" min"))
+    assert rows()[name][1] == f"{name}.md"
+    alarm = BY_NAME[name]
+    if "AlarmRule" in alarm:  # the short window is what has to pass
+        alarm = BY_NAME[f"{name}-now"]
+    to_alarm = alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])
+    assert minutes * 60 == to_alarm * period_of(alarm)
