@@ -12,7 +12,7 @@ from minute8_client.shapes import ManyDone
 class ManyCalls:
     """Each yields the answers of as many requests as are needed; with `dry_run` nothing changes.
 
-    `wanted` for jobs: `state`, `tag`, `name_prefix`, `target`, or `all=True`.
+    `wanted` for jobs: `state`, `tag`, `name_prefix`, `target`, `error_type`, `fingerprint`, or `all=True`.
     """
 
     @Listing

@@ -18,6 +18,7 @@ from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
 from api.http.problems import problem_of
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, LONGEST_PAGE, Reply, Route
+from api.routes.failing_jobs import SINCE_S, failing_jobs
 from api.routes.failures import read_failure
 from api.routes.runs import RECENT_S
 from api.services import Services
@@ -34,7 +35,8 @@ from common.timing.durations import parse_instant
 # The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.
 AT_ONCE: Final = 100
 _ACTING_S: Final = 18
-_JOB_FIELDS: Final = ("all", *(query.name for query in FILTERS))
+_ERROR_FIELDS: Final = ("error_type", "fingerprint")
+_JOB_FIELDS: Final = ("all", *(query.name for query in FILTERS), *_ERROR_FIELDS)
 _LONGEST_TEXT: Final = 200
 _LONGEST: Final = {"cursor": 2_000, "target": 2_000, "note": NOTE_CHARS}
 
@@ -102,7 +104,9 @@ def run(services: Services, request: Request) -> Reply:
 def _jobs(
     services: Services, request: Request, fields: Mapping[str, Any], act: Callable[[str], object]
 ) -> Reply:
-    wanted = JobFilter.of({name: fields[name] for name in _JOB_FIELDS[1:] if name in fields})
+    wanted = JobFilter.of({query.name: fields[query.name] for query in FILTERS if query.name in fields})
+    if any(name in fields for name in _ERROR_FIELDS):
+        return _failing_jobs(services, request, fields, wanted, act)
     if wanted == JobFilter() and not fields["all"]:
         raise InvalidInput(
             "all", "no filter is given", accepted=f'"all": true for all jobs, or {", ".join(_JOB_FIELDS[1:])}'
@@ -118,6 +122,30 @@ def _jobs(
             return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
         last = job.job_id
     return done.reply(None)
+
+
+def _failing_jobs(
+    services: Services,
+    request: Request,
+    fields: Mapping[str, Any],
+    wanted: JobFilter,
+    act: Callable[[str], object],
+) -> Reply:
+    """The same for jobs that failed with an error. One with failures on two pages is taken twice: it changes once."""
+    error = {name: fields.get(name, "") for name in _ERROR_FIELDS}
+    list_name = f"many:{request.path}:{wanted.list_name}:{error}"
+    before = read_failure(read_cursor(request.tenant, list_name, fields.get("cursor")))
+    failed = FailureFilter(from_at=max(0, int(request.now) - SINCE_S), **error)
+    groups, place = services.failed_runs.groups(request.tenant, failed, before)
+    done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
+    for job, at in failing_jobs(services, request.tenant, groups, wanted):
+        late = bool(done.ids) and services.clock.now() >= ends_at
+        full = not done.dry_run and (len(done.ids) == AT_ONCE or late)
+        if full or not done.act(job.job_id, lambda job_id=job.job_id: act(job_id)):  # type: ignore[misc]
+            place = before
+            break
+        before = at
+    return done.reply(write_cursor(request.tenant, list_name, json.dumps(place)) if place else None)
 
 
 def retry(services: Services, request: Request) -> Reply:

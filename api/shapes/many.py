@@ -36,6 +36,12 @@ class ManyJobs(_Many):
     target: Annotated[str, StringConstraints(max_length=2_000, min_length=1)] | None = Field(
         default=None, description="Only jobs with this ARN or URL as target."
     )
+    error_type: _Text | None = Field(
+        default=None, description="Only jobs that failed with this type of error in the last 7 days."
+    )
+    fingerprint: _Text | None = Field(
+        default=None, description="Only jobs of these groups of failures, of the last 7 days."
+    )
     all: bool = Field(default=False, description="True if no condition is given, and all jobs are meant.")
 
 

@@ -21,6 +21,12 @@ State = Annotated[
 Tag = Annotated[str | None, typer.Option(help="Only those with this tag.", autocompletion=completion.tags)]
 Prefix = Annotated[str | None, typer.Option("--prefix", help="Whose id or name begins so.")]
 Target = Annotated[str | None, typer.Option(help="Only those with this ARN or URL as target.")]
+Error = Annotated[
+    str | None, typer.Option("--error", help="Only those that failed with this type of error in 7 days.")
+]
+Fingerprint = Annotated[
+    str | None, typer.Option(help="Only those of this group of failures; failures --groups --json shows it.")
+]
 All = Annotated[bool, typer.Option("--all", help="All jobs, where no filter is given.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Count and list them, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -36,6 +42,8 @@ def pause_all(
     tag: Tag = None,
     prefix: Prefix = None,
     target: Target = None,
+    error_type: Error = None,
+    fingerprint: Fingerprint = None,
     every: All = False,
     note: Note = "",
     dry_run: DryRun = False,
@@ -43,7 +51,7 @@ def pause_all(
     as_json: AsJson = False,
 ) -> None:
     """Pause the jobs that the filters take. They are counted first."""
-    wanted = _jobs(job_state, tag, prefix, target, every) | {"note": note}
+    wanted = _jobs(job_state, tag, prefix, target, error_type, fingerprint, every) | {"note": note}
     _do(ctx, "Pause", "jobs", lambda client: client.pause_jobs, wanted, dry_run, yes, as_json)
 
 
@@ -53,13 +61,15 @@ def resume_all(
     tag: Tag = None,
     prefix: Prefix = None,
     target: Target = None,
+    error_type: Error = None,
+    fingerprint: Fingerprint = None,
     every: All = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Resume the jobs that the filters take, from now on. They are counted first."""
-    wanted = _jobs(job_state or "paused", tag, prefix, target, every)
+    wanted = _jobs(job_state or "paused", tag, prefix, target, error_type, fingerprint, every)
     _do(ctx, "Resume", "jobs", lambda client: client.resume_jobs, wanted, dry_run, yes, as_json)
 
 
@@ -69,13 +79,15 @@ def run_all(
     tag: Tag = None,
     prefix: Prefix = None,
     target: Target = None,
+    error_type: Error = None,
+    fingerprint: Fingerprint = None,
     every: All = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the jobs that the filters take now, once each. They are counted first."""
-    wanted = _jobs(job_state, tag, prefix, target, every)
+    wanted = _jobs(job_state, tag, prefix, target, error_type, fingerprint, every)
     _do(ctx, "Run", "jobs", lambda client: client.run_jobs, wanted, dry_run, yes, as_json)
 
 
@@ -122,11 +134,25 @@ def cancel_all(
 
 
 def _jobs(
-    job_state: str | None, tag: str | None, prefix: str | None, target: str | None, every: bool
+    job_state: str | None,
+    tag: str | None,
+    prefix: str | None,
+    target: str | None,
+    error_type: str | None,
+    fingerprint: str | None,
+    every: bool,
 ) -> dict[str, Any]:
-    filters = {"tag": tag, "name_prefix": prefix, "target": target}
+    filters = {
+        "tag": tag,
+        "name_prefix": prefix,
+        "target": target,
+        "error_type": error_type,
+        "fingerprint": fingerprint,
+    }
     if not every and not any(filters.values()):
-        raise typer.BadParameter("give --tag, --prefix or --target, or --all for all jobs")
+        raise typer.BadParameter(
+            "give --tag, --prefix, --target, --error or --fingerprint, or --all for all jobs"
+        )
     return filters | {"state": job_state, "all": True if every else None}
 
 
@@ -141,7 +167,10 @@ def _do(
     as_json: bool,
 ) -> None:
     with session(ctx).client() as client:
-        found = [name for part in call(client)(dry_run=True, **wanted) for name in part["ids"]]
+        # Of failing jobs one can be on several pages.
+        found = list(
+            dict.fromkeys(name for part in call(client)(dry_run=True, **wanted) for name in part["ids"])
+        )
         if dry_run or not found:
             if as_json:
                 print_json({"dry_run": True, "matched": len(found), "ids": found})
@@ -154,7 +183,7 @@ def _do(
             typer.confirm(f"{verb} {len(found)} {things}?", abort=True)
         parts = list(call(client)(**wanted))
     refused = [one for part in parts for one in part["refused"]]
-    done = sum(part["done"] for part in parts)
+    done = len({name for part in parts for name in part["ids"]} - {one["id"] for one in refused})
     if as_json:
         print_json({"dry_run": False, "done": done, "refused": refused})
     else:

@@ -82,7 +82,7 @@ class FailedRuns:
             retries += retries_in(item)
             if takes:
                 found.append(item)
-            place = _place(item)
+            place = place_of(item)
         return found, None
 
     def groups(
@@ -97,7 +97,7 @@ class FailedRuns:
             retries += retries_in(item)
             if takes:  # with the last attempt alone, which holds the error
                 read.append({**item, "attempts": item.get("attempts", [])[-1:]})
-            place = _place(item)
+            place = place_of(item)
         return grouped(read), None
 
     def _from(self, tenant: str, wanted: FailureFilter, before: Place | None) -> Iterator[tuple[Item, bool]]:
@@ -171,5 +171,6 @@ def fingerprint(error_type: str, error: str) -> str:
     return hashlib.sha256(f"{error_type}\n{_DIFFERS.sub('#', first_line)}".encode()).hexdigest()[:12]
 
 
-def _place(item: Item) -> Place:
+def place_of(item: Item) -> Place:
+    """Where a list of failures continues after this one."""
     return float(item["failed_at"]), item["job_id"], item["sk"]

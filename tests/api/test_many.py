@@ -159,3 +159,42 @@ def test_texts_of_a_filter_are_bounded_as_the_document_says(office: Office, name
         assert office.alice("POST", "/v1/runs/_all/retry", {**span, name: text}).status == status
     if name in ("job_id", "tag"):
         assert office.alice("GET", f"/v1/failures?{name}={'x' * 201}").status == 400
+
+
+def test_jobs_are_taken_by_the_error_that_they_failed_with(fleet: Office) -> None:
+    other = Outcome(ok=False, permanent=True, error_type="Boom", error="another thing")
+    for names, outcome in (("j0 j1 j2", FAILS), ("j3", other)):
+        fleet.world.target.answer = lambda event, outcome=outcome: outcome  # type: ignore[misc]
+        for _ in range(2):
+            for name in names.split():
+                fleet.alice("POST", f"/v1/jobs/{name}/run")
+                fleet.world.deliver()
+    groups = fleet.alice("GET", "/v1/failures/groups").json["groups"]
+    fingerprint = {group["job_id"]: group["fingerprint"] for group in groups}
+    body = {"fingerprint": fingerprint["j1"], "dry_run": True}
+    (counted,) = all_of(fleet.alice, "/v1/jobs/_all/pause", body)
+    assert counted["ids"] == ["j2", "j1", "j0"]
+    (boom,) = all_of(fleet.alice, "/v1/jobs/_all/pause", {"error_type": "Boom", "tag": "red"})
+    assert (sorted(boom["ids"]), states(fleet)) == (["j1", "j3"], "apapa")
+    assert all_of(fleet.alice, "/v1/jobs/_all/pause", {"error_type": "Bang"})[0]["matched"] == 0
+    assert all_of(fleet.bob, "/v1/jobs/_all/pause", {"error_type": "Boom"})[0]["matched"] == 0
+    fleet.world.clock.sleep(8 * 86_400)
+    assert all_of(fleet.alice, "/v1/jobs/_all/pause", {"error_type": "Boom"})[0]["matched"] == 0
+
+
+def test_failing_jobs_are_continued_and_run_once(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.world.target.answer = lambda event: FAILS
+    for _ in range(2):
+        for number in range(5):
+            fleet.alice("POST", f"/v1/jobs/j{number}/run")
+            fleet.world.deliver()
+    monkeypatch.setattr(many, "AT_ONCE", 2)
+    fleet.alice("DELETE", "/v1/jobs/j4")
+    called = len(fleet.world.target.calls)
+    parts = all_of(fleet.alice, "/v1/jobs/_all/run", {"error_type": "Boom", "nonce": "n"})
+    assert len(parts) > 1
+    assert {name for part in parts for name in part["ids"]} == {"j0", "j1", "j2", "j3"}
+    fleet.world.deliver()
+    assert len(fleet.world.target.calls) - called == 4
+    cursor = {"cursor": parts[0]["next_cursor"]}
+    assert fleet.alice("POST", "/v1/jobs/_all/run", {"error_type": "Bang", **cursor}).status == 400

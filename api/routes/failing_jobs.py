@@ -1,0 +1,31 @@
+"""The jobs that a filter takes and that failed with an error, for the routes that do one thing to many jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from api.http.job_filter import JobFilter
+from api.services import Services
+from common.history.failed_runs import FailureGroup, Place, place_of
+from common.jobs.job import Job, exists
+from common.timing.instants import DAY_S
+
+# The error filter looks so far back, as the groups of failures do.
+SINCE_S: Final = 7 * DAY_S
+# As many jobs are in memory at a time, with payloads of up to 128 KB.
+_LOADED_AT_ONCE: Final = 25
+
+
+def failing_jobs(
+    services: Services, tenant: str, groups: Sequence[FailureGroup], wanted: JobFilter
+) -> Iterator[tuple[Job, Place]]:
+    """The jobs of these groups, the one that failed last first, each once, with its place among the failures."""
+    newest = list({group.job_id: group for group in reversed(groups)}.values())[::-1]
+    for start in range(0, len(newest), _LOADED_AT_ONCE):
+        some = newest[start : start + _LOADED_AT_ONCE]
+        jobs = services.store.load_all(tenant, [group.job_id for group in some])
+        for group in some:
+            job = jobs.get(group.job_id)
+            if job and exists(job) and wanted.takes(job):
+                yield job, place_of(group.latest)
