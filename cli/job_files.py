@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cli.output import unreadable
 from cli.sources.found import NotHere
 from cli.sources.text import loads, payload_of
 from minute8_client.definitions import definition_to_create
@@ -63,10 +64,8 @@ def _files(path: str) -> Iterator[str]:
 def _jobs(file: str) -> Iterator[WrittenJob]:
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-    except OSError as error:
-        raise BadFile(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise BadFile(f"{file} cannot be read: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadFile(f"{file} cannot be read: {unreadable(error)}") from None
     documents = _documents(file, text)
     whole = [
         one for document in documents for one in (document if isinstance(document, list) else [document])
@@ -83,7 +82,8 @@ def _documents(file: str, text: str) -> list[Any]:
             return [loads(text)]
         return [document for document in yaml_documents(text) if document is not None]
     except (ValueError, NotHere) as error:
-        raise BadFile(f"{file} cannot be read: {error}") from None
+        why = unreadable(error) if isinstance(error, ValueError) else error
+        raise BadFile(f"{file} cannot be read: {why}") from None
 
 
 def yaml_documents(text: str) -> list[Any]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import typer
 
+from cli.output import unreadable
+
 _TARGET_FIELDS = (
     *("arn", "url", "role_arn", "external_id", "invocation", "method", "headers", "subject"),
     *("message_group_id", "deduplication_id", "source", "detail_type"),
@@ -50,7 +52,7 @@ def read_json_file(path: str) -> dict[str, Any]:
     try:
         value = json.loads(sys.stdin.read() if path == "-" else Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{path} cannot be read: {error}") from None
+        raise typer.BadParameter(f"{path} cannot be read: {unreadable(error)}") from None
     if not isinstance(value, dict):
         raise typer.BadParameter(f"{path} holds no JSON object")
     return value
@@ -105,4 +107,4 @@ def read_payload(text: str) -> Any:
     try:
         return json.loads(Path(text[1:]).read_text("utf-8") if text.startswith("@") else text)
     except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"--payload is neither JSON nor @file: {error}") from None
+        raise typer.BadParameter(f"--payload is neither JSON nor @file: {unreadable(error)}") from None

@@ -141,6 +141,11 @@ def target_in(text: str) -> dict[str, Any]:
     """The target of an ARN or a URL; the ARN's service gives its kind."""
     if text.startswith(("http://", "https://")):
         return {"kind": "http", "url": text}
+    if not text.startswith("arn:"):
+        raise typer.BadParameter(
+            f"--target {text!r} is neither an ARN nor a URL; accepted: https://…, or the ARN of a function, queue, "
+            "topic, bus or state machine, such as arn:aws:lambda:eu-west-1:123456789012:function:report"
+        )
     service = (*text.split(":"), "", "", "")[2]
     return {"kind": _KINDS.get(service, "lambda"), "arn": text}
 

@@ -125,3 +125,17 @@ def why(run: Mapping[str, Any]) -> str:
         error = f"{run.get('error_type', '')}: {run.get('error', '')}".strip(": ")
         return error.splitlines()[0] if error else ""
     return ""
+
+
+def plural(number: int, thing: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def unreadable(error: OSError | ValueError) -> str:
+    """Why a file or a text cannot be read, without the words of the parser."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON from line {error.lineno}, column {error.colno} on"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8 text"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

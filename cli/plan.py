@@ -81,6 +81,21 @@ def consequences(
     return tuple(sorted(becomes - was)), tuple(sorted(was - becomes))
 
 
+def move_of(appear: tuple[int, ...], vanish: tuple[int, ...]) -> tuple[int, int] | None:
+    """A fire time before and after, if all move by the same; None if they do not.
+
+    Now may lie between a fire time and where it moves, so the first of one side may have no partner on the other.
+    """
+    found: list[tuple[int, int]] = []
+    if abs(len(appear) - len(vanish)) > 1:
+        return None
+    for before, after in ((vanish, appear), (vanish[1:], appear), (vanish, appear[1:])):
+        shifts = {new - old for old, new in zip(before, after, strict=False)}
+        if len(shifts) == 1:
+            found.append((before[0], after[0]))
+    return min(found, key=lambda one: abs(one[1] - one[0]), default=None)
+
+
 def schedule_of(
     definition: Mapping[str, Any], job_key: str, now: int, before: Schedule | None
 ) -> Schedule | None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol, Self
 
 import typer
 
+from cli.exit_codes import NOT_ALLOWED
 from cli.session import session
 from cli.settings import operator_settings
 from minute8_client import Operator
@@ -32,6 +33,12 @@ Stage = Annotated[
     str | None,
     typer.Option(help="Work on this deployment's tables, with AWS credentials; else MINUTE8_STAGE, or dev."),
 ]
+
+
+class MissingKey(typer.BadParameter):
+    """No key, or not one of the right kind: the exit code of what is not allowed."""
+
+    exit_code = NOT_ALLOWED
 
 
 class Platform(Protocol):
@@ -74,7 +81,7 @@ def operator_api(ctx: typer.Context) -> Operator:
     here = session(ctx)
     if found := operator_settings(here.url, here.profile):
         return Operator(found.url, found.key)
-    raise typer.BadParameter("needs an operator key: MINUTE8_OPERATOR_KEY, or operator_key in the profile")
+    raise MissingKey("needs an operator key: MINUTE8_OPERATOR_KEY, or operator_key in the profile")
 
 
 def platform(ctx: typer.Context, stage: str | None) -> Platform:

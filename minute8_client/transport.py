@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Generator, Iterator
 from types import TracebackType
@@ -140,7 +141,9 @@ def _tries(request: httpx.Request, repeatable: bool) -> Exchange[tuple[httpx.Res
         came = yield request
         if isinstance(came, httpx.TransportError):
             if not tries_left or not (repeatable or isinstance(came, _NOT_SENT)):
-                raise Unreachable(f"no answer from {request.url.copy_with(query=None)}: {came}") from came
+                raise Unreachable(
+                    f"no answer from {request.url.copy_with(query=None)}: {_words(came)}"
+                ) from came
             lost = lost or not isinstance(came, _NOT_SENT)
         else:
             if not tries_left or not _is_to_be_repeated(came, repeatable):
@@ -149,6 +152,11 @@ def _tries(request: httpx.Request, repeatable: bool) -> Exchange[tuple[httpx.Res
             wait_s = max(wait_s, _asked_to_wait_s(came))
         yield Wait(wait_s)
     raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _words(error: httpx.TransportError) -> str:
+    """The error without the number that the operating system gives it."""
+    return re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
 
 
 def _content_of(response: httpx.Response) -> Any:

@@ -17,6 +17,7 @@ from common.jobs.job import DELETED, Job
 from common.tenants import rules as tenant_rules
 from common.tenants.allowed_targets import is_allowed, is_held
 from common.timing.durations import parse_instant
+from common.timing.fires import newest_fires, next_fires
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
 
@@ -37,11 +38,18 @@ def explain(services: Services, request: Request) -> Reply:
 
 
 def _instant(services: Services, request: Request, job_id: str) -> int:
-    """The instant to explain: RFC 3339, or a local time of the job's zone; else now. Raises InvalidInput."""
-    if (text := request.query.get("at")) is None:
-        return int(request.now)
+    """The instant to explain: RFC 3339, or a local time of the job's zone. Raises InvalidInput.
+
+    Else the last fire time of its schedule, whatever kept it from running; else the first one; else now.
+    """
     job = services.store.load_all(request.tenant, [job_id]).get(job_id)
-    return parse_instant(text, "at", _zone(job) if job else None)
+    if (text := request.query.get("at")) is not None:
+        return parse_instant(text, "at", _zone(job) if job else None)
+    now = int(request.now)
+    if job is None:
+        return now
+    near = newest_fires(job.schedule, job.created_at + 1, now + 1, 1) or next_fires(job.schedule, now + 1, 1)
+    return near[0] if near else now
 
 
 def _zone(job: Job) -> str:
@@ -103,7 +111,8 @@ ROUTES = (
         query=(
             Query(
                 "at",
-                "The instant: RFC 3339, or without an offset a local time of the job's zone; now unless given.",
+                "The instant: RFC 3339, or without an offset a local time of the job's zone. "
+                "Unless given, the last fire time of its schedule, or the first one if none has passed.",
                 {"type": "string", "minLength": 1, "maxLength": 64},
             ),
         ),

@@ -18,12 +18,14 @@ from cli.plan import (
     Step,
     consequences,
     differing,
+    move_of,
     resolved_schedule,
     schedule_of,
     with_defaults,
 )
 from cli.session import session
 from common.planning.execution import job_key
+from common.timing.durations import duration_text
 from common.timing.instants import rfc3339
 from minute8_client import Client, Minute8Problem
 
@@ -162,6 +164,12 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
         out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True, markup=False)
         for name, old, new in step.fields:
             out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True, markup=False)
+        if move := move_of(step.appear, step.vanish):
+            was, becomes = move
+            by = f"{duration_text(abs(becomes - was))} {'later' if becomes > was else 'earlier'}"
+            text = f"    all fire times move {by}, such as {rfc3339(was)} to {rfc3339(becomes)}"
+            out.print(text, soft_wrap=True, markup=False)
+            continue
         for verb, fires in (("vanish", step.vanish), ("appear", step.appear)):
             if fires:
                 shown = ", ".join(map(rfc3339, fires[:_SHOWN_FIRES])) + (

@@ -13,6 +13,8 @@ from cli import output
 from cli.commands.runs import AsJson, Since, Until, range_of
 from cli.output import console, print_json, relative, seconds, state
 from cli.session import session
+from common.history.expected import QUIET, TO_COME
+from common.timing.durations import parse_instant
 from minute8_client.shapes import ExpectedFire
 
 
@@ -30,7 +32,10 @@ def expected(
     ] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show when jobs were due and what became of each due instant: on time, late, skipped, missed, no record."""
+    """Show when jobs were due and what became of each due instant: on time, late, skipped, missed, no record.
+
+    Of all jobs, problems come first, and what is to come comes last.
+    """
     now = session(ctx).clock.now()
     from_at, until_at = range_of(since, until, now)
     counts: Counter[str] = Counter()
@@ -52,6 +57,8 @@ def expected(
             {"counts": counts, "known_from_at": unknown, "expected": found[:limit], "complete": not cursor}
         )
         return
+    if not job_id:
+        found.sort(key=_of_all_jobs)
     out = console()
     out.print(", ".join(f"{word(status)} {counts[status]}" for status in sorted(counts)) or "nothing was due")
     if problems and not found and counts:
@@ -65,6 +72,14 @@ def expected(
         typer.echo("minute8: the range holds more; --most looks further", err=True)
     for name, known_from_at in unknown.items():
         typer.echo(f"minute8: {name}: when it was due is known from {known_from_at} on", err=True)
+
+
+def _of_all_jobs(one: ExpectedFire) -> tuple[int, float]:
+    """What needs attention first, then what was, the newest first; what is to come fills no list of all jobs."""
+    due_at = parse_instant(one["due_at"], "due_at")
+    if one["status"] == TO_COME:
+        return 2, due_at
+    return int(one["status"] in QUIET), -due_at
 
 
 def _jobs(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -99,11 +114,15 @@ def explain(
     ctx: typer.Context,
     job_id: Annotated[str, typer.Argument(help="The job's id.")],
     at: Annotated[
-        str | None, typer.Argument(help="The instant, or a local time of the job's zone; else now.")
+        str | None,
+        typer.Argument(help="With its offset, or local in the job's zone; else its last fire time."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain why a job was, is or is not due at an instant, and what became of it."""
+    """Explain why a job was, is or is not due at an instant, and what became of it.
+
+    Without an instant, the last fire time of its schedule is explained.
+    """
     with session(ctx).client() as client:
         told = client.explain(job_id, at)
     if as_json:

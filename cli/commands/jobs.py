@@ -201,7 +201,13 @@ def resume(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def delete(ctx: typer.Context, job_id: JobId, revision: Revision = None, as_json: AsJson = False) -> None:
+def delete(
+    ctx: typer.Context,
+    job_id: JobId,
+    revision: Revision = None,
+    yes: Annotated[bool, typer.Option("--yes", help="For scripts: nothing is asked anyway.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Delete a job. Its runs stay to be looked at, until they expire."""
     with session(ctx).client() as client:
         client.delete_job(job_id, revision)

@@ -9,7 +9,7 @@ import typer
 from cli import completion
 from cli.exit_codes import FAILED
 from cli.job_input import read_payload
-from cli.output import console, print_json, why
+from cli.output import console, plural, print_json, why
 from cli.session import session
 from minute8_client.runs import ENDED, JOBS_PAYLOAD
 
@@ -101,7 +101,7 @@ def backfill(
     with session(ctx).client() as client:
         counted = client.start_backfill(job_id, wanted | {"dry_run": True})
         if dry_run or not counted["total"]:
-            print_json(counted) if as_json else console().print(f"{counted['total']} executions")
+            print_json(counted) if as_json else console().print(plural(counted["total"], "execution"))
             return
         if not yes and not as_json:
             typer.confirm(f"Run {job_id} {counted['total']} times, {concurrency} at a time?", abort=True)
@@ -109,6 +109,8 @@ def backfill(
         if as_json:
             print_json(started)
             return
+        line = f"backfill {started['backfill_id']} of {job_id} has begun; jobs cancel-backfill ends it"
+        console().print(line, soft_wrap=True, markup=False)
         _watch(ctx, job_id, started)
 
 
@@ -147,7 +149,7 @@ def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
         console().print(f"it goes on by itself: {len(ended)} of {started['total']} have ended")
         return
     failed = sum(status == "failed" for status in ended.values())
-    console().print(f"{len(ended)} runs have ended, {failed} of them failed")
+    console().print(f"{plural(len(ended), 'run')} ended, {failed} of them failed")
 
 
 def _print_done(run: Any, done: str, as_json: bool) -> None:

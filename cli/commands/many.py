@@ -10,7 +10,7 @@ import typer
 from cli import completion
 from cli.commands.runs import Since, Until, range_of
 from cli.exit_codes import FAILED
-from cli.output import console, print_json
+from cli.output import console, plural, print_json
 from cli.session import session
 from minute8_client import Client
 from minute8_client.shapes import ManyDone
@@ -52,7 +52,7 @@ def pause_all(
 ) -> None:
     """Pause the jobs that the filters take. They are counted first."""
     wanted = _jobs(job_state, tag, prefix, target, error_type, fingerprint, every) | {"note": note}
-    _do(ctx, "Pause", "jobs", lambda client: client.pause_jobs, wanted, dry_run, yes, as_json)
+    _do(ctx, "Pause", "job", lambda client: client.pause_jobs, wanted, dry_run, yes, as_json)
 
 
 def resume_all(
@@ -70,7 +70,7 @@ def resume_all(
 ) -> None:
     """Resume the jobs that the filters take, from now on. They are counted first."""
     wanted = _jobs(job_state or "paused", tag, prefix, target, error_type, fingerprint, every)
-    _do(ctx, "Resume", "jobs", lambda client: client.resume_jobs, wanted, dry_run, yes, as_json)
+    _do(ctx, "Resume", "job", lambda client: client.resume_jobs, wanted, dry_run, yes, as_json)
 
 
 def run_all(
@@ -88,7 +88,7 @@ def run_all(
 ) -> None:
     """Run the jobs that the filters take now, once each. They are counted first."""
     wanted = _jobs(job_state, tag, prefix, target, error_type, fingerprint, every)
-    _do(ctx, "Run", "jobs", lambda client: client.run_jobs, wanted, dry_run, yes, as_json)
+    _do(ctx, "Run", "job", lambda client: client.run_jobs, wanted, dry_run, yes, as_json)
 
 
 def retry_all(
@@ -113,7 +113,7 @@ def retry_all(
         "tag": tag,
         "error_type": error_type,
     }
-    _do(ctx, "Retry", "runs", lambda client: client.retry_runs, wanted, dry_run, yes, as_json)
+    _do(ctx, "Retry", "run", lambda client: client.retry_runs, wanted, dry_run, yes, as_json)
 
 
 def cancel_all(
@@ -130,7 +130,7 @@ def cancel_all(
     """Cancel the runs that wait, with fire times of the last 24 hours by default. They are counted first."""
     from_at, until_at = range_of(since, until, session(ctx).clock.now())
     wanted = {"status": status, "job_prefix": prefix, "from_at": from_at, "until_at": until_at, "note": note}
-    _do(ctx, "Cancel", "runs", lambda client: client.cancel_runs, wanted, dry_run, yes, as_json)
+    _do(ctx, "Cancel", "run", lambda client: client.cancel_runs, wanted, dry_run, yes, as_json)
 
 
 def _jobs(
@@ -159,7 +159,7 @@ def _jobs(
 def _do(
     ctx: typer.Context,
     verb: str,
-    things: str,
+    thing: str,
     call: Callable[[Client], Call],
     wanted: dict[str, Any],
     dry_run: bool,
@@ -177,10 +177,10 @@ def _do(
                 return
             for name in found:
                 console().print(name, soft_wrap=True, markup=False)
-            console().print(f"{len(found)} {things}")
+            console().print(plural(len(found), thing))
             return
         if not yes and not as_json:
-            typer.confirm(f"{verb} {len(found)} {things}?", abort=True)
+            typer.confirm(f"{verb} {plural(len(found), thing)}?", abort=True)
         parts = list(call(client)(**wanted))
     refused = [one for part in parts for one in part["refused"]]
     done = len({name for part in parts for name in part["ids"]} - {one["id"] for one in refused})
@@ -189,6 +189,6 @@ def _do(
     else:
         for one in refused:
             console().print(f"{one['id']}: {one['detail']}", soft_wrap=True, markup=False)
-        console().print(f"{done} {things} done, {len(refused)} refused")
+        console().print(f"{plural(done, thing)} done, {len(refused)} refused")
     if refused:
         raise typer.Exit(FAILED)

@@ -25,6 +25,9 @@ def preview(
     cron: Annotated[
         str | None, typer.Argument(help="Five fields, six with seconds first, or @daily and such.")
     ] = None,
+    cron_option: Annotated[
+        str | None, typer.Option("--cron", help="The same as an option, as jobs create has it.")
+    ] = None,
     every: Annotated[str | None, typer.Option(help="An interval: 90m, 1h30m, PT90M.")] = None,
     at: Annotated[str | None, typer.Option(help="One time: RFC 3339, or local with --timezone.")] = None,
     timezone: Annotated[
@@ -54,7 +57,9 @@ def preview(
     if stdin:
         _answer_lines(now)
         return
-    raw = {"cron": cron, "every": every, "at": at, "timezone": timezone, "anchor": anchor}
+    if cron and cron_option:
+        raise typer.BadParameter("give the cron expression once: as an argument, or as --cron")
+    raw = {"cron": cron or cron_option, "every": every, "at": at, "timezone": timezone, "anchor": anchor}
     raw |= {"dialect": dialect, "dst": dst}
     try:
         after = now if start is None else parse_instant(start, "from")

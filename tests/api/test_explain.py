@@ -83,7 +83,7 @@ def test_at_a_terminal(desk: Desk) -> None:
     assert shown.out.startswith("not due - 2026-11-21T03:17:00Z")
     assert "It is not due. Its minutes do not include 17." in shown.out
     assert "due next 2026-11-21T03:20:00Z (in 8 min)" in shown.out
-    assert desk("jobs", "explain", "minutely", "--json").json["at"] == "2026-11-21T03:12:00Z"
+    assert desk("jobs", "explain", "minutely", "--json").json["at"] == "2026-11-21T03:15:00Z"
 
 
 def test_a_held_target_is_a_reason(office: Office) -> None:
@@ -91,3 +91,17 @@ def test_a_held_target_is_a_reason(office: Office) -> None:
     office.operator("POST", "/v1/holds", {"pattern": "*", "note": "outage"})
     assert told(office.alice, "2026-11-21T03:13:00Z") == ("to_come", ["held"])
     assert "holds the job's target: outage" in why(office.alice, "2026-11-21T03:13:00Z")["text"]
+
+
+def test_without_an_instant_the_last_fire_time_is_explained(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    first = office.alice("GET", "/v1/jobs/minutely/explain").json
+    assert (first["status"], first["at"]) == ("to_come", "2026-11-21T03:13:00Z")
+    office.world.run_until("2026-11-21T03:15:44Z")
+    told = office.alice("GET", "/v1/jobs/minutely/explain").json
+    assert (told["status"], told["at"]) == ("on_time", "2026-11-21T03:15:00Z")
+    office.alice("POST", "/v1/jobs/minutely/pause", {"note": "move"})
+    office.world.run_until("2026-11-21T03:17:10Z")
+    paused = office.alice("GET", "/v1/jobs/minutely/explain").json
+    assert (paused["status"], paused["at"]) == ("not_due", "2026-11-21T03:17:00Z")
+    assert "paused" in paused["text"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cli.commands.apply import CHANGES
 from cli.job_files import BadFile, read_files, yaml_documents, yaml_text
-from cli.plan import LOOK_AHEAD, consequences, differing, with_defaults
+from cli.plan import LOOK_AHEAD, consequences, differing, move_of, with_defaults
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import stored
@@ -209,3 +209,23 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="no jobs"):
         (tmp_path / "empty").mkdir()
         read_files([str(tmp_path / "empty")])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "move"),
+    [
+        ((10, 20, 30), (12, 22, 32), (10, 12)),
+        ((10, 20, 30), (12, 22), (10, 12)),
+        ((20, 30, 40), (12, 22, 32), (20, 22)),  # now is between 10 and 12
+        ((10, 20, 30), (8, 18, 28), (10, 8)),
+        ((10,), (99,), (10, 99)),
+        ((10, 20, 30), (12, 23, 32), None),
+        ((10, 20, 30), (12,), None),
+        ((), (12, 22), None),
+        ((10, 20), (), None),
+    ],
+)
+def test_fire_times_that_all_move_by_the_same_are_told_as_one(
+    before: tuple[int, ...], after: tuple[int, ...], move: tuple[int, int] | None
+) -> None:
+    assert move_of(after, before) == move

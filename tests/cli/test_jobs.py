@@ -348,3 +348,22 @@ def test_another_server_is_named_as_such(desk: Desk, monkeypatch: pytest.MonkeyP
         told = desk("jobs", "list")
         assert (told.code, "but not as Minute8's API; is the address right?" in told.err) == (code, True)
         assert "<html>" not in told.err
+
+
+def test_what_is_neither_an_arn_nor_a_url_is_no_target(desk: Desk) -> None:
+    refused = desk("jobs", "create", "report", "--every", "1h", "--target", "foo")
+    assert refused.code == 2
+    assert "neither an ARN nor a URL" in " ".join(refused.err.split())
+
+
+def test_a_payload_that_is_not_json_is_refused_without_the_words_of_the_parser(desk: Desk) -> None:
+    words = ("--every", "1h", "--target", ARN, "--payload")
+    for payload, why in (("{", "not JSON from line 1"), ("@nowhere", "No such file")):
+        refused = desk("jobs", "create", "report", *words, payload)
+        said = " ".join(refused.err.replace("│", " ").split())
+        assert (refused.code, why in said, "Errno" in said, "char" in said) == (2, True, False, False)
+
+
+def test_delete_takes_yes(desk: Desk) -> None:
+    desk("jobs", "create", "report", "--every", "1h", "--target", ARN)
+    assert desk("jobs", "delete", "report", "--yes").code == 0

@@ -126,7 +126,7 @@ def test_many_at_once_are_counted_asked_and_done(desk: Desk) -> None:
     assert desk("jobs", "run-all", "--all", "--yes").out == "3 jobs done, 0 refused\n"
     desk.office.world.deliver()
     assert (
-        desk("runs", "retry-all", "--since", "1h", "--tag", "blue", "--yes").out == "1 runs done, 0 refused\n"
+        desk("runs", "retry-all", "--since", "1h", "--tag", "blue", "--yes").out == "1 run done, 0 refused\n"
     )
     cancelled = desk("runs", "cancel-all", "--prefix", "c", "--note", "no", "--json")
     assert (cancelled.code, cancelled.json["done"]) == (0, 1)

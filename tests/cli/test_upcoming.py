@@ -23,6 +23,6 @@ def test_what_is_coming(desk: Desk) -> None:
         assert far.code == 2
         assert "--within: is too far ahead" in far.err and "at most 2d" in far.err
     refused = desk("density", "--platform")
-    assert refused.code == 2 and "operator key" in refused.err
+    assert refused.code == 5 and "operator key" in refused.err
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
     assert "tenant alice: 13" in desk("density", "--platform", "--within", "1d").out
