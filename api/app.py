@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 from api import console
+from api.http.admission import admit
 from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
 from api.http.requests import Request, bearer, raw_body
 from api.http.routing import JSON, Reply, Route
@@ -40,11 +41,8 @@ from api.routes import (
 )
 from api.services import Services
 from common import telemetry
-from common.errors import Forbidden, InvalidInput, Unauthenticated, shown
-from common.jobs.ledger import require_active
-from common.platform.api_keys import OPERATOR
-from common.platform.tenants import Credential, Role
-from common.tenants.rules import ACTIVE, SUSPENDED
+from common.errors import InvalidInput, shown
+from common.platform.tenants import Credential
 
 Event = dict[str, Any]
 """What API Gateway sends and takes, payload format 2.0."""
@@ -81,6 +79,9 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )
 
+# The base path of EventBridge Scheduler's API, whose clients sign their requests.
+EVENTBRIDGE: Final = "/eventbridge/"
+
 # The credential of a request to a public route. Its empty tenant cannot be an id.
 _NOBODY = Credential(tenant="", role="read", key_id="")
 # No id contains other characters, so a path with them cannot match a route.
@@ -102,6 +103,10 @@ def resolve(services: Services, event: Event) -> Event:
         if console.is_asked_for(place):
             accepts = str((event.get("headers") or {}).get("accept-encoding", ""))
             return console.answer(method, place, accepts)
+        if place.startswith(EVENTBRIDGE):
+            from api.eventbridge import answering  # only its own clients need it
+
+            return answering.answer(services, event, place.removeprefix(EVENTBRIDGE))
         route, path = _route(method, place)
         request = _request(services, event, route, path)
         return _response(route.answer(services.acting_for(request.credential), request), request_id)
@@ -150,7 +155,14 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
     credential = _NOBODY
     if route.role is not None:
         credential = services.authenticate(bearer(headers), now)
-        _check_tenant(services, credential, route, route.role, now)
+        admit(
+            services,
+            credential,
+            route.role,
+            now,
+            weight=route.weight,
+            while_suspended=route.while_suspended,
+        )
     query = event.get("queryStringParameters") or {}
     known = [parameter.name for parameter in route.query]
     if unknown := sorted(set(query) - set(known)):
@@ -169,19 +181,6 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
         headers=headers,
         body=raw_body(event.get("body"), bool(event.get("isBase64Encoded")), route.longest_body),
     )
-
-
-def _check_tenant(services: Services, credential: Credential, route: Route, needed: Role, now: float) -> None:
-    """Whether the key's role, its tenant's state and the rate of its requests allow the route."""
-    if credential.role != OPERATOR:
-        rules = services.known_tenants.rules(credential.tenant, now)
-        if rules is None or rules.state not in (ACTIVE, SUSPENDED):
-            raise Unauthenticated  # the tenant was deleted, or never existed
-        services.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now, route.weight)
-        if credential.may(needed) and not (needed == "read" or route.while_suspended):
-            require_active(rules, credential.tenant)
-    if not credential.may(needed):
-        raise Forbidden(credential.role, needed)
 
 
 def _response(reply: Reply, request_id: str) -> Event:

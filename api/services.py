@@ -22,6 +22,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.platform.deletion import Deletions
 from common.platform.planning_state import PlanningState
 from common.platform.request_rate import RequestRate
+from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenants import Credential, Tenants
 from common.platform.unrecorded import RunAgain
 from common.registration.definition import Limits
@@ -32,6 +33,7 @@ from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
 from common.storage import aws, deployed
 from common.storage.deployed import Tables
+from common.storage.parameters import read_parameter
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
@@ -67,8 +69,13 @@ class Services:
     clock: Clock
     # How many calls of targets the deployment's parameters allow at once.
     calls_at_once: int
+    # The secrets of key pairs for AWS's SDKs.
+    masters: StoredMasters
     # None if the deployment accepts no tokens.
     tokens: Tokens | None = None
+    region: str = "us-east-1"
+    # What something in front of the API takes off the path, though its clients sign it.
+    path_prefix: str = ""
 
     @classmethod
     def of(cls, settings: Config) -> Services:
@@ -82,9 +89,19 @@ class Services:
             spread_s=settings.spread_s,
         )
         tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
-        return cls.wired(
-            deployed.tables(settings), queue, clock, limits, tokens, settings.stage, settings.calls_at_once
+        masters = StoredMasters(lambda: read_parameter(parameter_name(settings.stage)))
+        services = cls.wired(
+            deployed.tables(settings),
+            queue,
+            clock,
+            limits,
+            tokens,
+            masters,
+            settings.stage,
+            settings.calls_at_once,
         )
+        region = str(aws.new_session().get_config_variable("region"))
+        return replace(services, region=region, path_prefix=settings.api_path_prefix)
 
     @classmethod
     def wired(
@@ -94,10 +111,11 @@ class Services:
         clock: Clock,
         limits: Limits,
         tokens: Tokens | None = None,
+        masters: StoredMasters | None = None,
         stage: str = "",
         calls_at_once: int = 0,
     ) -> Services:
-        """The services for these tables."""
+        """The services for these tables. Without `masters` the deployment has none."""
         known_tenants = KnownTenants(tables.tenants)
         store = job_store(tables, queue, clock, known_tenants, by=AWS)
         runs = Runs(tables.runs)
@@ -123,6 +141,7 @@ class Services:
             planning=PlanningState(tables.due, clock, stage),
             clock=clock,
             calls_at_once=calls_at_once,
+            masters=masters or StoredMasters(lambda: None),
             tokens=tokens,
         )
 

@@ -10,11 +10,13 @@ from cli.tables import executions_queue, table
 from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletion, Deletions
+from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenants import ApiKey, Tenant, Tenants
 from common.platform.unrecorded import RunAgain, unrecorded_view
 from common.platform.views import deletion_view, entry_view, hold_view, key_view, tenant_summary, tenant_view
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
+from common.storage.parameters import read_parameter
 from common.tenants.allowed_targets import Hold as StoredHold
 from common.tenants.audit import EntryFilter
 from common.tenants.holds import Holds
@@ -43,6 +45,7 @@ class TablesPlatform:
     held: Holds
     run_again: RunAgain
     clock: Clock
+    masters: StoredMasters
 
     @classmethod
     def of(cls, stage: str, clock: Clock) -> TablesPlatform:
@@ -60,6 +63,7 @@ class TablesPlatform:
                 clock,
             ),
             clock,
+            StoredMasters(lambda: read_parameter(parameter_name(stage))),
         )
 
     def __enter__(self) -> Self:
@@ -99,10 +103,15 @@ class TablesPlatform:
     def keys_of(self, tenant_id: str) -> Iterator[Key]:
         return map(self._key, self.store.list_keys(tenant_id))
 
-    def create_key_of(self, tenant_id: str, role: str, *, name: str, expires_at: str | None) -> MadeKey:
-        expiry = parse_instant(expires_at, "expires_at") if expires_at else None
+    def create_key_of(
+        self, tenant_id: str, role: str, *, name: str, expires_at: str | None, aws: bool
+    ) -> MadeKey:
+        expiry, now = parse_instant(expires_at, "expires_at") if expires_at else None, self.clock.now()
+        masters = self.masters.required(now) if aws else None
         return self._made(
-            *self.store.api_keys.create_key(tenant_id, role, self.clock.now(), name=name, expires_at=expiry)
+            *self.store.api_keys.create_key(
+                tenant_id, role, now, name=name, expires_at=expiry, masters=masters
+            )
         )
 
     def revoke_key_of(self, tenant_id: str, key_id: str) -> Key:

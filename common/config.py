@@ -44,6 +44,8 @@ class Config:
     reconciled_a_tick: int = 10_000
     # The spread of jobs that name none, where the tenant has no default of its own.
     spread_s: int = 0
+    # What something in front of the API takes off the path: clients of the EventBridge endpoint sign the whole path.
+    api_path_prefix: str = ""
     # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
     jwt_issuer: str = ""
     jwt_audience: str = ""
@@ -77,6 +79,7 @@ class Config:
             maximum_pollers=env.get("MAXIMUM_POLLERS", ""),
             reconciled_a_tick=int(env.get("RECONCILED_A_TICK", "10000")),
             spread_s=int(env.get("SPREAD_S", "0")),
+            api_path_prefix=env.get("API_PATH_PREFIX", ""),
             jwt_issuer=env.get("JWT_ISSUER", ""),
             jwt_audience=env.get("JWT_AUDIENCE", ""),
             jwt_tenant_claim=env.get("JWT_TENANT_CLAIM", "tenant"),

@@ -127,10 +127,10 @@ class OperatorCalls:
 
     @Operation
     def create_key_of(
-        self, tenant_id: str, role: str, *, name: str = "", expires_at: str | None = None
+        self, tenant_id: str, role: str, *, name: str = "", expires_at: str | None = None, aws: bool = False
     ) -> Request[MadeKey]:
-        """Create a key for a tenant. The key is shown only in this answer, as `key`."""
-        body = {"role": role, **key_body(name, expires_at)}
+        """Create a key for a tenant, as `Client.create_key`. The key is shown only in this answer, as `key`."""
+        body = {"role": role, **key_body(name, expires_at), **({"aws": True} if aws else {})}
         path = path_of("tenants", tenant_id, "keys")
         return Request("POST", path, body, repeatable=False)
 

@@ -816,6 +816,7 @@ class Key(TypedDict):
     name: str
     role: Literal["read", "write", "admin", "operator"]
     prefix: str
+    access_key_id: str | None
     state: Literal["active", "expired", "revoked"]
     created_at: str
     expires_at: str | None
@@ -829,6 +830,7 @@ class MadeKey(TypedDict):
     name: str
     role: Literal["read", "write", "admin", "operator"]
     prefix: str
+    access_key_id: str | None
     state: Literal["active", "expired", "revoked"]
     created_at: str
     expires_at: str | None

@@ -66,9 +66,14 @@ class KeyCalls:
         return entries_of("/v1/keys", "keys")
 
     @Operation
-    def create_key(self, role: str, *, name: str = "", expires_at: str | None = None) -> Request[MadeKey]:
-        """`expires_at` is RFC 3339. The key is shown only in this answer, as `key`."""
-        body = {"role": role, **key_body(name, expires_at)}
+    def create_key(
+        self, role: str, *, name: str = "", expires_at: str | None = None, aws: bool = False
+    ) -> Request[MadeKey]:
+        """`expires_at` is RFC 3339. The key is shown only in this answer, as `key`.
+
+        With `aws` it is a pair for AWS's SDKs: `access_key_id`, and its secret access key as `key`.
+        """
+        body = {"role": role, **key_body(name, expires_at), **({"aws": True} if aws else {})}
         return Request("POST", "/v1/keys", body, repeatable=False)
 
     @Operation

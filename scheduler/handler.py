@@ -13,6 +13,7 @@ from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
 from common.jobs.ended import EndedJobs
+from common.jobs.group_deletion import GroupDeletions
 from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
@@ -25,7 +26,7 @@ from common.tenants.rules_cache import KnownTenants
 from scheduler import wiring
 from scheduler.ended import Completion
 from scheduler.reconcile import Compared, Reconciler
-from scheduler.removal import Removed, remove_tenants
+from scheduler.removal import Removed, remove_groups, remove_tenants
 from scheduler.tick import FanOut, Scheduler, TickSummary
 
 
@@ -40,9 +41,11 @@ def handle(event: object, context: object) -> dict[str, Any]:
     log_compared(compared)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
+    clock = scheduler().clock
     if deleted := _completion().delete_ended(summary.now):
         telemetry.logger().info("deleted after their completion", jobs=deleted)
-    log_removed(remove_tenants(_deletions(), scheduler().clock, summary.now))
+    log_removed(remove_groups(_group_deletions(), clock, summary.now), "schedules of deleted groups")
+    log_removed(remove_tenants(_deletions(), clock, summary.now), "removal")
     return asdict(summary)
 
 
@@ -99,13 +102,13 @@ def log_compared(compared: Compared) -> None:
         logger.warning("executions without a record", **asdict(compared))
 
 
-def log_removed(removed: Removed) -> None:
-    """Log what was removed of deleted tenants, and the errors."""
+def log_removed(removed: Removed, what: str) -> None:
+    """Log what was removed, and the errors."""
     logger = telemetry.logger()
     for problem in removed.problems:
         logger.error("removal left to the next tick", **problem)
-    if removed.tenants:
-        logger.info("removal", tenants=removed.tenants, items=removed.items, finished=removed.finished)
+    if removed.tenants or removed.items:
+        logger.info(what, tenants=removed.tenants, items=removed.items, finished=removed.finished)
 
 
 @cache
@@ -126,6 +129,11 @@ def _deletions() -> Deletions:
 @cache
 def _windows() -> PlannedWindows:
     return PlannedWindows(deployed.tables(config()).due)
+
+
+@cache
+def _group_deletions() -> GroupDeletions:
+    return GroupDeletions(_completion().store)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The last step of a tick: removes more items of tenants that are being deleted.
+"""The last step of a tick: removes more items of tenants, and of groups of schedules, that are being deleted.
 
 It works in slices, one tenant after the other, until the time is up; the next tick continues. Errors are logged and
 left to the next tick. Planning is done by then, so removal cannot delay or undo it.
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.clock import Clock
+from common.jobs.group_deletion import STEP, GroupDeletions
 from common.platform.deletion import Deletion, Deletions
 
 # The latest start of another slice, after the tick's start. A slice takes seconds; the function has 300 s
@@ -19,7 +20,7 @@ WORKS_FOR_S: Final = 180
 
 @dataclass(slots=True)
 class Removed:
-    """The result: how many tenants had something to remove, and how many items were removed."""
+    """The result: how many tenants had something to remove, how many items were removed, and what was finished."""
 
     tenants: int = 0
     items: int = 0
@@ -48,6 +49,29 @@ def remove_tenants(deletions: Deletions, clock: Clock, began_at: float) -> Remov
         removed.finished += after.finished_at is not None
         if items > 0 and after.finished_at is None:  # else it waits
             left.append(after)
+    return removed
+
+
+def remove_groups(deletions: GroupDeletions, clock: Clock, began_at: float) -> Removed:
+    """Continue each deletion of a group of schedules until it is done, or time is up. Raises nothing."""
+    removed = Removed()
+    try:
+        left = list(deletions.under_way())
+    except Exception as error:  # noqa: BLE001  the tick stands, whatever this is
+        removed.problems.append({"error": repr(error)})
+        return removed
+    while left and clock.now() < began_at + WORKS_FOR_S:
+        tenant, name = left.pop(0)
+        try:
+            found = deletions.move_on(tenant, name, clock.now())
+        except Exception as error:  # noqa: BLE001  the other groups go on
+            removed.problems.append({"tenant": tenant, "group": name, "error": repr(error)})
+            continue
+        removed.items += found
+        if found == STEP:
+            left.append((tenant, name))
+        else:
+            removed.finished += 1
     return removed
 
 

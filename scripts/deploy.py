@@ -1,6 +1,7 @@
 """Deploy a stage to your AWS account: python -m scripts.deploy --stage prod [what else osls deploy takes]
 
-Parameters are checked before anything is created. Deletion protection is set after a successful deployment. In the
+Parameters are checked before anything is created. After a successful deployment, the master secret of key pairs is made
+if there is none, and deletion protection is set. In the
 template it would keep the tables of a failed first deployment, which would make the second one fail.
 """
 
@@ -50,6 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
         outputs = outputs_of(session, options.stage, region)
         if params["deletionProtection"] == "true":
             protect(session, region, outputs)
+        # Imported here: it takes `session_of` from this module.
+        from scripts import signing_masters
+
+        signing_masters.change(session.create_client("ssm", region_name=region), options.stage, "make")
         start_canary(options.stage, region, options.aws_profile)
     except (BotoCoreError, ClientError, subprocess.CalledProcessError) as error:
         print(f"deploy: deployed, but not finished: {error}; run it again", file=sys.stderr)

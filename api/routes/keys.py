@@ -10,6 +10,7 @@ from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
+from common.errors import InvalidInput
 from common.platform.tenants import ApiKey
 from common.platform.views import key_view
 from common.storage import keys
@@ -83,13 +84,25 @@ def _place(key: ApiKey) -> str:
 
 
 def _create(services: Services, request: Request, tenant: str) -> Reply:
-    fields = request.fields("role", "name", "expires_at")
+    fields = request.fields("role", "name", "expires_at", "aws")
     # This route needs the highest role (admin), so the new key cannot have more rights than its creator.
     role = fields.pop("role", None)
     made = services.tenants.api_keys.create_key(
-        tenant, role, request.now, **_name_and_expiry(fields), by=request.credential.by
+        tenant,
+        role,
+        request.now,
+        **_name_and_expiry(fields),
+        masters=services.masters.required(request.now) if _is_pair(fields) else None,
+        by=request.credential.by,
     )
     return _made(*made, request.now)
+
+
+def _is_pair(fields: dict[str, Any]) -> bool:
+    value = fields.get("aws", False)
+    if not isinstance(value, bool):
+        raise InvalidInput("aws", "must be a boolean", value=value, accepted="true or false")
+    return value
 
 
 def _name_and_expiry(fields: dict[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,9 @@ class NewKey(NewOperatorKey):
     """A key of a tenant."""
 
     role: Literal["read", "write", "admin"] = Field(description="Each may do what those before it may.")
+    aws: bool = Field(
+        default=False, description="A pair with which AWS's SDKs sign requests to the EventBridge endpoint."
+    )
 
 
 class KeyView(Answer):
@@ -39,6 +42,7 @@ class KeyView(Answer):
     name: str
     role: Literal["read", "write", "admin", "operator"]
     prefix: str = Field(description="How the key begins.", examples=["m8_0aB1c"])
+    access_key_id: str | None = Field(description="Of a pair for AWS's SDKs.")
     state: Literal["active", "expired", "revoked"]
     created_at: Instant
     expires_at: Instant | None = Field(description="When it ends; of a revoked one, when it leaves the list.")
@@ -48,7 +52,7 @@ class KeyView(Answer):
 class MadeKey(KeyView):
     """A new key. It is not stored, and shown in this answer alone."""
 
-    key: str = Field(examples=["m8_…"])
+    key: str = Field(description="The key; of a pair, its secret access key.", examples=["m8_…"])
 
 
 class KeyPage(Answer):

@@ -44,18 +44,24 @@ def create(
     role: Annotated[str, typer.Option(help="read, write or admin.")] = "write",
     name: Purpose = "",
     expires: Expiry = "",
+    aws: Annotated[
+        bool, typer.Option("--aws", help="A pair for AWS's SDKs and the EventBridge endpoint.")
+    ] = False,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create an API key. It is shown this once and stored only as a hash."""
+    """Create an API key. It is shown this once and stored only as a hash.
+
+    With --aws it prints two lines that a shell can evaluate: the access key id and the secret access key.
+    """
     now = session(ctx).clock.now()
     expires_at = _expiry(expires, now)
     if tenant_id is None:
         with session(ctx).client() as client:
-            made = client.create_key(role, name=name, expires_at=expires_at)
+            made = client.create_key(role, name=name, expires_at=expires_at, aws=aws)
     else:
         with platform(ctx, stage) as here:
-            made = here.create_key_of(tenant_id, role, name=name, expires_at=expires_at)
+            made = here.create_key_of(tenant_id, role, name=name, expires_at=expires_at, aws=aws)
     _print_made(made, f"{role} for {tenant_id or 'your tenant'}", now, as_json)
 
 
@@ -132,7 +138,7 @@ def key_table(keys: Sequence[Key], now: float) -> Table | str:
     rows = [
         (
             key["key_id"],
-            f"{key['prefix']}…",
+            key.get("access_key_id") or f"{key['prefix']}…",
             key["role"],
             state(key["state"]),
             relative(key["created_at"], now),
@@ -156,11 +162,14 @@ def _expiry(text: str, now: float) -> str | None:
 
 
 def _print_made(made: MadeKey, what: str, now: float, as_json: bool) -> None:
-    """Print only the key on stdout, so that a shell can assign it to a variable."""
+    """Print only the key on stdout, so that a shell can assign it to a variable; of a pair, the assignments."""
     if as_json:
         print_json(made)
         return
-    typer.echo(made["key"])
+    if access_key_id := made.get("access_key_id"):
+        typer.echo(f"export AWS_ACCESS_KEY_ID={access_key_id}\nexport AWS_SECRET_ACCESS_KEY={made['key']}")
+    else:
+        typer.echo(made["key"])
     ends = f"until {when(made['expires_at'], now)}" if made["expires_at"] else "until it is revoked"
     typer.echo(f"Key {made['key_id']}: {what}, {ends}. It cannot be shown again.", err=True)
 

@@ -14,6 +14,7 @@ from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine
 from common.planning.shares import Shares
+from common.platform.signing_masters import parameter_name
 from common.storage.aws import new_session
 from common.storage.tables import Table
 
@@ -53,6 +54,8 @@ class Deployment:
         here = f"{self.region}:{self.account}"
         if resource == "EventsBus":
             return f"arn:{self.partition}:events:{here}:event-bus/{self.named()}"
+        if resource == "SigningMasters":
+            return f"arn:{self.partition}:ssm:{here}:parameter{parameter_name(self.stage)}"
         if not (match := _RESOURCE.fullmatch(resource)):
             return None
         name, kind, rest = match[1].lower(), match[2], match[3] or ""

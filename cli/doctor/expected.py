@@ -106,10 +106,11 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Api": {
         "JobsTable": _READ | _WRITE | {"dynamodb:ConditionCheckItem"},
         "DueTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
-        "TenantsTable": _READ | {"dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "TenantsTable": _READ | _WRITE | {"dynamodb:ConditionCheckItem"},
         "AuditTable": {"dynamodb:PutItem", "dynamodb:Query"},
         "RunsTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
+        "SigningMasters": {"ssm:GetParameter"},
         "ExecutionsQueue": {"sqs:SendMessage"},
     },
 }

@@ -81,6 +81,8 @@ class Job:
     group: str = ""
     shard: int = 0
     failures_in_row: int = 0
+    # Of a job that came by another API: what that API has to say again, and a job has no field for.
+    origin: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -127,6 +129,7 @@ class Job:
             "name": self.name or None,
             "tags": list(self.tags) or None,
             "note": self.note or None,
+            "origin": dict(self.origin) if self.origin else None,
         }
         item |= {name: value for name, value in optional.items() if value is not None}
         if self.state == DELETED:
@@ -165,6 +168,7 @@ class Job:
             updated_at=item["updated_at"],
             group=item["group"],
             shard=item["shard"],
+            origin=item.get("origin"),
         )
 
 

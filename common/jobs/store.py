@@ -20,6 +20,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, existing
 from common.jobs.ledger import TenantLedger
 from common.jobs.placement import Placement, moves
+from common.jobs.schedule_groups import ScheduleGroups
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import fires_soon, plan_registered
@@ -165,6 +166,7 @@ class JobStore:
                 if lost.key == keys.tenant(tenant):
                     self.ledger.check_room(tenant, moved, now)
                 Calendars(self.jobs).check_required(lost.key)
+                ScheduleGroups(self.jobs).check_required(lost.key)
                 raise
             except TransactionConflict as lost:
                 if idempotency_key and idempotency_key.item_key in lost.keys:
@@ -206,6 +208,7 @@ class JobStore:
             self.ledger.audit(tx, self.by, old, new, now, mark.planned_until)
         self.ledger.count(tx, tenant, placed, now)
         Calendars(self.jobs).require(tx, placed)
+        ScheduleGroups(self.jobs).require(tx, placed)
         placement.count(tx, placed)
         if idempotency_key:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
@@ -276,7 +279,7 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
 
 
 def deleted(job: Job, now: float) -> Job:
-    """Its tombstone."""
+    """The tombstone of a job."""
     return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0)
 
 

@@ -1,6 +1,7 @@
 """API keys: who may call the API, and for which tenant.
 
 A key is shown once, when it is created. Only its hash is stored (`common/platform/key_format.py`).
+A pair for AWS's SDKs is kept like a key, by its access key id. Its secret is derived (`signing_masters.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from common.cache import Cache
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.key_format import hash_of, is_well_formed, new_key
+from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
@@ -56,6 +58,8 @@ class ApiKey:
     created_at: int
     expires_at: int | None = None
     revoked_at: int | None = None
+    # Of a pair that signs requests; None for a key that is sent as it is.
+    access_key_id: str | None = None
 
     def state(self, now: float) -> Literal["active", "expired", "revoked"]:
         if self.revoked_at is not None:
@@ -64,7 +68,10 @@ class ApiKey:
 
     def to_item(self) -> dict[str, Any]:
         """The attributes of its items. `expires_at` is the table's TTL, so expired keys are removed."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        item = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if self.access_key_id is None:
+            del item["access_key_id"]
+        return item
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> ApiKey:
@@ -107,15 +114,16 @@ class ApiKeys:
         *,
         name: str = "",
         expires_at: int | None = None,
+        masters: Masters | None = None,
         by: str = AWS,
     ) -> tuple[str, ApiKey]:
-        """Create a key. The key is returned only here.
+        """Create a key; with `masters` a pair. The key, or the pair's secret access key, is returned only here.
 
         Raises InvalidInput, NotFound (the tenant), Conflict (it has too many keys), Busy.
         """
         if role not in ROLES:
             raise InvalidInput("role", "must be a role", value=role, accepted=", ".join(ROLES))
-        raw_key, key = _made(tenant_id, role, now, name, expires_at)
+        raw_key, key = _made(tenant_id, role, now, name, expires_at, masters)
         self._check_room(tenant_id, now)
         here = Expression(
             "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
@@ -226,7 +234,15 @@ class ApiKeys:
         """The credential of a key. Raises Unauthenticated, which never says why."""
         if not is_well_formed(raw_key):
             raise Unauthenticated
-        key_hash = hash_of(raw_key)
+        return self._active(hash_of(raw_key), now)
+
+    def owner_of_pair(self, access_key_id: str, now: float) -> Credential:
+        """The credential of a pair, for a request whose signature is checked apart. Raises Unauthenticated."""
+        if not is_access_key_id(access_key_id):
+            raise Unauthenticated
+        return self._active(hash_of(access_key_id), now)
+
+    def _active(self, key_hash: str, now: float) -> Credential:
         key = self._known(key_hash, now)
         if key is None or not hmac.compare_digest(key.key_hash, key_hash) or key.state(now) != "active":
             raise Unauthenticated
@@ -244,22 +260,28 @@ class ApiKeys:
         return key
 
 
-def _made(tenant_id: str, role: Role, now: float, name: str, expires_at: int | None) -> tuple[str, ApiKey]:
+def _made(
+    tenant_id: str, role: Role, now: float, name: str, expires_at: int | None, masters: Masters | None = None
+) -> tuple[str, ApiKey]:
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("expires_at", "is in the past", value=expires_at, accepted="a later time")
-    raw_key = new_key()
-    key_hash = hash_of(raw_key)
+    access_key_id = masters.new_access_key_id() if masters else None
+    secret = masters.secret_of(access_key_id) if masters and access_key_id else None
+    raw_key = secret or new_key()
+    key_hash = hash_of(access_key_id or raw_key)
     return raw_key, ApiKey(
         key_id=key_hash[:_KEY_ID_CHARS],
         tenant=tenant_id,
         role=role,
         name=check_name(name),
-        prefix=raw_key[:_SHOWN_CHARS],
+        prefix=access_key_id or raw_key[:_SHOWN_CHARS],
         key_hash=key_hash,
         created_at=int(now),
         expires_at=expires_at,
+        access_key_id=access_key_id,
     )
 
 
 def _audited(key: ApiKey) -> dict[str, Any]:
-    return {"role": key.role, "name": key.name, "expires_at": key.expires_at, "revoked_at": key.revoked_at}
+    shown = {"role": key.role, "name": key.name, "expires_at": key.expires_at, "revoked_at": key.revoked_at}
+    return shown | ({"access_key_id": key.access_key_id} if key.access_key_id else {})

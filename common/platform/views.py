@@ -60,7 +60,7 @@ def key_view(key: ApiKey, now: float) -> dict[str, Any]:
             ("revoked_at", key.revoked_at),
         )
     }
-    shown = {name: getattr(key, name) for name in ("key_id", "name", "role", "prefix")}
+    shown = {name: getattr(key, name) for name in ("key_id", "name", "role", "prefix", "access_key_id")}
     return shown | {"state": key.state(now)} | instants
 
 

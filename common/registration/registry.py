@@ -213,6 +213,7 @@ def defined(
         created_at=before.created_at if before else int(now),
         updated_at=int(now),
         group=group_key(schedule) if state == ACTIVE else "",
+        origin=before.origin if before else None,
     )
 
 

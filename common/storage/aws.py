@@ -225,10 +225,10 @@ def in_lambda() -> bool:
 
 
 def _create_client(service: str, **options: Any) -> Any:
-    return _session().create_client(service, verify=_roots(), **options)
+    return _session().create_client(service, verify=roots(), **options)
 
 
-def _roots() -> str | None:
+def roots() -> str | None:
     """The file of the roots to trust; None: botocore's own, or those of AWS_CA_BUNDLE.
 
     Amazon's alone in the functions, and in the partition where all endpoints are known to chain to them.

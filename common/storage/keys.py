@@ -31,6 +31,8 @@
 | tenants | HOLDS#                       | HOLDS                           | the targets that the platform holds    |
 | jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
+| jobs    | tenant                       | SCHEDULE_GROUP#name             | a group of schedules, and its tags     |
+| tenants | GROUP_DELETIONS#             | tenant#name                     | a group whose schedules are deleted    |
 """
 
 from __future__ import annotations
@@ -43,7 +45,6 @@ from common.timing.instants import compact_time
 
 # The number of partitions for the directory and the pending entries. One takes 1,000 write units a second.
 SPREAD = 8
-
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
 FIRST = "-"

@@ -53,7 +53,7 @@ def sign(
     canonical = f"POST\n{quote(path, safe='/~')}\n\n{lines}\n{names}\n{body_hash}"
     scope = f"{date[:8]}/{region}/{service}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    key = _key(credentials.secret_key, date[:8], region, service)
+    key = signing_key(credentials.secret_key, date[:8], region, service)
     signature = hmac.digest(key, text.encode(), "sha256").hex()
     authorization = (
         f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
@@ -63,7 +63,8 @@ def sign(
 
 
 @lru_cache(maxsize=256)
-def _key(secret_key: str, day: str, region: str, service: str) -> bytes:
+def signing_key(secret_key: str, day: str, region: str, service: str) -> bytes:
+    """The key that signs a day's requests to a service."""
     key = f"AWS4{secret_key}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")

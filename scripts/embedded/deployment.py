@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scripts import build_layer, canary, console
+from scripts import build_layer, canary, console, signing_masters
 from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 
@@ -66,6 +66,7 @@ def deploy(
     template = json.loads((service / ".serverless" / "cloudformation-template-update-stack.json").read_text())
     apply_dropped(embedded, template)
     report(f"canary: {canary.register(Stage(embedded.env(), stage), stage)}")
+    signing_masters.change(client(embedded, "ssm"), stage, "make")
     stamp.write_text(fingerprint)
     record(deployed)
     return deployed
@@ -75,6 +76,7 @@ def remove(embedded: Embedded, *, stage: str) -> None:
     """Remove the stage's stack. Raises EmbeddedError if the tool fails."""
     service = Path(embedded.state_dir) / f"service-{stage}"
     run_osls(["remove", "--stage", stage], service, embedded)
+    signing_masters.remove(client(embedded, "ssm"), stage)
     (service / ".deployed").unlink(missing_ok=True)
 
 

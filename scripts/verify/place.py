@@ -14,7 +14,7 @@ import boto3
 import botocore.session
 
 from scripts import deploy as aws_deploy
-from scripts import embedded, stack
+from scripts import embedded, signing_masters, stack
 
 # The stage is removed at the end, so nothing may hold its tables.
 _TO_LOSE: Final = {"deletionPolicy": "Delete", "deletionProtection": "false", "pointInTimeRecovery": "false"}
@@ -75,6 +75,7 @@ class Account:
 
     def remove(self) -> None:
         _until(lambda: not self._status().endswith("_IN_PROGRESS"), "the deployment did not end")
+        signing_masters.remove(boto3.client("ssm"), self.stage)
         if not self._status():
             return
         for _ in range(_TRIES):  # another Ctrl-C ends the tool, which is a process of this terminal too
@@ -159,6 +160,10 @@ def leftovers(stage: str, *others: str) -> list[str]:
         *(
             f"log-group {one['logGroupName'].rpartition('/')[2]}"
             for one in pages("logs", "describe_log_groups", "logGroups")
+        ),
+        *(
+            f"parameter minute8-{stage}-{one['Name'].rpartition('/')[2]}"
+            for one in boto3.client("ssm").get_parameters_by_path(Path=f"/minute8/{stage}")["Parameters"]
         ),
         *(f"bucket {one['Name']}" for one in boto3.client("s3").list_buckets()["Buckets"]),
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from common.storage import keys
 from tests.api import issuer
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
+from tests.api.scheduler_client import MASTERS, scheduler_client, stored_masters
 from tests.api.walk import LEAVING, SPARE_KEY, SPARE_OPERATOR_KEY
 from tests.worlds import World, at, job, world
 
@@ -75,9 +77,35 @@ def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("api.services.TenantRuns", few)
 
 
+@pytest.fixture
+def pair(office: Office) -> Callable[..., tuple[str, str]]:
+    """Makes a key pair: its access key id and its secret."""
+
+    def made(tenant: str = "alice", role: str = "write", **more: Any) -> tuple[str, str]:
+        now, api_keys = office.world.clock.now(), handler._services().tenants.api_keys
+        secret, key = api_keys.create_key(tenant, role, now, masters=MASTERS, **more)
+        assert key.access_key_id
+        return key.access_key_id, secret
+
+    return made
+
+
+@pytest.fixture
+def aws(
+    office: Office, pair: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Makes boto3's client of EventBridge Scheduler for a new key pair; it signs at the world's time."""
+    clock = office.world.clock
+    monkeypatch.setattr(
+        "botocore.auth.get_current_datetime",
+        lambda: datetime.fromtimestamp(clock.now(), UTC).replace(tzinfo=None),
+    )
+    return lambda tenant="alice", role="write", **more: scheduler_client(*pair(tenant, role), **more)
+
+
 def serve(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Tenants:
     """The API as a new process: its caches are empty."""
-    services = Services.wired(w.tables, w.queue, w.clock, Limits(), takes)
+    services = Services.wired(w.tables, w.queue, w.clock, Limits(), takes, stored_masters())
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants
 

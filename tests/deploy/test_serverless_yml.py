@@ -37,7 +37,7 @@ ENVIRONMENT = {
     "Api": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "PLAIN_HTTP_TARGETS", "SPREAD_S"),
-        *("MAXIMUM_CONCURRENCY", "MAXIMUM_POLLERS"),
+        *("MAXIMUM_CONCURRENCY", "MAXIMUM_POLLERS", "API_PATH_PREFIX"),
         *("JWT_ISSUER", "JWT_AUDIENCE", "JWT_TENANT_CLAIM", "JWT_ROLE_CLAIM"),
         *("JWT_ROLES", "JWT_DEFAULT_ROLE", "JWT_ALGORITHMS", "JWKS_URL"),
     },
@@ -235,6 +235,8 @@ def _named(resource: dict[str, Any]) -> str:
     text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])
     if match := re.search(r":log-group:/aws/lambda/minute8-test-(\w+):\*$", text):
         return f"log-group of {match[1]}"
+    if text.endswith(":parameter/minute8/test/signing-masters"):
+        return "SigningMasters"
     return text.rpartition("lambda:${AWS::Region}:${AWS::AccountId}:")[2].replace(
         "minute8-test", "minute8-<stage>"
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
+from common.jobs.schedule_groups import ScheduleGroups
 from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletions
@@ -22,7 +23,7 @@ from tests.worlds import TABLES, World, at, job
 TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]
 # The kinds of items that the furnished tenants have, by table and the first part of their keys.
 KINDS_OF_ITEMS = {
-    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE"},
+    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE", "SCHEDULE_GROUP"},
     "tenants": {"TENANT", "KEYREF", "WEBHOOK", "RATE"},
     "audit": {"AUDIT"},
 }
@@ -63,6 +64,7 @@ def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
     CalendarStore(w.table("jobs"), w.store.audited).put(
         tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now()
     )
+    ScheduleGroups(w.table("jobs")).create(tenant, "billing", {}, "", w.clock.now(), w.store.audited)
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))

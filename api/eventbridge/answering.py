@@ -1,0 +1,185 @@
+"""EventBridge Scheduler's API (2021-06-30), for unmodified clients of AWS: signed requests in, its answers out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, unquote
+
+from api.eventbridge import groups
+from api.eventbridge.operation import Asked, Operation
+from api.eventbridge.signature import Sent, SignatureRefused, check_signature, read_authorization
+from api.http.admission import admit
+from api.http.problems import Malformed, MethodNotAllowed, NoSuchRoute, TooLarge
+from api.http.requests import raw_body, read_json
+from api.services import Services
+from common import telemetry
+from common.errors import (
+    AlreadyExists,
+    Busy,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    KeyReused,
+    NotFound,
+    QuotaExceeded,
+    RateExceeded,
+    RequestUnderWay,
+    RevisionMismatch,
+    TenantSuspended,
+    Unauthenticated,
+    shown,
+)
+from common.eventbridge.names import Place
+from common.eventbridge.shapes import without_nulls
+from common.platform.tenants import Credential
+
+Event = dict[str, Any]
+
+OPERATIONS: Final[tuple[Operation, ...]] = (*groups.OPERATIONS,)
+
+# Input has at most 256 KB; its JSON is a text in JSON.
+LONGEST_BODY: Final = 1024 * 1024
+_LONGEST_QUERY: Final = 16 * 1024
+# No name and no ARN has other characters.
+_LABEL: Final = re.compile(r"[0-9a-zA-Z._:/-]{1,1100}", re.ASCII)
+
+# The only table of our errors and AWS's.
+_ERRORS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
+    InvalidInput: (HTTPStatus.BAD_REQUEST, "ValidationException"),
+    Malformed: (HTTPStatus.BAD_REQUEST, "ValidationException"),
+    TooLarge: (HTTPStatus.BAD_REQUEST, "ValidationException"),
+    NotFound: (HTTPStatus.NOT_FOUND, "ResourceNotFoundException"),
+    NoSuchRoute: (HTTPStatus.NOT_FOUND, "UnknownOperationException"),
+    MethodNotAllowed: (HTTPStatus.NOT_FOUND, "UnknownOperationException"),
+    AlreadyExists: (HTTPStatus.CONFLICT, "ConflictException"),
+    Conflict: (HTTPStatus.CONFLICT, "ConflictException"),
+    KeyReused: (HTTPStatus.CONFLICT, "ConflictException"),
+    RevisionMismatch: (HTTPStatus.CONFLICT, "ConflictException"),
+    QuotaExceeded: (HTTPStatus.PAYMENT_REQUIRED, "ServiceQuotaExceededException"),
+    # SDKs send these again by themselves.
+    RateExceeded: (HTTPStatus.TOO_MANY_REQUESTS, "ThrottlingException"),
+    RequestUnderWay: (HTTPStatus.TOO_MANY_REQUESTS, "ThrottlingException"),
+    Busy: (HTTPStatus.TOO_MANY_REQUESTS, "ThrottlingException"),
+    Forbidden: (HTTPStatus.FORBIDDEN, "AccessDeniedException"),
+    TenantSuspended: (HTTPStatus.FORBIDDEN, "AccessDeniedException"),
+    Unauthenticated: (HTTPStatus.FORBIDDEN, "UnrecognizedClientException"),
+}
+
+
+def answer(services: Services, event: Event, place: str) -> Event:
+    """The answer to a request at `place` below the base path. Never raises."""
+    request_id = str((event.get("requestContext") or {}).get("requestId") or "")
+    try:
+        operation, label = _operation(event["requestContext"]["http"]["method"], place)
+        headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
+        query = parsed_query(event.get("rawQueryString") or "")
+        body = raw_body(event.get("body"), bool(event.get("isBase64Encoded")), LONGEST_BODY)
+        now = services.clock.now()
+        credential, signature = _authenticate(services, event, headers, query, body, now)
+        admit(services, credential, operation.role, now)
+        asked = Asked(
+            tenant=credential.tenant,
+            now=now,
+            label=label,
+            query=operation.read_query(query),
+            body=_object(body) if operation.takes_body else {},
+            place=Place(services.region, str(event["requestContext"].get("accountId") or "000000000000")),
+            signature=signature,
+        )
+        return _answer(HTTPStatus.OK, request_id, operation.answer(services.acting_for(credential), asked))
+    except Exception as error:  # noqa: BLE001  the client gets AWS's form of any error
+        return _refusal(error, request_id)
+
+
+def parsed_query(text: str) -> list[tuple[str, str]]:
+    """The parameters, decoded, in their order. A plus is a plus: SDKs write a space as %20. Raises InvalidInput."""
+    if len(text) > _LONGEST_QUERY:
+        raise InvalidInput("query", f"has {len(text)} characters", accepted=f"at most {_LONGEST_QUERY}")
+    return parse_qsl(text.replace("+", "%2B"), keep_blank_values=True)
+
+
+def _operation(method: str, place: str) -> tuple[Operation, str]:
+    """The operation, and the name or ARN in its path. Raises NoSuchRoute, MethodNotAllowed."""
+    collection, slash, rest = place.partition("/")
+    label = unquote(rest)
+    found = {
+        one.method: one for one in OPERATIONS if one.collection == collection and one.has_label == bool(slash)
+    }
+    if not found or (slash and not _LABEL.fullmatch(label)):
+        raise NoSuchRoute(f"nothing is at {shown(place)}")
+    if method not in found:
+        raise MethodNotAllowed(method, sorted(found))
+    return found[method], label
+
+
+def _authenticate(
+    services: Services,
+    event: Event,
+    headers: Mapping[str, str],
+    query: list[tuple[str, str]],
+    body: bytes,
+    now: float,
+) -> tuple[Credential, str]:
+    """Whose request it is, and its signature. Raises SignatureRefused, Unauthenticated, Busy."""
+    claimed = read_authorization(headers, services.region, now)
+    secret = services.masters.secret_of(claimed.access_key_id, now)
+    if secret is None:
+        raise Unauthenticated("the access key id is not valid")
+    credential = services.tenants.api_keys.owner_of_pair(claimed.access_key_id, now)
+    method = event["requestContext"]["http"]["method"]
+    paths = possible_paths(services.path_prefix, event["rawPath"])
+    check_signature(claimed, secret, Sent(method, paths, query, headers, body))
+    return credential, claimed.signature
+
+
+def possible_paths(prefix: str, raw_path: str) -> tuple[str, ...]:
+    """The paths that the client may have sent, encoded once: some gateways decode the path, and others do not.
+
+    Both forms mean the same: no name contains a character that is encoded, and an ARN is one label.
+    """
+    head, slash, label = raw_path.partition("/tags/")
+    as_sent = f"{prefix}{raw_path}"
+    decoded = f"{prefix}{head}{slash}{quote(unquote(label), safe='-_.~')}"
+    return tuple(dict.fromkeys((as_sent, decoded)))
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    found = read_json(body) if body.strip() else {}
+    if not isinstance(found, dict):
+        raise InvalidInput("body", "must be an object", value=found)
+    return dict(without_nulls(found))
+
+
+def _refusal(error: Exception, request_id: str) -> Event:
+    status, name = HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerException"
+    message = f"Minute8 failed; the request id is {request_id}"
+    if isinstance(error, SignatureRefused):
+        status, name, message = HTTPStatus.FORBIDDEN, error.name, str(error)
+    elif kind := next((kind for known, kind in _ERRORS.items() if isinstance(error, known)), None):
+        (status, name), message = kind, _message(error)
+    else:
+        telemetry.logger().error("request failed", request_id=request_id, exc_info=error)
+    return _answer(status, request_id, {"Message": message}, **{"x-amzn-ErrorType": name})
+
+
+def _message(error: Exception) -> str:
+    others = error.also[:4] if isinstance(error, InvalidInput) else ()
+    return "; ".join(str(one) for one in (error, *others))
+
+
+def _answer(status: HTTPStatus, request_id: str, body: Any, **headers: str) -> Event:
+    return {
+        "statusCode": status.value,
+        "headers": {
+            "Content-Type": "application/json",
+            "x-amzn-RequestId": request_id,
+            "Cache-Control": "no-store",
+            **headers,
+        },
+        "body": json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+        "isBase64Encoded": False,
+    }

@@ -1,0 +1,179 @@
+"""Checks the signature of a request (Signature Version 4), as AWS's SDKs make it. Pure.
+
+API Gateway checks signatures for itself alone (`execute-api`); unmodified SDKs sign for the service `scheduler`.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote
+
+from common.errors import Minute8Error, shown
+from common.storage.signing import signing_key
+
+SERVICE: Final = "scheduler"
+SKEW_S: Final = 15 * 60
+_ALGORITHM: Final = "AWS4-HMAC-SHA256"
+_LONGEST: Final = 4_096
+_DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
+_HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
+_SIGNATURE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_MOST_SIGNED: Final = 64
+
+Query = Sequence[tuple[str, str]]
+
+
+class SignatureRefused(Minute8Error):
+    """The request is not signed, or not by whom it names. `name` is the name of AWS's error."""
+
+    def __init__(self, name: str, message: str) -> None:
+        self.name = name
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """What a request's Authorization and X-Amz-Date headers claim."""
+
+    access_key_id: str
+    date: str
+    region: str
+    signed_headers: tuple[str, ...]
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What was signed of a request. `paths` are the paths that the client may have sent, percent-encoded once.
+
+    `headers` have lower-case names. `query` is decoded.
+    """
+
+    method: str
+    paths: tuple[str, ...]
+    query: Query
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def read_authorization(headers: Mapping[str, str], region: str, now: float) -> Authorization:
+    """The claims of the headers, which have lower-case names. Raises SignatureRefused.
+
+    The signature covers all headers that it must cover, and is for this region and time.
+    """
+    text = headers.get("authorization", "")
+    if not text.startswith(f"{_ALGORITHM} "):
+        raise SignatureRefused(
+            "MissingAuthenticationTokenException", f"sign the request with {_ALGORITHM} in Authorization"
+        )
+    if len(text) > _LONGEST:
+        raise _incomplete(f"Authorization has {len(text)} characters; accepted: at most {_LONGEST}")
+    parts = _parts(text.removeprefix(_ALGORITHM))
+    scope = parts["Credential"].split("/")
+    signed = tuple(parts["SignedHeaders"].split(";"))
+    date = headers.get("x-amz-date", "")
+    if len(scope) != 5 or scope[4] != "aws4_request":
+        raise _incomplete("Credential must be <access key id>/<date>/<region>/scheduler/aws4_request")
+    if not _SIGNATURE.fullmatch(parts["Signature"]):
+        raise _incomplete("Signature must be 64 hexadecimal digits")
+    if not _DATE.fullmatch(date):
+        raise _incomplete(f"X-Amz-Date must be such as 20261122T080000Z (got {shown(date)})")
+    _check_signed_headers(signed, headers)
+    if "x-amz-security-token" in headers:
+        raise SignatureRefused(
+            "UnrecognizedClientException", "key pairs have no session token; remove X-Amz-Security-Token"
+        )
+    _check_scope(scope, date, region, now)
+    return Authorization(scope[0], date, region, signed, parts["Signature"])
+
+
+def check_signature(claimed: Authorization, secret: str, sent: Sent) -> None:
+    """Whether the secret made the signature of exactly this request. Raises SignatureRefused."""
+    expected = (_signature(claimed, secret, sent, path) for path in sent.paths)
+    if not any(hmac.compare_digest(one, claimed.signature) for one in expected):
+        raise SignatureRefused(
+            "InvalidSignatureException",
+            "the signature does not match method, path, query, signed headers and body; check the secret access key",
+        )
+
+
+def _parts(text: str) -> dict[str, str]:
+    parts: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals or name in parts:
+            raise _incomplete(f"Authorization has a part that cannot be read: {shown(part)}")
+        parts[name] = value
+    if set(parts) != {"Credential", "SignedHeaders", "Signature"}:
+        raise _incomplete("Authorization must have Credential, SignedHeaders and Signature, and nothing else")
+    return parts
+
+
+def _check_signed_headers(signed: Sequence[str], headers: Mapping[str, str]) -> None:
+    if list(signed) != sorted(set(signed)) or len(signed) > _MOST_SIGNED:
+        raise _incomplete("SignedHeaders must be sorted, each once")
+    for name in signed:
+        if not _HEADER_NAME.fullmatch(name) or name not in headers:
+            raise _incomplete(f"SignedHeaders names {shown(name)}, which the request does not have")
+    # What is not signed, is not read: no other header changes what a request does.
+    if missing := sorted({"host", "x-amz-date"} - set(signed)):
+        raise _incomplete(f"SignedHeaders must name {', '.join(missing)}")
+
+
+def _check_scope(scope: Sequence[str], date: str, region: str, now: float) -> None:
+    try:
+        at = datetime.strptime(date, "%Y%m%dT%H%M%S%z").timestamp()
+    except ValueError:
+        raise _incomplete(f"X-Amz-Date is not a time (got {shown(date)})") from None
+    if abs(at - now) > SKEW_S:
+        raise SignatureRefused(
+            "InvalidSignatureException",
+            f"the signature is of {date}, and it is {datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}; "
+            f"accepted: {SKEW_S // 60} minutes of difference",
+        )
+    if scope[1:4] != [date[:8], region, SERVICE]:
+        raise SignatureRefused(
+            "InvalidSignatureException",
+            f"the credential is scoped to {shown('/'.join(scope[1:4]))}; accepted: {date[:8]}/{region}/{SERVICE}",
+        )
+
+
+def _signature(claimed: Authorization, secret: str, sent: Sent, path: str) -> str:
+    lines = [f"{name}:{' '.join(sent.headers[name].split())}\n" for name in claimed.signed_headers]
+    canonical = "\n".join(
+        (
+            sent.method,
+            # Services other than S3 sign the path encoded once more.
+            quote(path, safe="/~"),
+            _canonical_query(sent.query),
+            "".join(lines),
+            ";".join(claimed.signed_headers),
+            hashlib.sha256(sent.body).hexdigest(),
+        )
+    )
+    scope = f"{claimed.date[:8]}/{claimed.region}/{SERVICE}/aws4_request"
+    hashed = hashlib.sha256(canonical.encode()).hexdigest()
+    text = f"{_ALGORITHM}\n{claimed.date}\n{scope}\n{hashed}"
+    key = signing_key(secret, claimed.date[:8], claimed.region, SERVICE)
+    return hmac.digest(key, text.encode(), "sha256").hex()
+
+
+def _canonical_query(query: Query) -> str:
+    encoded: Iterable[tuple[str, str]] = ((_encoded(name), _encoded(value)) for name, value in query)
+    return "&".join(f"{name}={value}" for name, value in sorted(encoded))
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="-_.~")
+
+
+def _incomplete(message: str) -> SignatureRefused:
+    return SignatureRefused("IncompleteSignatureException", message)

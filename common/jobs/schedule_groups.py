@@ -1,0 +1,173 @@
+"""Groups of schedules, as EventBridge Scheduler has them: names with tags, in the jobs table.
+
+Only jobs that came by that API are in a group. A group that is deleted takes its schedules along, in the background:
+it is DELETING until they are gone. A schedule is created in a transaction that fails unless its group is ACTIVE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, QuotaExceeded
+from common.jobs.job import DELETED, Job
+from common.storage import group_keys, keys
+from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.tenants.audit import AuditedCommit
+
+# https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html
+MOST_GROUPS: Final = 500
+MOST_TAGS: Final = 200
+ACTIVE: Final = "ACTIVE"
+DELETING: Final = "DELETING"
+# Every tenant has it. It is stored only once it has tags.
+DEFAULT: Final = "default"
+
+_ACTIVE: Final = Expression("#state = :active", {":active": ACTIVE})
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleGroup:
+    """One group of one tenant. `token` is the hash of the request that created it."""
+
+    tenant: str
+    name: str
+    created_at: int
+    updated_at: int
+    state: str = ACTIVE
+    tags: Mapping[str, str] = field(default_factory=dict)
+    token: str = ""
+    revision: int = 1
+
+    def to_item(self) -> Item:
+        return {
+            **group_keys.group(self.tenant, self.name),
+            **{name: getattr(self, name) for name in self.__dataclass_fields__ if name != "tenant"},
+        }
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> ScheduleGroup:
+        named = {name: item[name] for name in cls.__dataclass_fields__ if name in item}
+        return cls(**{**named, "tenant": item["pk"]})
+
+
+class ScheduleGroups:
+    """The groups in the jobs table. Every method takes the tenant from the credential."""
+
+    def __init__(self, jobs: Table) -> None:
+        self._table = jobs
+
+    def get(self, tenant: str, name: str) -> ScheduleGroup | None:
+        """The stored group; None also for a default group without tags."""
+        item = self._table.get(group_keys.group(tenant, name))
+        return ScheduleGroup.from_item(item) if item else None
+
+    def existing(self, tenant: str, name: str) -> ScheduleGroup:
+        """Raises NotFound."""
+        if group := self.get(tenant, name):
+            return group
+        if name == DEFAULT:
+            return ScheduleGroup(tenant, name, 0, 0)
+        raise NotFound("schedule group", name)
+
+    def after(self, tenant: str, prefix: str, after: str, limit: int) -> list[ScheduleGroup]:
+        """At most `limit` groups whose names begin so, by name. The default one is among them."""
+        start = group_keys.group(tenant, after) if after else None
+        items = self._table.query(tenant, sk_prefix=group_keys.PREFIX + prefix, after=start, limit=limit)
+        found = [ScheduleGroup.from_item(item) for item in items]
+        if DEFAULT.startswith(prefix) and after < DEFAULT and all(one.name != DEFAULT for one in found):
+            found = sorted([*found, ScheduleGroup(tenant, DEFAULT, 0, 0)], key=lambda one: one.name)
+        return found[:limit]
+
+    def create(
+        self, tenant: str, name: str, tags: Mapping[str, str], token: str, now: float, audited: AuditedCommit
+    ) -> ScheduleGroup:
+        """A new group. The same request again returns it. Raises AlreadyExists, QuotaExceeded, Busy."""
+        if name == DEFAULT:
+            raise AlreadyExists("schedule group", name)
+        new = ScheduleGroup(tenant, name, int(now), int(now), ACTIVE, tags, token)
+        if self.get(tenant, name) is None:
+            self._check_room(tenant)
+        tx = Transaction(self._table.client)
+        tx.put(self._table, new.to_item(), Expression("attribute_not_exists(pk)", {}))
+        try:
+            audited.commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
+        except ConditionFailed:
+            there = self.get(tenant, name)
+            if there and there.token == token and there.state == ACTIVE:
+                return there
+            raise AlreadyExists("schedule group", name) from None
+        return new
+
+    def _check_room(self, tenant: str) -> None:
+        """Raises QuotaExceeded. Groups that are created at one instant can be some more."""
+        stored = self._table.query(tenant, sk_prefix=group_keys.PREFIX, limit=MOST_GROUPS, attributes=("sk",))
+        if (used := sum(1 for _ in stored)) >= MOST_GROUPS:
+            raise QuotaExceeded("schedule groups", MOST_GROUPS, used, 1)
+
+    def tag(
+        self,
+        tenant: str,
+        name: str,
+        more: Mapping[str, str],
+        fewer: Sequence[str],
+        now: float,
+        audited: AuditedCommit,
+    ) -> None:
+        """Add or replace tags, and remove others. Raises NotFound, Conflict, InvalidInput, Busy."""
+        for _ in range(_TRIES):
+            stored = self.get(tenant, name)
+            group = stored or self.existing(tenant, name)
+            if group.state != ACTIVE:
+                raise Conflict(f"schedule group {name!r} is being deleted")
+            tags = {key: value for key, value in {**group.tags, **more}.items() if key not in fewer}
+            if len(tags) > MOST_TAGS:
+                raise InvalidInput("Tags", f"would be {len(tags)}", accepted=f"at most {MOST_TAGS}")
+            if tags == group.tags:
+                return
+            new = replace(group, tags=tags, updated_at=int(now), revision=group.revision + 1)
+            if not stored:  # the default group, which is stored now
+                new = replace(new, created_at=int(now))
+            tx = Transaction(self._table.client)
+            tx.put(self._table, new.to_item(), _unchanged(stored))
+            try:
+                audited.commit(
+                    tx,
+                    tenant,
+                    "group.tagged",
+                    name,
+                    now,
+                    before={"tags": dict(group.tags)},
+                    after={"tags": tags},
+                )
+            except ConditionFailed:
+                continue
+            return
+        raise Busy(f"schedule group {name!r} is changed by others; try again")
+
+    def require(self, tx: Transaction, moved: Sequence[tuple[Job | None, Job]]) -> None:
+        """Let `tx` fail if the group of a schedule that is created is not there, or being deleted."""
+        groups = {
+            (new.tenant, new.origin["group"])
+            for old, new in moved
+            if new.origin and new.state != DELETED and (old is None or old.state == DELETED)
+        }
+        for tenant, name in sorted(groups):
+            if name != DEFAULT:
+                tx.check(self._table, group_keys.group(tenant, name), _ACTIVE)
+
+    def check_required(self, failed: keys.Key | None) -> None:
+        """Find out why a transaction's check `failed`; returns if it holds now. Raises NotFound, Conflict."""
+        if failed is None or not failed["sk"].startswith(group_keys.PREFIX):
+            return
+        name = failed["sk"].removeprefix(group_keys.PREFIX)
+        if self.existing(failed["pk"], name).state != ACTIVE:
+            raise Conflict(f"schedule group {name!r} is being deleted")
+
+
+def _unchanged(stored: ScheduleGroup | None) -> Expression:
+    if stored is None:
+        return Expression("attribute_not_exists(pk)", {})
+    return Expression("#revision = :revision", {":revision": stored.revision})

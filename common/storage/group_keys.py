@@ -1,0 +1,19 @@
+"""The keys of schedule groups; `keys.py` lists all keys."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from common.storage.keys import Key
+
+PREFIX: Final = "SCHEDULE_GROUP#"
+# The groups of all tenants that are being deleted.
+DELETIONS: Final = "GROUP_DELETIONS#"
+
+
+def group(tenant: str, name: str) -> Key:
+    return {"pk": tenant, "sk": f"{PREFIX}{name}"}
+
+
+def deletion(tenant: str, name: str) -> Key:
+    return {"pk": DELETIONS, "sk": f"{tenant}#{name}"}

@@ -1,0 +1,431 @@
+"""Signed requests: botocore's signatures are accepted, and all known ways to forge or change one are refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api import handler
+from api.eventbridge.answering import parsed_query, possible_paths
+from api.eventbridge.signature import (
+    SKEW_S,
+    Sent,
+    SignatureRefused,
+    check_signature,
+    read_authorization,
+)
+from common.errors import Conflict, Unauthenticated
+from common.platform.key_format import new_key
+from common.platform.signing_masters import Masters, StoredMasters, is_access_key_id
+from common.storage import keys
+from tests.api.calls import Answer, Caller, Office, send
+from tests.api.scheduler_client import HOST, MASTERS, stored_masters
+
+REGION = "us-east-1"
+BODY = b'{"Tags":[{"Key":"team","Value":"billing"}]}'
+Pair = tuple[str, str]
+
+
+@dataclass
+class Signed:
+    """A request as botocore signs it; tests change it afterwards."""
+
+    pair: Pair
+    now: float
+    method: str = "POST"
+    path: str = "/eventbridge/schedule-groups/billing"
+    query: str = ""
+    body: bytes = BODY
+    region: str = REGION
+    service: str = "scheduler"
+    token: str | None = None
+    headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
+
+    def made(self) -> AWSRequest:
+        url = f"{HOST}{self.path}" + (f"?{self.query}" if self.query else "")
+        request = AWSRequest(self.method, url, headers=self.headers, data=self.body)
+        moment = datetime.fromtimestamp(self.now, UTC).replace(tzinfo=None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("botocore.auth.get_current_datetime", lambda: moment)
+            SigV4Auth(Credentials(*self.pair, self.token), self.service, self.region).add_auth(request)
+        return request
+
+    def all_headers(self) -> dict[str, str]:
+        made = {name.lower(): str(value) for name, value in self.made().headers.items()}
+        return {"host": "minute8.example.com", **made}
+
+    def sent(self, **changed: str) -> Answer:
+        """Send it; `changed` replaces headers after it was signed."""
+        return self.sent_as(self.method, self.path, self.query, self.body, **changed)
+
+    def sent_as(self, method: str, path: str, query: str, body: bytes, **changed: str) -> Answer:
+        headers = {**self.all_headers(), **{name.replace("_", "-"): value for name, value in changed.items()}}
+        url = path + (f"?{query}" if query else "")
+        return send(method, url, {name: value for name, value in headers.items() if value != "-"}, body)
+
+
+@pytest.fixture
+def signed(office: Office, pair: Callable[..., Pair]) -> Signed:
+    return Signed(pair("alice", "write"), office.world.clock.now())
+
+
+def error_of(answer: Answer) -> str:
+    assert set(answer.json) == {"Message"}
+    return answer.headers["x-amzn-errortype"]
+
+
+def test_a_signed_request_is_taken(signed: Signed) -> None:
+    assert signed.sent().status == 200
+
+
+def _authorization(text: str, **changes: str) -> str:
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+INVALID, INCOMPLETE = "InvalidSignatureException", "IncompleteSignatureException"
+MISSING, UNKNOWN = "MissingAuthenticationTokenException", "UnrecognizedClientException"
+Attack = Callable[[Signed], Answer]
+ATTACKS: dict[str, tuple[Attack, str]] = {
+    "another body": (lambda one: one.sent_as("POST", one.path, "", b'{"Tags":[]}'), INVALID),
+    "no body": (lambda one: one.sent_as("POST", one.path, "", b""), INVALID),
+    "a space more in the body": (lambda one: one.sent_as("POST", one.path, "", BODY + b" "), INVALID),
+    "another path": (lambda one: one.sent_as("POST", one.path + "x", "", BODY), INVALID),
+    "another collection": (
+        lambda one: one.sent_as("POST", "/eventbridge/tags/billing", "", BODY),
+        INVALID,
+    ),
+    "another method": (lambda one: one.sent_as("DELETE", one.path, "", BODY), INVALID),
+    "a parameter more": (lambda one: one.sent_as("POST", one.path, "clientToken=x", BODY), INVALID),
+    "another host": (lambda one: one.sent(host="evil.example.com"), INVALID),
+    "another date": (lambda one: one.sent(x_amz_date="20261121T031201Z"), INVALID),
+    "another content type": (lambda one: one.sent(content_type="text/plain"), INVALID),
+    "another signature": (lambda one: one.sent(authorization=_forged(one, "0" * 64)), INVALID),
+    "an empty signature": (lambda one: one.sent(authorization=_forged(one, "")), INCOMPLETE),
+    "a signature in capitals": (
+        lambda one: one.sent(authorization=_forged(one, one.all_headers()["authorization"][-64:].upper())),
+        INCOMPLETE,
+    ),
+    "a signature that is too short": (lambda one: one.sent(authorization=_forged(one, "0" * 63)), INCOMPLETE),
+    "no authorization": (lambda one: one.sent(authorization="-"), MISSING),
+    "an empty authorization": (lambda one: one.sent(authorization=""), MISSING),
+    "an API key": (lambda one: one.sent(authorization=f"Bearer {new_key()}"), MISSING),
+    "the secret as a bearer": (lambda one: one.sent(authorization=f"Bearer {one.pair[1]}"), MISSING),
+    "another algorithm": (
+        lambda one: one.sent(
+            authorization=one.all_headers()["authorization"].replace("HMAC-SHA256", "HMAC-SHA1")
+        ),
+        MISSING,
+    ),
+    "the asymmetric algorithm": (
+        lambda one: one.sent(authorization="AWS4-ECDSA-P256-SHA256 Credential=x"),
+        MISSING,
+    ),
+    "signed in the query": (
+        lambda one: one.sent_as(
+            "POST",
+            one.path,
+            urlencode({"X-Amz-Signature": "0" * 64, "X-Amz-Credential": f"{one.pair[0]}/x"}),
+            BODY,
+            authorization="-",
+        ),
+        MISSING,
+    ),
+    "no date": (lambda one: one.sent(x_amz_date="-"), INCOMPLETE),
+    "the date in another form": (lambda one: one.sent(x_amz_date="2026-11-21T03:12:00Z"), INCOMPLETE),
+    "no such date": (lambda one: one.sent(x_amz_date="20261321T031200Z"), INCOMPLETE),
+    "another service's scope": (lambda one: replace(one, service="execute-api").sent(), INVALID),
+    "another region's scope": (lambda one: replace(one, region="eu-west-1").sent(), INVALID),
+    "too old": (lambda one: replace(one, now=one.now - SKEW_S - 1).sent(), INVALID),
+    "too new": (lambda one: replace(one, now=one.now + SKEW_S + 1).sent(), INVALID),
+    "a day old": (lambda one: replace(one, now=one.now - 86_400).sent(), INVALID),
+    "the host is not signed": (lambda one: _sent_without(one, "host"), INCOMPLETE),
+    "the date is not signed": (lambda one: _sent_without(one, "x-amz-date"), INCOMPLETE),
+    "names of signed headers not sorted": (
+        lambda one: one.sent(
+            authorization=_authorization(
+                one.all_headers()["authorization"], **{"content-type;host": "host;content-type"}
+            )
+        ),
+        INCOMPLETE,
+    ),
+    "a signed header twice": (
+        lambda one: one.sent(
+            authorization=_authorization(one.all_headers()["authorization"], **{"host;": "host;host;"})
+        ),
+        INCOMPLETE,
+    ),
+    "a signed header that is not there": (
+        lambda one: one.sent(
+            authorization=_authorization(one.all_headers()["authorization"], **{"host;": "host;range;"})
+        ),
+        INCOMPLETE,
+    ),
+    "a part twice": (
+        lambda one: one.sent(authorization=one.all_headers()["authorization"] + ", Signature=" + "0" * 64),
+        INCOMPLETE,
+    ),
+    "a part more": (
+        lambda one: one.sent(authorization=one.all_headers()["authorization"] + ", a=b"),
+        INCOMPLETE,
+    ),
+    "a very long authorization": (
+        lambda one: one.sent(authorization=one.all_headers()["authorization"] + "0" * 5_000),
+        INCOMPLETE,
+    ),
+    "not a scope": (
+        lambda one: one.sent(
+            authorization=one.all_headers()["authorization"].replace("aws4_request", "aws4")
+        ),
+        INCOMPLETE,
+    ),
+    "a session token": (lambda one: replace(one, token="token").sent(), UNKNOWN),
+    "a session token that is not signed": (lambda one: one.sent(x_amz_security_token="x"), UNKNOWN),
+    "a key that does not exist": (
+        lambda one: replace(one, pair=(MASTERS.new_access_key_id(), one.pair[1])).sent(),
+        UNKNOWN,
+    ),
+    "a key that does not exist, and its secret": (lambda one: replace(one, pair=_made_up()).sent(), UNKNOWN),
+    "a key of AWS's": (lambda one: replace(one, pair=("AKIAIOSFODNN7EXAMPLE", one.pair[1])).sent(), UNKNOWN),
+    "a key of another master's version": (
+        lambda one: replace(one, pair=("M8AK002" + one.pair[0][7:], one.pair[1])).sent(),
+        UNKNOWN,
+    ),
+    "an API key as the access key id": (
+        lambda one: replace(one, pair=(new_key(), one.pair[1])).sent(),
+        UNKNOWN,
+    ),
+    "somebody else's secret": (
+        lambda one: replace(one, pair=(one.pair[0], _made_up()[1])).sent(),
+        INVALID,
+    ),
+    "the access key id as the secret": (
+        lambda one: replace(one, pair=(one.pair[0], one.pair[0])).sent(),
+        INVALID,
+    ),
+    "an empty secret": (lambda one: replace(one, pair=(one.pair[0], "")).sent(), INVALID),
+    "an unsigned payload": (
+        lambda one: replace(one, headers={**one.headers, "X-Amz-Content-SHA256": "UNSIGNED-PAYLOAD"}).sent_as(
+            "POST", one.path, "", b'{"Tags":[]}'
+        ),
+        INVALID,
+    ),
+}
+
+
+def _forged(one: Signed, signature: str) -> str:
+    return one.all_headers()["authorization"][:-64] + signature
+
+
+def _made_up() -> Pair:
+    access_key_id = MASTERS.new_access_key_id()
+    return access_key_id, str(MASTERS.secret_of(access_key_id))
+
+
+def _sent_without(one: Signed, name: str) -> Answer:
+    headers = one.all_headers()
+    before, _, rest = headers["authorization"].partition("SignedHeaders=")
+    names, _, signature = rest.partition(",")
+    kept = ";".join(part for part in names.split(";") if part != name)
+    return one.sent(authorization=f"{before}SignedHeaders={kept},{signature}")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_is_refused_and_changes_nothing(office: Office, signed: Signed, name: str) -> None:
+    before = office.stored()
+    attack, error = ATTACKS[name]
+    answer = attack(signed)
+    assert (answer.status, error_of(answer)) == (403, error), answer.text
+    assert signed.pair[1] not in answer.text
+    assert office.stored() == before
+
+
+@pytest.mark.parametrize("difference_s", [-SKEW_S, SKEW_S])
+def test_a_clock_may_differ_by_fifteen_minutes(signed: Signed, difference_s: int) -> None:
+    assert replace(signed, now=signed.now + difference_s).sent().status == 200
+
+
+def test_a_revoked_pair_is_refused(office: Office, signed: Signed) -> None:
+    assert signed.sent().status == 200
+    [key] = [key for key in office.alice_admin("GET", "/v1/keys").json["keys"] if key["access_key_id"]]
+    office.alice_admin("DELETE", f"/v1/keys/{key['key_id']}")
+    assert error_of(signed.sent()) == UNKNOWN
+
+
+def test_an_expired_pair_is_refused(office: Office, pair: Callable[..., Pair]) -> None:
+    now = office.world.clock.now()
+    one = Signed(pair("alice", "write", expires_at=int(now) + 60), now)
+    assert one.sent().status == 200
+    office.world.clock.move_to(now + 60)
+    assert error_of(one.sent()) == UNKNOWN
+
+
+def test_a_read_pair_reads_and_no_more(office: Office, pair: Callable[..., Pair]) -> None:
+    one = Signed(pair("alice", "read"), office.world.clock.now())
+    assert (one.sent().status, error_of(one.sent())) == (403, "AccessDeniedException")
+    assert replace(one, method="GET", path="/eventbridge/schedule-groups", body=b"").sent().status == 200
+
+
+def test_a_suspended_tenants_pair_reads_and_no_more(office: Office, signed: Signed) -> None:
+    office.operator("POST", "/v1/tenants/alice/suspend", {"note": "unpaid"})
+    office.world.clock.sleep(120)
+    signed = replace(signed, now=office.world.clock.now())
+    assert error_of(signed.sent()) == "AccessDeniedException"
+
+
+def test_each_tenant_has_its_own_groups(aws: Callable[..., Any]) -> None:
+    aws("alice").create_schedule_group(Name="billing")
+    with pytest.raises(ClientError) as refused:
+        aws("bob").get_schedule_group(Name="billing")
+    assert refused.value.response["Error"]["Code"] == "ResourceNotFoundException"
+    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 404
+
+
+def test_a_pair_is_no_api_key_and_signs_nothing_else(office: Office, signed: Signed) -> None:
+    for text in (*signed.pair, ":".join(signed.pair)):
+        assert Caller(text)("GET", "/v1/jobs").problem == "unauthenticated"
+    other = replace(signed, method="GET", path="/v1/jobs", body=b"")
+    assert send("GET", "/v1/jobs", other.all_headers()).problem == "unauthenticated"
+
+
+def test_nothing_that_is_stored_can_sign(office: Office, signed: Signed) -> None:
+    stored = json.dumps([item for item in office.stored() if "RATE#" not in item["sk"]["S"]])
+    assert signed.pair[0] in stored
+    assert signed.pair[1] not in stored
+    for item in office.stored():
+        for value in item.values():
+            if isinstance(text := value.get("S"), str) and 16 <= len(text) <= 200:
+                answer = replace(signed, pair=(signed.pair[0], text)).sent()
+                assert answer.status == 403, item
+
+
+def test_the_api_makes_pairs_lists_and_audits_them(office: Office) -> None:
+    made = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "boto3", "aws": True}).json
+    assert is_access_key_id(made["access_key_id"])
+    assert made["key"] == MASTERS.secret_of(made["access_key_id"])
+    one = Signed((made["access_key_id"], made["key"]), office.world.clock.now())
+    assert one.sent().status == 200
+    [listed] = [key for key in office.alice_admin("GET", "/v1/keys").json["keys"] if key["access_key_id"]]
+    assert listed == {name: value for name, value in made.items() if name != "key"}
+    [entry] = office.alice_admin("GET", f"/v1/audit?subject={made['key_id']}").json["entries"]
+    assert entry["after"]["access_key_id"] == made["access_key_id"]
+    assert office.alice_admin("POST", "/v1/keys", {"role": "write", "aws": "yes"}).problem == "invalid-input"
+
+
+def test_without_a_master_there_are_no_pairs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    services = replace(handler._services(), masters=StoredMasters(lambda: None))
+    monkeypatch.setattr(handler, "_services", lambda: services)
+    refused = office.alice_admin("POST", "/v1/keys", {"role": "write", "aws": True})
+    assert refused.problem == "conflict"
+    assert "signing_masters" in refused.text
+
+
+def test_masters_are_rotated_and_retired() -> None:
+    first = Masters.rotated(None)
+    old = first.new_access_key_id()
+    second = Masters.rotated(first)
+    new = second.new_access_key_id()
+    assert (old[:7], new[:7]) == ("M8AK001", "M8AK002")
+    assert second.secret_of(old) == first.secret_of(old)
+    assert first.secret_of(new) is None
+    third = Masters.parse(second.retired(1).to_text())
+    assert (third.secret_of(old), third.secret_of(new)) == (None, second.secret_of(new))
+    for version in (2, 7):
+        with pytest.raises(Conflict):
+            second.retired(version)
+    # A version is never used again, so a retired pair stays without a secret.
+    assert Masters.rotated(third).current == 3
+
+
+def test_a_new_master_is_read_when_its_first_pair_is_used() -> None:
+    text = [MASTERS.to_text()]
+    reads = []
+    stored = StoredMasters(lambda: reads.append(1) or text[0])  # type: ignore[func-returns-value]
+    second = Masters.rotated(MASTERS)
+    new = second.new_access_key_id()
+    assert stored.secret_of(new, 0) is None
+    text[0] = second.to_text()
+    assert stored.secret_of(new, 4) is None
+    assert stored.secret_of(new, 6) == second.secret_of(new)
+    assert len(reads) == 2
+    assert stored_masters().secret_of("AKIAIOSFODNN7EXAMPLE", 0) is None
+
+
+TEXTS = st.text(st.characters(blacklist_categories=("Cs",)), max_size=30)
+NAMES = st.text("abcXYZ019-_.", min_size=1, max_size=64).filter(lambda name: set(name) != {"."})
+
+
+def verify(one: Signed, **changes: Any) -> None:
+    headers = one.all_headers()
+    claimed = read_authorization(headers, one.region, one.now)
+    paths = possible_paths("", one.path)
+    sent = Sent(one.method, paths, parsed_query(one.query), headers, one.body)
+    check_signature(claimed, one.pair[1], replace(sent, **changes))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    NAMES,
+    st.lists(st.tuples(NAMES, TEXTS), max_size=5),
+    st.binary(max_size=50),
+    st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
+)
+def test_whatever_botocore_signs_is_verified(
+    name: str, query: list[tuple[str, str]], body: bytes, method: str
+) -> None:
+    text = urlencode(query, quote_via=quote)
+    one = Signed(_made_up(), 1_795_305_600, method, f"/eventbridge/schedules/{name}", text, body)
+    verify(one)
+    verify(one, query=parsed_query(text)[::-1])  # the order of parameters means nothing
+    for changed in (
+        {"method": "PATCH"},
+        {"paths": (f"{one.path}x",)},
+        {"query": [*parsed_query(text), ("a", "")]},
+        {"body": body + b"x"},
+        {"headers": {**one.all_headers(), "host": "other"}},
+    ):
+        with pytest.raises(SignatureRefused):
+            verify(one, **changed)
+
+
+@pytest.mark.parametrize("decodes", [True, False])
+@pytest.mark.parametrize("prefix", ["", "/_aws/execute-api/8c0ffee8", "/prod"])
+def test_an_arn_in_the_path_is_verified_whether_a_gateway_decodes_it(decodes: bool, prefix: str) -> None:
+    arn = "arn:aws:scheduler:us-east-1:123456789012:schedule-group/billing"
+    raw = f"/eventbridge/tags/{quote(arn, safe='')}"
+    one = Signed(_made_up(), 1_795_305_600, path=prefix + raw)
+    received = f"/eventbridge/tags/{arn}" if decodes else raw
+    verify(one, paths=possible_paths(prefix, received))
+    with pytest.raises(SignatureRefused):
+        verify(one, paths=possible_paths(prefix, received + "2"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.sampled_from(["authorization", "x-amz-date", "host"]), TEXTS))
+def test_any_headers_are_refused_by_name(headers: dict[str, str]) -> None:
+    with pytest.raises(SignatureRefused):
+        read_authorization(headers, REGION, 0)
+
+
+def test_an_unknown_pair_is_unauthenticated_before_anything_is_read(office: Office) -> None:
+    api_keys = handler._services().tenants.api_keys
+    requests: list[str] = []
+    office.world.dynamodb.before = requests.append
+    for text in ("", "M8AK", "M8AK001" + "a" * 26, "KEY#", keys.OPERATORS, "M8AK001" + "A" * 27):
+        with pytest.raises(Unauthenticated):
+            api_keys.owner_of_pair(text, 0)
+    assert requests == []
