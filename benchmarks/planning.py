@@ -20,6 +20,7 @@ from common.clock import ManualClock
 from common.events import NoEvents
 from common.jobs.calendars import Calendars
 from common.jobs.ended import EndedJobs
+from common.planning.carried import Carried
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
@@ -76,8 +77,9 @@ class Ticker:
             postponed=Postponed(due, queue, clock),
             calendars=Calendars(DynamoTable(self._dynamodb, "jobs")),
             events=NoEvents(),
-            quarantine=Quarantine(DynamoTable(self._dynamodb, "due")),
+            quarantine=Quarantine(due),
             ended=EndedJobs(due, DynamoTable(self._dynamodb, "jobs")),
+            carried=Carried(due),
         )
         with self._aws.measured() as cost:
             summary = scheduler.tick()

@@ -18,6 +18,7 @@ from common.clock import ManualClock
 from common.events import NoEvents
 from common.jobs.calendars import Calendars
 from common.jobs.ended import EndedJobs
+from common.planning.carried import Carried
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
@@ -82,6 +83,7 @@ class Stage:
             events=NoEvents(),
             quarantine=Quarantine(due),
             ended=EndedJobs(due, DynamoTable(dynamodb, "jobs")),
+            carried=Carried(due),
             fan_out=FanOut(self._shares, PlanningQueue(sqs, QUEUE_URL), share_entries),
         )
 

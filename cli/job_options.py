@@ -30,6 +30,15 @@ _SCHEDULE: Final[dict[str, Any]] = {
     ],
     "jitter_s": Annotated[Number, typer.Option("--jitter", help="Delay each run by 0 to this many seconds.")],
 }
+_PACE: Final[dict[str, Any]] = {
+    "per_second": Annotated[
+        Number, typer.Option(help="So many executions a second of all jobs with its target, or --pace-key.")
+    ],
+    "tolerance_s": Annotated[
+        Number, typer.Option("--tolerance", help="Seconds by which --per-second may delay a run.")
+    ],
+    "key": Annotated[Text, typer.Option("--pace-key", help="The jobs that share --per-second.")],
+}
 _EXCLUDE: Final[dict[str, Any]] = {
     "dates": Annotated[
         Texts, typer.Option("--exclude-date", help="A date on which it does not fire; repeatable.")
@@ -87,7 +96,7 @@ _JOB: Final[dict[str, Any]] = {
     "owner": Annotated[Text, typer.Option(help="Who answers for it.")],
     "runbook": Annotated[Text, typer.Option(help="The URL of what to do when it fails.")],
 }
-OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_EXCLUDE, **_TARGET, **_RETRY, **_JOB}
+OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_PACE, **_EXCLUDE, **_TARGET, **_RETRY, **_JOB}
 _KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
 
 
@@ -121,6 +130,8 @@ def definition_of(given: dict[str, Any]) -> dict[str, Any]:
     schedule = {name: found[name] for name in _SCHEDULE if name in found}
     if exclude := {name: found[name] for name in _EXCLUDE if name in found}:
         schedule["exclude"] = exclude
+    if pace := {name: found[name] for name in _PACE if name in found}:
+        schedule["pace"] = pace
     parts = {
         "schedule": schedule,
         "target": _target(found),

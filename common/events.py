@@ -20,6 +20,7 @@ RUN_FAILED = "Run Failed"
 RUN_SKIPPED = "Run Skipped"
 RUN_RECOVERED = "Run Recovered"
 JOB_PAUSED = "Job Paused"
+PACE_EXCEEDED = "Pace Exceeded"
 
 _log = logging.getLogger("minute8.events")
 

@@ -12,6 +12,7 @@ from common.errors import InvalidInput
 TENANT_ID_CHARS = 64
 JOB_ID_CHARS = 128
 CALENDAR_NAME_CHARS = 64
+PACE_KEY_CHARS = 64
 # The name that a client gives to a manual run or a backfill.
 NONCE_CHARS = 32
 

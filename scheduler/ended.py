@@ -33,8 +33,8 @@ _A_PAGE: Final = 500
 # How many runs of a job are looked at, the newest.
 _LOOKED_AT: Final = 100
 _SEEN: Final = ("status", "trigger", "fire_at", "schedule_revision", "skipped_from_at")
-# A run is due at most so long after its fire time: spread and jitter, an hour each.
-_DUE_WITHIN_S: Final = 7_200
+# A run is due at most so long after its fire time: spread and jitter, an hour each, and ten minutes for a pace.
+_DUE_WITHIN_S: Final = 7_800
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ def publish(summary: TickSummary, what: str) -> None:
     if summary.missed:  # they were due and never ran
         metrics.add_metric(telemetry.SERVICE_GOOD, "Count", 0)
         metrics.add_metric(telemetry.SERVICE_TOTAL, "Count", summary.missed)
+    if summary.over_pace:  # a metric costs money in each hour in which it has a value
+        metrics.add_metric(telemetry.OVER_PACE, "Count", summary.over_pace)
     metrics.flush_metrics()
 
 

@@ -53,7 +53,7 @@ class Planner:
         """Whether the whole share is done. If not, its progress is stored, and `message` goes to another planner."""
         until = summary.now + WORKS_FOR_S
         progress = self.scheduler.plan_shards(
-            share.shards, share.window, summary, after=share.after, until=until
+            share.shards, share.window, summary, share.after, share.part, until
         )
         if not progress.left:
             return True

@@ -42,7 +42,7 @@ def plan_set_aside(scheduler: Scheduler, summary: TickSummary) -> int:
 def plan_one(scheduler: Scheduler, name: str, summary: TickSummary) -> None:
     """Plan the record with this sort key, without a time limit."""
     if share := scheduler.quarantine.take(name, summary.now):
-        scheduler.plan_shards(share.shards, share.window, summary, after=share.after)
+        scheduler.plan_shards(share.shards, share.window, summary, share.after, share.part)
         scheduler.quarantine.release(share)
 
 

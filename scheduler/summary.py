@@ -26,6 +26,8 @@ class TickSummary:
     shares: int = 0
     # How many groups and shares are set aside.
     set_aside: int = 0
+    # How many executions are due at a second that is full, since their paces could not be kept.
+    over_pace: int = 0
     bad_entries: int = 0
     # The first of them.
     bad: list[BadEntry] = field(default_factory=list)

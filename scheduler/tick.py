@@ -11,28 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
-
-from botocore.exceptions import BotoCoreError, ClientError
+from itertools import chain, islice
 
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.jobs.ended import EndedJobs, fires_again
+from common.jobs.ended import EndedJobs
+from common.planning.carried import Carried
 from common.planning.directory import Shard
-from common.planning.due_index import BadEntry, DueIndex, Mark, Pending, place
+from common.planning.due_index import BadEntry, DueIndex, Mark, Pending
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.pace import WHOLE, Part
 from common.planning.packs import PACK_FROM, packed
-from common.planning.plan import DueEntry, plan, plan_registered
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
-from common.planning.shares import cut
+from common.planning.shares import cut, gathered
 from common.runs.records import Runs
 from common.timing.windows import planning_end
 from scheduler.concurrently import for_each
 from scheduler.due import Untidy, due_shards, tidy
+from scheduler.entries import Entries, Progress
 from scheduler.fan_out import FanOut as FanOut
+from scheduler.paced import PaceKeeper
 from scheduler.set_aside import plan_set_aside
 from scheduler.skipped import Skipped
 from scheduler.summary import TickSummary as TickSummary
@@ -51,19 +52,6 @@ _TRIES = 2
 _PENDINGS_AT_ONCE = 500
 
 
-@dataclass(slots=True)
-class Progress:
-    """How far the planning of some shards is: this many are done, and the next one up to the place `after`."""
-
-    shards: Sequence[Shard]
-    after: str = ""
-    done: int = 0
-
-    @property
-    def left(self) -> Sequence[Shard]:
-        return self.shards[self.done :]
-
-
 @dataclass(frozen=True, slots=True)
 class Scheduler:
     """Stage one. Without `fan_out` it plans whatever is due by itself.
@@ -80,6 +68,7 @@ class Scheduler:
     events: Events
     quarantine: Quarantine
     ended: EndedJobs
+    carried: Carried
     fan_out: FanOut | None = None
     patient: bool = False
     pack_from: int = PACK_FROM
@@ -121,14 +110,16 @@ class Scheduler:
         due = due_shards(self.index, self.quarantine, window, summary, untidy)
         if self.fan_out:
             shares = cut(due, window, self.fan_out.entries_a_share(window))
-            first, second = next(shares, []), next(shares, [])
-            if second or window.tries >= _TRIES:
-                mark = self.fan_out.shares.record(window, filter(None, chain([first, second], shares)))
+            first = list(islice(shares, 2))
+            if len(first) > 1 or window.tries >= _TRIES:
+                mark = self.fan_out.shares.record(window, chain(first, shares))
                 if mark.is_divided:
                     mark = self._planned_by_others(self.fan_out, mark, summary)
                 tidy(self.index, untidy, self.clock)
                 return mark
-            due = iter(first)
+            due = chain.from_iterable(one.shards for one in first)
+        else:
+            due = chain.from_iterable(gathered(due))
         self.plan_shards(list(due), window, summary)
         mark = self.index.finish_planning(window.planning_until)
         tidy(self.index, untidy, self.clock)
@@ -181,19 +172,28 @@ class Scheduler:
         return self.index.ensure_mark(summary.now)
 
     def plan_shards(
-        self, shards: Sequence[Shard], window: Mark, summary: TickSummary, after: str = "", until: float = 0
+        self,
+        shards: Sequence[Shard],
+        window: Mark,
+        summary: TickSummary,
+        after: str = "",
+        part: Part = WHOLE,
+        until: float = 0,
     ) -> Progress:
         """Hand over all that the entries of these shards have to run in the window; from `until` on no more entries.
 
         Returns what is left, which is nothing without `until`.
         """
         progress = Progress(shards, after)
-        calendars = RememberedCalendars(self.calendars)
         spare_until = window.planned_until - HURRY_S if self.patient else 0
         skipped = self._skipped(summary)
-        executions = self._executions(progress, window, calendars, skipped, summary, until)
+        keeper = PaceKeeper(self.carried, self.events, window, part, summary)
+        executions = self._entries(skipped, summary).executions(progress, keeper, until)
         self._hand_over(executions, skipped, summary, spare_until)
         return progress
+
+    def _entries(self, skipped: Skipped, summary: TickSummary) -> Entries:
+        return Entries(self.index, RememberedCalendars(self.calendars), self.clock, skipped, summary)
 
     def _finish_registrations(self, mark: Mark, summary: TickSummary) -> Mark:
         """Enqueue what a registration committed but did not enqueue, because it was interrupted.
@@ -205,11 +205,11 @@ class Scheduler:
             return mark
         # Read after them: it includes everything that was announced before one of them was committed.
         mark = self.index.ensure_mark(summary.now)
-        calendars = RememberedCalendars(self.calendars)
         for first in range(0, len(pendings), _PENDINGS_AT_ONCE):
             some = pendings[first : first + _PENDINGS_AT_ONCE]
             skipped = self._skipped(summary)
-            self._hand_over(self._all_registered(some, mark, calendars, skipped), skipped, summary)
+            executions = self._entries(skipped, summary).registered(some, mark)
+            self._hand_over(executions, skipped, summary)
             readable = [pending for pending in some if isinstance(pending, Pending)]
             self.index.confirm(*readable)
             summary.pending += len(readable)
@@ -230,72 +230,3 @@ class Scheduler:
         summary.missed += skipped.missed_count
         summary.bad_entries += skipped.bad_entries
         summary.bad += skipped.bad
-
-    def _executions(
-        self,
-        progress: Progress,
-        window: Mark,
-        calendars: RememberedCalendars,
-        skipped: Skipped,
-        summary: TickSummary,
-        until: float,
-    ) -> Iterator[Execution]:
-        for shard in progress.shards:
-            summary.shards_due += 1
-            for entry in self.index.entries(shard, progress.after):
-                summary.entries_read += 1
-                if isinstance(entry, BadEntry):
-                    skipped.bad_entry(entry, window.planned_until)
-                else:
-                    yield from self._planned(entry, window, calendars, skipped)
-                progress.after = place(entry)
-                if until and self.clock.now() >= until:
-                    return
-            progress.done += 1
-            progress.after = ""
-
-    def _planned(
-        self, entry: DueEntry, window: Mark, calendars: RememberedCalendars, skipped: Skipped
-    ) -> list[Execution]:
-        """One entry's executions. An error in one entry does not stop the others."""
-        try:
-            excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
-            planned = plan(entry, window.planned_until, window.planning_until, window.decided_at, excluded)
-        except (BotoCoreError, ClientError):  # not the entry's fault
-            raise
-        except Exception as error:  # noqa: BLE001
-            skipped.bad_entry(_unplannable(entry, error), window.planned_until)
-            return []
-        if planned.missed:
-            again = planned.executions or fires_again(entry.schedule, window.planning_until - 1, excluded)
-            skipped.missed(planned.missed, is_last=not again)
-        return planned.executions
-
-    def _all_registered(
-        self,
-        pendings: Sequence[Pending | BadEntry],
-        mark: Mark,
-        calendars: RememberedCalendars,
-        skipped: Skipped,
-    ) -> Iterator[Execution]:
-        for pending in pendings:
-            if isinstance(pending, BadEntry):
-                skipped.bad_entry(pending, mark.planned_until)
-            else:
-                yield from self._registered(pending.entry, mark, calendars, skipped)
-
-    def _registered(
-        self, entry: DueEntry, mark: Mark, calendars: RememberedCalendars, skipped: Skipped
-    ) -> list[Execution]:
-        try:
-            excluded = calendars.excluded(entry.tenant, entry.schedule.calendars)
-            return plan_registered(entry, mark.planning_until, excluded)
-        except (BotoCoreError, ClientError):
-            raise
-        except Exception as error:  # noqa: BLE001
-            skipped.bad_entry(_unplannable(entry, error), mark.planned_until)
-            return []
-
-
-def _unplannable(entry: DueEntry, error: Exception) -> BadEntry:
-    return BadEntry(entry.tenant, entry.job_id, f"cannot be planned: {error!r}"[:500])

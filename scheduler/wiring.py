@@ -6,6 +6,7 @@ from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars
 from common.jobs.ended import EndedJobs
+from common.planning.carried import Carried
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import PACK_FROM
@@ -38,6 +39,7 @@ def scheduler(
         events=events,
         quarantine=Quarantine(tables.due),
         ended=EndedJobs(tables.due, tables.jobs),
+        carried=Carried(tables.due),
         fan_out=fan_out,
         patient=patient,
         pack_from=pack_from,

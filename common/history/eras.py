@@ -45,6 +45,8 @@ class Due:
     due_at: int
     schedule_revision: int
     planned_until: float = math.inf
+    # By how much its pace may delay it.
+    tolerance_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Eras:
         excluded, _ = calendars(times.schedule.calendars)
         for fire_at in fires(times.schedule, first, last, excluded=excluded):
             due = due_at(times.schedule, self.job_key, fire_at)
-            yield Due(fire_at, due, times.schedule_revision, era.planned_until)
+            yield Due(fire_at, due, times.schedule_revision, era.planned_until, times.schedule.tolerance_s)
 
 
 def eras_of(

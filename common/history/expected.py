@@ -106,7 +106,7 @@ def _became(due: Due, record: Record | None, moment: Moment) -> Expected:
 
 
 def _unrecorded(due: Due, moment: Moment) -> tuple[str, str, float | None]:
-    late_s = moment.now - due.due_at
+    late_s = moment.now - due.due_at - due.tolerance_s
     if due.fire_at >= due.planned_until:
         return MISSED, "the job changed before a tick had planned this fire time", None
     if late_s <= ON_TIME_S:
@@ -134,7 +134,7 @@ def _recorded(due: Due, record: Record, moment: Moment) -> Expected:
         status = CANCELLED if record.get("error_type") == states.CANCELLED else ON_TIME
     return Expected(
         due.fire_at,
-        due.due_at,
+        _placed(due, record),
         due.schedule_revision,
         status,
         late_s=late_s,
@@ -142,6 +142,12 @@ def _recorded(due: Due, record: Record, moment: Moment) -> Expected:
         detail=record.get("detail", ""),
         record=record,
     )
+
+
+def _placed(due: Due, record: Record) -> int:
+    """When it was due, with the delay that its pace gave it; only the record of this very fire time knows that."""
+    knows = due.tolerance_s and record["fire_at"] == due.fire_at
+    return int(record.get("due_at", due.due_at)) if knows else due.due_at
 
 
 def _skipped(due: Due, record: Record) -> str:

@@ -115,7 +115,8 @@ def overdue(job: Job, since: int, moment: Moment, excluded: Container[str]) -> E
     first = next(fires(job.schedule, start, math.floor(moment.now) + 1, excluded=excluded), None)
     if first is None:
         return None
-    due = Due(first, due_at(job.schedule, job.key, first), job.schedule_revision)
+    due_time = due_at(job.schedule, job.key, first)
+    due = Due(first, due_time, job.schedule_revision, tolerance_s=job.schedule.tolerance_s)
     (one,) = expected([due], [], moment)
     return one if one.status in (OVERDUE, NO_RECORD) else None
 

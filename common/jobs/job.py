@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from common.errors import NotFound, RevisionMismatch
 from common.planning.execution import job_key
+from common.planning.pace import pace_number
 from common.planning.plan import CatchUp, DueEntry
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
@@ -88,6 +89,11 @@ class Job:
     def key(self) -> str:
         """The seed of H and jitter."""
         return job_key(self.tenant, self.job_id)
+
+    @property
+    def pace_number(self) -> int:
+        """The number of its pace, by which its shard is found; 0 without one."""
+        return pace_number(self.tenant, self.schedule.pace)
 
     def due_entry(self) -> DueEntry:
         """The job's entry in the due index."""

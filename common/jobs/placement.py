@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from common.jobs.job import Job
 from common.planning.directory import Directory
+from common.planning.pace import pace_of
 from common.storage.tables import Transaction
 
 _log = logging.getLogger("minute8.job_store")
@@ -27,12 +28,13 @@ class Placement:
         self._may_be_empty: set[tuple[str, int]] = set()
 
     def place(self, moved: Sequence[tuple[Job | None, Job]], conflicts: int) -> list[tuple[Job | None, Job]]:
-        """The jobs with their shards; jobs of one group get the same shard. Raises TransactionConflict."""
+        """The jobs with their shards; jobs of one group and pace get the same shard. Raises TransactionConflict."""
         group_shards = {}
         for old, new in moved:
-            if new.group and not _stays(old, new) and new.group not in group_shards:
-                group_shards[new.group] = self._directory.pick(
-                    new.group, self._rng, conflicts, consistent=self._tries > 0
+            kind = new.group, new.pace_number
+            if new.group and not _stays(old, new) and kind not in group_shards:
+                group_shards[kind] = self._directory.pick(
+                    new.group, self._rng, conflicts, pace=new.pace_number, consistent=self._tries > 0
                 )
         self._tries += 1
         unlisted = [one for one in group_shards.values() if not one.is_open]
@@ -43,7 +45,7 @@ class Placement:
             if old and _stays(old, new):
                 new = replace(new, shard=old.shard)
             elif new.group:
-                new = replace(new, shard=group_shards[new.group].shard.shard)
+                new = replace(new, shard=group_shards[new.group, new.pace_number].shard.shard)
             placed.append((old, new))
         return placed
 
@@ -80,4 +82,6 @@ def moves(old: Job | None, new: Job) -> bool:
 
 
 def _stays(old: Job | None, new: Job) -> bool:
-    return old is not None and bool(new.group) and old.group == new.group
+    if old is None or not new.group or old.group != new.group:
+        return False
+    return pace_of(old.shard) == new.pace_number

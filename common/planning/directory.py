@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from common.storage import keys
+from common.planning.pace import nth_shard, shard_number
+from common.storage import keys, pace_keys
 from common.storage.tables import (
     MOST_WRITES,
     ConditionFailed,
@@ -124,21 +125,22 @@ class Directory:
     # Writing
 
     def pick(
-        self, group: str, rng: random.Random, conflicts: int = 0, *, consistent: bool = False
+        self, group: str, rng: random.Random, conflicts: int = 0, *, pace: int = 0, consistent: bool = False
     ) -> Listing:
         """A shard of `group` with room; a new one when all are full, or when writers keep colliding.
 
-        Before its first entry, one that is not listed has to be opened.
+        `pace` is the number of the jobs' pace (common/planning/pace.py). Before its first entry, a shard that is not
+        listed has to be opened. The shards of other paces are not read: a tenant may have thousands of them.
         """
         partition = keys.directory_partition(group)
-        found = self._table.query(partition, sk_prefix=f"{group}#", consistent=consistent)
+        between = pace_keys.shards_of(group, pace)
+        found = self._table.query(partition, sk_between=between, consistent=consistent)
         listings = [one for one in map(_read, found) if isinstance(one, Listing) and one.shard.group == group]
         weight = entry_weight(group, WINDOW_S)
         with_room = [one for one in listings if one.shard.jobs * weight < SHARD_ENTRIES]
         if conflicts > 1 or not with_room:
-            with_room.append(
-                Listing(Shard(group, max((one.shard.shard for one in listings), default=-1) + 1))
-            )
+            last = max((nth_shard(one.shard.shard) for one in listings), default=-1)
+            with_room.append(Listing(Shard(group, shard_number(pace, last + 1))))
         return rng.choice(with_room)
 
     def open(self, listings: Sequence[Listing]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from common.planning.execution import Execution, job_key
-from common.timing.fires import count_fires, due_at, fires, newest_fires
+from common.timing.fires import count_fires, due_at, fires, newest_fires, scattered_at
 from common.timing.schedule import Schedule
 from common.timing.windows import MAX_DELAY_S, MISSED_AFTER_S
 
@@ -102,7 +102,16 @@ def plan_registered(entry: DueEntry, until: int, excluded: Container[str] = ()) 
 
     Nothing counts as missed, however late this happens: every process that finishes the registration plans the same.
     """
-    return plan(entry, 0, until, now=entry.effective_at, excluded=excluded).executions
+    planned = plan(entry, 0, until, now=entry.effective_at, excluded=excluded).executions
+    return [scattered(entry, execution) for execution in planned]
+
+
+def scattered(entry: DueEntry, execution: Execution) -> Execution:
+    """With a place within the tolerance by hash, where the others of its pace are planned elsewhere."""
+    if not entry.schedule.pace:
+        return execution
+    key = job_key(entry.tenant, entry.job_id)
+    return replace(execution, due_at=scattered_at(entry.schedule, key, execution.fire_at))
 
 
 def fires_soon(entry: DueEntry, now: float) -> bool:

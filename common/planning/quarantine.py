@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from common.planning.bad_entry import REPORTED
@@ -121,7 +121,7 @@ class Quarantine:
 
     def _between(self, first: str, last: str) -> Iterator[SetAside]:
         attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts")
-        between = keys.kinds_between(first, last)
+        between = keys.begins_between(first, last)
         for item in self._table.query(keys.QUARANTINE, sk_between=between, attributes=attributes):
             yield _set_aside(item)
 
@@ -156,7 +156,9 @@ class Quarantine:
         parts = [share.shards[first : first + size] for first in range(0, len(share.shards), size)]
         tx = Transaction(self._table.client)
         tx.delete(self._table, one.key, Expression("#shards = :shards", {":shards": item["shards"]}))
-        named = [(f"{one.name}.{nth}", Share(one.key, share.window, part)) for nth, part in enumerate(parts)]
+        named = [
+            (f"{one.name}.{nth}", replace(share, shards=part, after="")) for nth, part in enumerate(parts)
+        ]
         for name, part in named:
             tx.put(self._table, _item(name, part, one.reason, now))
         try:
@@ -169,7 +171,7 @@ class Quarantine:
 def _item(name: str, share: Share, reason: str, now: float) -> Item:
     return {
         **keys.set_aside(SHARE, name),
-        **share_item(share.window, share.shards),
+        **share_item(share.window, share.shards, share.part),
         "end": share.window.planning_until,
         "after": share.after,
         "parts": len(share.shards),

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from common.errors import Minute8Error
 from common.planning.directory import Shard
 from common.planning.due_index import DueIndex, Mark
 from common.planning.executions_queue import BATCH_SIZE, HandOverFailed
+from common.planning.pace import WHOLE, Part, pace_of
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table
 from common.timing.groups import entry_weight
@@ -44,13 +46,22 @@ class UnreadableShare(Minute8Error):
 class Share:
     """One planner's part of a window, to be planned as the window was decided.
 
-    `after` is the place in the first of its shards up to which another planner has handed it over.
+    `after` is the place in the first of its shards up to which another planner has handed it over. `part` says which
+    seconds are its own, if it is a part of a pace.
     """
 
     key: keys.Key
     window: Mark
     shards: tuple[Shard, ...]
     after: str = ""
+    part: Part = WHOLE
+
+
+class Cut(NamedTuple):
+    """The shards of one share, and which part of a pace they are."""
+
+    shards: Sequence[Shard]
+    part: Part = WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +72,45 @@ class ShareName:
     number: int
 
 
-def cut(shards: Iterable[Shard], window: Mark, entries_a_share: int) -> Iterator[list[Shard]]:
-    """Shares in the order of the shards. Each is full by its planning cost, or by the bytes of its record.
+def cut(shards: Iterable[Shard], window: Mark, entries_a_share: int) -> Iterator[Cut]:
+    """Shares in the order of the shards, those of paces last, each pace in one share.
 
-    At most one share is held in memory. A shard that is too large for a share becomes a share of its own.
+    Each is full by its planning cost, or by the bytes of its record. At most one share is held in memory, and the
+    shards of paces. A shard that is too large for a share becomes a share of its own; a pace is divided into parts.
     """
     span_s = window.planning_until - max(window.planned_until, int(window.decided_at) - MISSED_AFTER_S)
+    for share in _filled(gathered(shards), span_s, entries_a_share):
+        if not pace_of(share[0].shard):
+            yield Cut(share)
+            continue
+        pieces = list(_filled(([shard] for shard in share), span_s, entries_a_share))
+        yield from (Cut(piece, Part(nth, len(pieces))) for nth, piece in enumerate(pieces))
+
+
+def gathered(shards: Iterable[Shard]) -> Iterator[list[Shard]]:
+    """What is planned together: each shard by itself; last the paces, each with all its shards."""
+    paces: defaultdict[int, list[Shard]] = defaultdict(list)
+    for shard in shards:
+        if pace := pace_of(shard.shard):
+            paces[pace].append(shard)
+        else:
+            yield [shard]
+    yield from paces.values()
+
+
+def _filled(units: Iterable[list[Shard]], span_s: int, entries_a_share: int) -> Iterator[list[Shard]]:
     share: list[Shard] = []
     weight = size = 0
-    for shard in shards:
-        more = shard.jobs * entry_weight(shard.group, span_s) + _SHARD_WEIGHT
-        bytes_more = len(_name(shard).encode()) + 1
+    for unit in units:
+        more = sum(shard.jobs * entry_weight(shard.group, span_s) + _SHARD_WEIGHT for shard in unit)
+        more += (
+            len(unit) * _SHARD_WEIGHT if pace_of(unit[0].shard) else 0
+        )  # what its pace took before is read, too
+        bytes_more = sum(len(_name(shard).encode()) + 1 for shard in unit)
         if share and (weight + more > entries_a_share or size + bytes_more > MOST_TEXT_BYTES):
             yield share
             share, weight, size = [], 0, 0
-        share.append(shard)
+        share += unit
         weight += more
         size += bytes_more
     if share:
@@ -89,16 +124,16 @@ class Shares:
         self._table = table
         self._index = DueIndex(table)
 
-    def record(self, window: Mark, shares: Iterable[Sequence[Shard]]) -> Mark:
+    def record(self, window: Mark, shares: Iterable[Cut]) -> Mark:
         """Record them all, unless another tick has divided or finished the window. Returns the stored mark.
 
         They count once the mark names their division. If this is interrupted before, `sweep` removes them.
         """
         division = 1 + secrets.randbelow(_IN_A_DIVISION)
         recorded = []
-        for nth, shards in enumerate(shares):
+        for nth, share in enumerate(shares):
             key = keys.share(window.planning_until, division * _IN_A_DIVISION + nth)
-            self._table.put({**key, **share_item(window, shards)})
+            self._table.put({**key, **share_item(window, *share)})
             recorded.append(key)
         counts = Expression(
             "SET #divided_until = :end, #division = :division",
@@ -155,21 +190,23 @@ class Shares:
 
     def sweep(self, planned_until: int) -> None:
         """Remove shares of windows that are planned: their tick recorded them too late."""
-        between = keys.shares_until(planned_until)
+        between = keys.begins_between(0, planned_until)
         for item in self._table.query(keys.SHARES, sk_between=between, attributes=("pk", "sk")):
             self._table.delete(keys.key_of(item))
 
 
-def share_item(window: Mark, shards: Sequence[Shard]) -> Item:
+def share_item(window: Mark, shards: Sequence[Shard], part: Part = WHOLE) -> Item:
     """The attributes of a share's record."""
-    return {"start": window.planned_until, "decided_at": window.decided_at, "shards": _names(shards)}
+    item = {"start": window.planned_until, "decided_at": window.decided_at, "shards": _names(shards)}
+    return item if part == WHOLE else {**item, "pace_part": list(part)}
 
 
 def share_of(item: Item, end: int) -> Share:
     """The inverse, of an item with its key."""
     shards = tuple(Shard(*keys.group_and_shard(text)) for text in item["shards"].split("\n"))
     window = Mark(item["start"], end, item["decided_at"], end)
-    return Share(keys.key_of(item), window, shards, item.get("after", ""))
+    part = Part(*map(int, item.get("pace_part", WHOLE)))
+    return Share(keys.key_of(item), window, shards, item.get("after", ""), part)
 
 
 def _names(shards: Iterable[Shard]) -> str:

@@ -37,6 +37,11 @@ def describe(schedule: Schedule) -> str:
         sentence += f", always the same 0 to {schedule.spread_s} s later"
     if schedule.jitter_s:
         sentence += f", each up to {schedule.jitter_s} s later"
+    if pace := schedule.pace:
+        shared = f"jobs with the key {pace.key}" if pace.key else "jobs with its target"
+        sentence += (
+            f", at most {pace.per_second} a second of all {shared}, and so up to {pace.tolerance_s} s later"
+        )
     return sentence
 
 

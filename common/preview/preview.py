@@ -13,6 +13,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from common.errors import InvalidInput
+from common.ids import PACE_KEY_CHARS, is_id
 from common.preview.describe import describe
 from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
@@ -70,6 +71,9 @@ def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in resolved.items() if name in _SAME_FORM}
     if "every_s" in resolved:
         given |= {"every": resolved["every_s"], "anchor": resolved["anchor_at"]}
+    if pace := resolved.get("pace"):  # a target is not a key that clients may write
+        key = pace["key"] if is_id(pace["key"], PACE_KEY_CHARS) else None
+        given["pace"] = {**pace, "key": key}
     if dates := resolved.get("exclude_dates"):
         given["exclude"] = {"dates": dates}
     if calendars := resolved.get("calendars"):
@@ -133,6 +137,13 @@ def warnings(schedule: Schedule, now: int, excluded: Container[str] = ()) -> Ite
             shortest = None
     if shortest is not None and schedule.jitter_s > shortest:
         yield f"Jitter of up to {schedule.jitter_s} s is longer than the {shortest} s between two fires: they may swap."
+    if schedule.pace:
+        yield (
+            f"Its pace may delay each run by up to {schedule.tolerance_s} s. By how much depends on the other jobs with"
+            " the same key, so it is not in the times here."
+        )
+        if shortest is not None and schedule.tolerance_s > shortest:
+            yield f"That is longer than the {shortest} s between two fires: they may swap."
     if schedule.calendars and not excluded:
         names = " and ".join(schedule.calendars)
         yield f"The dates of {names} are not taken out here: they are stored with the tenant."

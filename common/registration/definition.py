@@ -14,7 +14,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     StringConstraints,
@@ -26,6 +25,12 @@ from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.jobs.placeholders import check_payload
 from common.registration import problem_words, target_definitions
+from common.registration.schedule_definition import (
+    ExcludeDefinition,
+    PaceDefinition,
+    ScheduleDefinition,
+    Strict,
+)
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
@@ -60,72 +65,12 @@ class Limits:
         return cls(longest_timeout_s=longest_s, plain_http=plain_http, loopback=loopback, spread_s=spread_s)
 
 
-class _Strict(BaseModel):
-    # strict: "60" is not a number and 1 is not a boolean. An unknown field is probably a typing error, so it is
-    # refused.
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class ExcludeDefinition(_Strict):
-    """Dates on which a job does not fire."""
-
-    dates: list[str] = Field(
-        default=[], description="Local dates (2026-12-24) on which the job does not fire."
-    )
-    calendars: list[str] = Field(default=[], description="Names of the tenant's calendars.")
-
-
-class ScheduleDefinition(_Strict):
-    """When the job fires: exactly one of `cron`, `every` and `at`."""
-
-    # For OpenAPI; `common.timing.schedule` checks the meaning of a schedule.
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
-                {"required": ["every"], "properties": {"every": {"type": ["string", "integer"]}}},
-                {"required": ["at"], "properties": {"at": {"type": "string"}}},
-            ]
-        }
-    )
-
-    cron: str | None = Field(
-        default=None,
-        description="Five fields, or six with seconds first; or by `dialect`.",
-        examples=["30 2 * * *"],
-    )
-    every: str | int | None = Field(
-        default=None, description="Elapsed time: 90m, PT90M, or seconds.", examples=["90m"]
-    )
-    at: str | None = Field(default=None, description="One instant, RFC 3339, or a local time with timezone.")
-    timezone: str | None = Field(
-        default=None, description="IANA zone; UTC if none.", examples=["Europe/Paris"]
-    )
-    dialect: Literal["minute8", "eventbridge"] = Field(
-        default="minute8",
-        description="How `cron` is read; eventbridge: minutes hours day-of-month month day-of-week year.",
-    )
-    dst: Literal["minute8", "eventbridge"] = Field(
-        default="minute8",
-        description="The rule for clock changes; eventbridge: skipped times do not fire, repeated ones fire once.",
-    )
-    anchor: str | None = Field(default=None, description="An instant that `every` counts from.")
-    start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
-    end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")
-    exclude: ExcludeDefinition | None = None
-    spread_s: int | None = Field(
-        default=None,
-        description="All runs are due the same 0 to n seconds later, by the job's id; without it the tenant's default.",
-    )
-    jitter_s: int | None = Field(default=None, description="Spread: each run is due 0 to n seconds later.")
-
-
 def _as_stored(number: float) -> float:
     """A number as DynamoDB returns it: 2 for 2.0."""
     return int(number) if number == int(number) else number
 
 
-class RetryDefinition(_Strict):
+class RetryDefinition(Strict):
     """When a failed attempt is retried: base · factor^(n-1), at most cap, with jitter, within the maximum age."""
 
     max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=100)
@@ -141,7 +86,7 @@ def _link(url: str) -> str:
     return url
 
 
-class JobDefinition(_Strict):
+class JobDefinition(Strict):
     """A job as a client writes it."""
 
     name: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = ""
@@ -298,6 +243,7 @@ def _accepted(kind: str, loc: tuple[int | str, ...]) -> str:
 _MODELS: dict[str, type[BaseModel]] = {
     "schedule": ScheduleDefinition,
     "exclude": ExcludeDefinition,
+    "pace": PaceDefinition,
     "retry": RetryDefinition,
     **target_definitions.MODELS,
 }

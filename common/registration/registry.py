@@ -18,6 +18,7 @@ from common.registration.definition import JobDefinition, Limits, parse_definiti
 from common.registration.schedule_text import parse_schedule, read_exclusions
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
+from common.tenants.web_address import read_url
 from common.texts import check_note
 from common.timing.groups import group_key
 from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
@@ -223,8 +224,10 @@ def _schedule(
     """The schedule. Unchanged parts keep their meaning: a one-off in the past stays, and so does `every`'s anchor."""
     given = schedule_given(definition)
     before = old if old and old.state != DELETED else None
-    if before and before.schedule_given == given:
-        return before.schedule, given
+    target = target_definitions.stored(definition.target)
+    # A version without paces may have stored it without its own.
+    if before and before.schedule_given == given and ("pace" in given) == (before.schedule.pace is not None):
+        return _paced_by(before.schedule, given, target), given
     schedule = parse_schedule(
         given,
         job_key=job_key(tenant, job_id),
@@ -241,7 +244,15 @@ def _schedule(
         )
     if before and "anchor" not in given and "anchor" not in before.schedule_given:
         schedule = replace(schedule, timing=_anchored_as(before.schedule.timing, schedule.timing))
-    return schedule, given
+    return _paced_by(schedule, given, target), given
+
+
+def _paced_by(schedule: Schedule, given: Mapping[str, Any], target: Mapping[str, Any]) -> Schedule:
+    """The schedule with the target as the key of its pace, if none is given: an ARN, or a host."""
+    if schedule.pace is None or given.get("pace", {}).get("key"):
+        return schedule
+    key = read_url(target["url"]).host_header if "url" in target else target["arn"]
+    return replace(schedule, pace=replace(schedule.pace, key=key))
 
 
 def _anchored_as(before: Timing, timing: Timing) -> Timing:

@@ -11,7 +11,7 @@ from datetime import date
 from typing import Final
 
 from common.errors import InvalidInput, shown
-from common.ids import CALENDAR_NAME_CHARS, is_id
+from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, is_id
 from common.registration.cron_text import check_fires, read_cron
 from common.registration.hints import duration_hint, instant_hint
 from common.timing.compiled import compiled
@@ -24,6 +24,7 @@ from common.timing.schedule import (
     AtTiming,
     CronTiming,
     EveryTiming,
+    Pace,
     Schedule,
     Timing,
 )
@@ -32,6 +33,10 @@ from common.timing.zones import check_zone
 MAX_JITTER_S: Final = 3_600
 MAX_EXCLUDED_DATES: Final = 400
 MAX_CALENDARS: Final = 10
+MAX_PER_SECOND: Final = 1_000
+# The tolerance of a pace that names none.
+TOLERANCE_S: Final = 60
+MAX_TOLERANCE_S: Final = 600
 _KEYS: Final = (
     "cron",
     "every",
@@ -45,6 +50,7 @@ _KEYS: Final = (
     "exclude",
     "jitter_s",
     "spread_s",
+    "pace",
 )
 
 
@@ -60,7 +66,8 @@ def parse_schedule(
 
     Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), dialect and dst (with cron;
     MINUTE8 or EVENTBRIDGE), anchor (with every), start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
-    jitter_s, spread_s. A key whose value is None counts as absent. A cron expression that names no second has
+    jitter_s, spread_s, pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). A key whose value is None counts as
+    absent. A cron expression that names no second has
     `default_spread_s`, unless its own is given; this default ends before its next fire time.
     Raises InvalidInput and nothing else. A time in the past is accepted: it never fires.
     """
@@ -91,7 +98,40 @@ def parse_schedule(
         calendars=calendars,
         jitter_s=_delay("jitter_s", given.get("jitter_s", 0)),
         spread_s=_delay("spread_s", spread_s),
+        pace=_pace(given["pace"]) if "pace" in given else None,
     )
+
+
+def _pace(raw: object) -> Pace:
+    """A pace; without a key of its own, the key is empty."""
+    if not isinstance(raw, Mapping) or not {"per_second"} <= set(raw) <= {"per_second", "tolerance_s", "key"}:
+        raise InvalidInput(
+            "schedule.pace",
+            "must be an object with per_second",
+            value=raw,
+            accepted='{"per_second": 5, "tolerance_s": 60, "key": "crm"}; the last two are optional',
+        )
+    tolerance_s, key = raw.get("tolerance_s"), raw.get("key")
+    if key is not None and not (isinstance(key, str) and is_id(key, PACE_KEY_CHARS)):
+        raise InvalidInput(
+            "schedule.pace.key",
+            "must be a name",
+            value=key,
+            accepted=f"up to {PACE_KEY_CHARS} letters, digits, ._-",
+        )
+    return Pace(
+        key=key or "",
+        per_second=_from_one("per_second", raw["per_second"], MAX_PER_SECOND),
+        tolerance_s=_from_one(
+            "tolerance_s", TOLERANCE_S if tolerance_s is None else tolerance_s, MAX_TOLERANCE_S
+        ),
+    )
+
+
+def _from_one(key: str, value: object, most: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
+        return value
+    raise InvalidInput(f"schedule.pace.{key}", "is out of range", value=value, accepted=f"1 to {most}")
 
 
 def _default_spread(timing: Timing, default_s: int) -> int:

@@ -113,11 +113,6 @@ def share_prefix(end: int) -> str:
     return f"{end}#"
 
 
-def shares_until(end: int) -> tuple[str, str]:
-    """The sort keys of the shares of all windows that end by `end`; epoch seconds of ten digits sort."""
-    return "0", f"{end}$"
-
-
 def share_number(sk: str) -> int:
     return int(sk.rpartition("#")[2])
 
@@ -130,8 +125,8 @@ def set_aside(kind: str, name: str) -> Key:
     return {"pk": QUARANTINE, "sk": f"{kind}#{name}"}
 
 
-def kinds_between(first: str, last: str) -> tuple[str, str]:
-    """The sort keys of all that is set aside of some kinds, by the alphabet."""
+def begins_between(first: object, last: object) -> tuple[str, str]:
+    """The sort keys whose text before their first # is in [first, last]; epoch seconds of ten digits sort."""
     return f"{first}#", f"{last}$"
 
 
@@ -166,7 +161,7 @@ def directory_partition(group: str) -> str:
 
 def one_off_range(start: int, end: int) -> tuple[str, str]:
     """The sort keys of the one-off groups whose window starts in [start, end]; ten-digit epoch seconds sort as text."""
-    return f"at|{start}#", f"at|{end}$"
+    return begins_between(f"at|{start}", f"at|{end}")
 
 
 def listing(place: str, group: str, shard: int) -> Key:

@@ -257,6 +257,12 @@ def due_at(schedule: Schedule, job_key: str, fire_at: int) -> int:
     return fire_at
 
 
+def scattered_at(schedule: Schedule, job_key: str, fire_at: int) -> int:
+    """`due_at`, with a place in [0, tolerance_s] by hash: for a fire whose pace cannot be planned with the others."""
+    at = due_at(schedule, job_key, fire_at)
+    return at + _hashed(f"pace|{job_key}|{fire_at}", schedule.tolerance_s) if schedule.pace else at
+
+
 def _hashed(text: str, most: int) -> int:
     """A number from 0 to `most`."""
     digest = hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 # The two cron dialects, and the two rules for clock changes.
@@ -50,8 +50,20 @@ Timing = CronTiming | EveryTiming | AtTiming
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """At most `per_second` executions of all the tenant's jobs with this key are due at one second.
+
+    What is too much is due up to `tolerance_s` later. An empty key stands for the job's target.
+    """
+
+    key: str
+    per_second: int
+    tolerance_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
-    """A timing with its bounds (start inclusive, end exclusive), exclusions, jitter and spread.
+    """A timing with its bounds (start inclusive, end exclusive), exclusions, jitter, spread and pace.
 
     `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`). `calendars` are names; the caller
     resolves their dates and passes them to `fires`. `jitter_s` delays each fire by another number of seconds,
@@ -65,6 +77,12 @@ class Schedule:
     calendars: tuple[str, ...] = ()
     jitter_s: int = 0
     spread_s: int = 0
+    pace: Pace | None = None
+
+    @property
+    def tolerance_s(self) -> int:
+        """By how much its pace may delay an execution."""
+        return self.pace.tolerance_s if self.pace else 0
 
     def to_item(self) -> dict[str, Any]:
         """The stored form: ints, text and lists; default values are left out."""
@@ -75,6 +93,7 @@ class Schedule:
             "calendars": list(self.calendars) or None,
             "jitter_s": self.jitter_s or None,
             "spread_s": self.spread_s or None,
+            "pace": asdict(self.pace) if self.pace else None,
         }
         return _timing_item(self.timing) | {
             key: value for key, value in optional.items() if value is not None
@@ -95,7 +114,12 @@ class Schedule:
             calendars=tuple(item.get("calendars", ())),
             jitter_s=int(item.get("jitter_s", 0)),
             spread_s=int(item.get("spread_s", 0)),
+            pace=_pace_of(item["pace"]) if "pace" in item else None,
         )
+
+
+def _pace_of(item: Mapping[str, Any]) -> Pace:
+    return Pace(item["key"], int(item["per_second"]), int(item["tolerance_s"]))
 
 
 def _timing_item(timing: Timing) -> dict[str, Any]:

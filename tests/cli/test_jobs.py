@@ -11,12 +11,8 @@ import pytest
 
 from cli.commands import jobs
 from cli.job_options import OPTIONS
-from common.registration.definition import (
-    ExcludeDefinition,
-    JobDefinition,
-    RetryDefinition,
-    ScheduleDefinition,
-)
+from common.registration.definition import JobDefinition, RetryDefinition
+from common.registration.schedule_definition import ExcludeDefinition, PaceDefinition, ScheduleDefinition
 from common.registration.target_definitions import MODELS
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
@@ -284,6 +280,7 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
             "--after-completion",
             "delete",
         ),
+        *("--per-second", "5", "--tolerance", "300", "--pace-key", "crm"),
     ]
     made = desk("jobs", "create", "report", *words, "--json").json
     fields = JobDefinition.model_fields
@@ -298,13 +295,20 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
     }
     assert made["retry"] == {"max_attempts": 5, "base_s": 1, "factor": 1.5, "cap_s": 60, "max_age_s": 600}
     assert made["schedule"]["exclude"] == {"dates": ["2026-12-24"]}
+    assert made["schedule"]["pace"] == {"per_second": 5, "tolerance_s": 300, "key": "crm"}
     edited = desk("jobs", "edit", "report", "--target", ARN, "--envelope", "--json").json
     assert edited["target"] == {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
     assert edited["retry"] == made["retry"]
     options = {*OPTIONS, "schedule", "retry"}
     assert set(JobDefinition.model_fields) <= options
-    for model in (ScheduleDefinition, RetryDefinition, ExcludeDefinition, *MODELS.values()):
-        assert set(model.model_fields) - {"exclude", "kind", "arn", "url"} <= options
+    for model in (
+        ScheduleDefinition,
+        RetryDefinition,
+        ExcludeDefinition,
+        PaceDefinition,
+        *MODELS.values(),
+    ):
+        assert set(model.model_fields) - {"exclude", "pace", "kind", "arn", "url"} <= options
 
 
 def test_what_show_prints_can_be_fed_back(desk: Desk) -> None:

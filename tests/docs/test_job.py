@@ -11,17 +11,12 @@ import pytest
 from pydantic import BaseModel
 
 from api.shapes.jobs import Job
+from common.ids import PACE_KEY_CHARS
 from common.jobs.job import Retry
 from common.jobs.placeholders import RENDERED_BYTES
 from common.registration import schedule_text
-from common.registration.definition import (
-    ExcludeDefinition,
-    JobDefinition,
-    Limits,
-    RetryDefinition,
-    ScheduleDefinition,
-    parse_definition,
-)
+from common.registration.definition import JobDefinition, Limits, RetryDefinition, parse_definition
+from common.registration.schedule_definition import ExcludeDefinition, PaceDefinition, ScheduleDefinition
 from common.registration.target_definitions import MODELS
 from common.tenants.rules import Quotas
 from common.tenants.web_address import URL_CHARS
@@ -33,6 +28,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "Job": JobDefinition,
     "Schedule": ScheduleDefinition,
     "Exclude": ExcludeDefinition,
+    "Pace": PaceDefinition,
     "Retry": RetryDefinition,
     **{f"Target `{kind}`": model for kind, model in MODELS.items()},
 }
@@ -104,7 +100,7 @@ def smallest(section: str) -> dict[str, Any]:
     if section == "Job":
         return {name: json.loads(rows("Job")[name]["example"].strip("`")) for name in ("schedule", "target")}
     if not section.startswith("Target"):
-        return {}
+        return {"per_second": 5} if section == "Pace" else {}
     model = SECTIONS[section].model_fields
     required = {name: row for name, row in rows(section).items() if model[name].is_required()}
     role = {"role_arn": rows("Target")["role_arn"]} if "role_arn" in model else {}
@@ -123,6 +119,9 @@ def test_the_limits_that_the_models_do_not_hold() -> None:
     assert f"at most {MAX_CHARS} characters" in limits("Schedule", "cron")
     assert f"1 s to {MAX_DURATION_S // 86_400} days" in limits("Schedule", "every")
     assert f"0 to {schedule_text.MAX_JITTER_S:,}" in limits("Schedule", "jitter_s")
+    assert limits("Pace", "per_second") == f"1 to {schedule_text.MAX_PER_SECOND:,}"
+    assert limits("Pace", "tolerance_s") == f"1 to {schedule_text.MAX_TOLERANCE_S:,}"
+    assert limits("Pace", "key").startswith(f"1 to {PACE_KEY_CHARS} of")
     assert f"at most {schedule_text.MAX_EXCLUDED_DATES}" in limits("Exclude", "dates")
     assert f"at most {schedule_text.MAX_CALENDARS}," in limits("Exclude", "calendars")
     assert f"at most {URL_CHARS:,} characters" in limits("Target `http`", "url")

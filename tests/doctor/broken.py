@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from common.planning.directory import Shard
-from common.planning.shares import Shares
+from common.planning.shares import Cut, Shares
 from common.platform.findings import Level
 from tests.doctor.stage import Patient
 from tests.worlds import at
@@ -120,7 +120,7 @@ def half_divided(patient: Patient) -> None:
     mark = patient.index.begin_planning(
         patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
     )
-    Shares(patient.deployment.due_table()).record(mark, [[Shard("a", 0)], [Shard("b", 0)]])
+    Shares(patient.deployment.due_table()).record(mark, [Cut([Shard("a", 0)]), Cut([Shard("b", 0)])])
     patient.clock.sleep(301)
 
 

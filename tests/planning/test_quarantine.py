@@ -10,7 +10,7 @@ from common.jobs.calendars import Calendars
 from common.planning.directory import Shard
 from common.planning.due_index import Mark
 from common.planning.quarantine import ENTRY, GROUP, PARTS, SHARE, Quarantine, SetAside
-from common.planning.shares import Shares
+from common.planning.shares import Cut, Shares
 from common.storage import keys
 from common.timing import groups
 from scheduler import due, planner, set_aside, tick
@@ -223,7 +223,7 @@ def test_a_planner_that_is_overtaken_does_not_bring_its_share_back(w: World) -> 
     shares, quarantine = Shares(w.table("due")), Quarantine(w.table("due"))
     now = w.clock.now()
     window = w.index.begin_planning(w.index.ensure_mark(now), at(END), now)
-    mark = shares.record(window, [[Shard("every|60|0", 0, 1), Shard("every|61|0", 0, 1)]])
+    mark = shares.record(window, [Cut([Shard("every|60|0", 0, 1), Shard("every|61|0", 0, 1)])])
     share = shares.load(mark.planning_until, shares.left(mark)[0])
     assert share
     quarantine.add_share(share, "too long", 5)

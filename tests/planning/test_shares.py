@@ -16,6 +16,7 @@ from common.planning.executions_queue import ExecutionsQueue, HandOverFailed
 from common.planning.quarantine import Quarantine
 from common.planning.shares import (
     MOST_TEXT_BYTES,
+    Cut,
     PlanningQueue,
     ShareName,
     Shares,
@@ -232,7 +233,7 @@ def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
     shares = Shares(fleet.w.table("due"))
     now = fleet.w.clock.now()
     window = fleet.w.index.begin_planning(fleet.w.index.ensure_mark(now), at(END), now)
-    shards = [[Shard("cron|UTC|20-29 * * * *", 0, 2)]] * 3
+    shards = [Cut([Shard("cron|UTC|20-29 * * * *", 0, 2)])] * 3
     first = shares.record(window, shards)
     assert first.is_divided
     numbers = shares.left(first)
@@ -321,7 +322,7 @@ def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
     sizes: list[tuple[int, int]], entries: int
 ) -> None:
     shards = [Shard("g" * length, number, jobs) for number, (jobs, length) in enumerate(sizes)]
-    shares = list(cut(shards, WINDOW, entries))
+    shares = [one.shards for one in cut(shards, WINDOW, entries)]
     assert [shard for share in shares for shard in share] == shards
     for share in shares:
         assert sum(shard.jobs + 8 for shard in share) <= entries or len(share) == 1
@@ -332,7 +333,7 @@ def test_thousands_of_groups_of_one_job_are_divided() -> None:
     """Reading a group costs more than planning its job, so no planner reads them all."""
     shards = [Shard(f"cron|UTC|0-9 3 {n} * *", 0, 1) for n in range(6_900)]
     shares = cut(shards, Mark(0, 600, 0.0), 20_000)
-    assert [len(share) for share in shares] == [2_222, 2_222, 2_222, 234]
+    assert [len(share.shards) for share in shares] == [2_222, 2_222, 2_222, 234]
 
 
 def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None:

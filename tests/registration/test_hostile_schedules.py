@@ -44,6 +44,7 @@ KEYS = st.sampled_from(
         "exclude",
         "jitter_s",
         "spread_s",
+        "pace",
         "x",
         "",
     ]

@@ -13,7 +13,7 @@ from common.registration.cron_text import read_cron
 from common.registration.schedule_text import parse_schedule
 from common.timing.cron import compile_cron, shortest_interval_s
 from common.timing.durations import duration_text, parse_duration
-from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
+from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Pace, Schedule
 from common.timing.zones import TZDATA_VERSION, zone_names
 from tests.timing.real_schedules import CRON, EVERY
 
@@ -174,6 +174,8 @@ SCHEDULES = st.builds(
     calendars=st.lists(st.text("abc", min_size=1), max_size=3).map(tuple),
     jitter_s=st.integers(0, 3600),
     spread_s=st.integers(0, 3600),
+    pace=st.none()
+    | st.builds(Pace, st.sampled_from(["", "crm"]), st.integers(1, 1_000), st.integers(1, 600)),
 )
 
 

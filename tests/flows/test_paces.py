@@ -1,0 +1,258 @@
+"""Paces from the registration to the run: whole windows, planned by ticks and planners."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from common.planning.execution import Execution
+from common.planning.packs import lines
+from common.planning.plan import DueEntry
+from common.storage import keys
+from common.timing.instants import rfc3339
+from scheduler.tick import TickSummary
+from tests.planning.test_shares import Fleet
+from tests.worlds import World, at, job, world
+
+Spots = dict[tuple[str, str], int]
+
+
+@pytest.fixture
+def w() -> Iterator[World]:
+    with world() as w:
+        yield w
+
+
+def register(w: World, count: int, prefix: str = "job", tenant: str = "alice", **fields: Any) -> None:
+    fields = {"cron": "25 * * * *", "pace": {"per_second": 2}, **fields}
+    for number in range(count):
+        w.registry.create(tenant, f"{prefix}{number}", job(**fields))
+
+
+def sent(w: World) -> Spots:
+    """When each execution that was sent becomes visible; of one that was sent twice, both times must be equal."""
+    found: Spots = {}
+    for body in w.sqs.bodies:
+        for line in lines(body):
+            one = Execution.decode(line)
+            name = f"{one.tenant}/{one.job_id}", rfc3339(one.fire_at)
+            assert found.setdefault(name, one.visible_at) == one.visible_at
+    return found
+
+
+def seconds(spots: Spots) -> list[tuple[str, int]]:
+    return [(rfc3339(second)[11:19], count) for second, count in sorted(Counter(spots.values()).items())]
+
+
+def tick(w: World, when: str = "2026-11-21T03:18:00Z") -> TickSummary:
+    w.run_until(when)
+    return w.scheduler.tick()
+
+
+def test_what_is_due_at_once_is_due_at_a_pace_and_the_run_shows_both_times(w: World) -> None:
+    register(w, 5)
+    w.registry.create("alice", "free", job(cron="25 * * * *"))
+    w.registry.create("alice", "other", job(cron="25 * * * *", pace={"per_second": 2, "key": "crm"}))
+    register(w, 1, tenant="bob")
+    tick(w)
+    spots = sent(w)
+    assert spots.pop(("alice/free", "2026-11-21T03:25:00Z")) == at("2026-11-21T03:25:00Z")
+    assert spots.pop(("alice/other", "2026-11-21T03:25:00Z")) == at("2026-11-21T03:25:00Z")
+    assert spots.pop(("bob/job0", "2026-11-21T03:25:00Z")) == at("2026-11-21T03:25:00Z")
+    assert seconds(spots) == [("03:25:00", 2), ("03:25:01", 2), ("03:25:02", 1)]
+    w.run_until("2026-11-21T03:26:00Z")
+    (run,) = w.run_items("alice", "job4")
+    assert (run["fire_at"], run["due_at"]) == (at("2026-11-21T03:25:00Z"), at("2026-11-21T03:25:02Z"))
+    assert run["lateness_s"] < 1
+
+
+def test_a_window_that_is_planned_twice_has_the_same_due_times(w: World) -> None:
+    w.run_until("2026-11-21T03:18:00Z")
+    w.scheduler.tick()  # the jobs come after it
+    register(w, 9, cron="*/2 * * * *", jitter_s=5)
+    register(w, 9, prefix="half", cron="30 * * * * *")
+    w.sqs.bodies.clear()
+    tick(w, "2026-11-21T03:28:00Z")
+    once = list(w.sqs.bodies)
+    w.sqs.bodies.clear()
+    mark = w.table("due").get(keys.MARK)
+    assert mark
+    w.table("due").put({**mark, "planned_until": at("2026-11-21T03:30:00Z")})
+    tick(w, "2026-11-21T03:29:00Z")
+    assert sorted(w.sqs.bodies) == sorted(once)
+    assert len(sent(w)) == 9 * 15
+
+
+def test_neighbouring_windows_keep_the_pace_together(w: World) -> None:
+    register(w, 7, prefix="before", cron="59 29 * * * *")
+    register(w, 7, prefix="after", cron="0 30 * * * *")
+    tick(w)
+    tick(w, "2026-11-21T03:28:00Z")
+    spots = sent(w)
+    assert len(spots) == 14 and max(Counter(spots.values()).values()) == 2
+    assert max(spots.values()) == at("2026-11-21T03:29:59Z") + 6
+
+
+def test_what_cannot_be_kept_within_the_tolerance_runs_and_is_told(w: World) -> None:
+    register(w, 25, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
+    summary = tick(w)
+    assert (summary.planned, summary.over_pace) == (25, 5)
+    assert [count for _, count in seconds(sent(w))] == [3] * 5 + [2] * 5
+    assert w.events == [
+        (
+            "Pace Exceeded",
+            {
+                "tenant": "alice",
+                "key": "crm",
+                "per_second": 2,
+                "executions": 25,
+                "over": 5,
+                "most_in_a_second": 3,
+                "start_at": at("2026-11-21T03:20:00Z"),
+                "end_at": at("2026-11-21T03:30:00Z"),
+            },
+        )
+    ]
+
+
+def test_a_delay_that_sqs_cannot_make_is_made_all_the_same(w: World) -> None:
+    register(w, 300, cron="29 * * * *", pace={"per_second": 1, "tolerance_s": 600})
+    tick(w)
+    w.run_until("2026-11-21T03:45:00Z", ticks=True)
+    called = Counter(context["due_at"] for _, context in w.target.calls)
+    assert called.total() == len(called) == 300
+    assert max(called) == "2026-11-21T03:33:59Z"
+    assert all(run["lateness_s"] < 1 for run in w.run_items("alice", "job299"))
+
+
+def test_after_an_outage_what_is_late_comes_at_the_pace(w: World) -> None:
+    register(w, 6, cron="25 * * * *")
+    w.run_until("2026-11-21T03:29:00Z")
+    w.scheduler.tick()
+    assert seconds(sent(w)) == [("03:25:00", 2), ("03:29:01", 2), ("03:29:02", 2)]  # the first two at once
+    w.run_until("2026-11-21T03:35:00Z")
+    assert [w.run_items("alice", f"job{n}")[0]["lateness_s"] >= 240 for n in range(6)] == [True] * 6
+
+
+@pytest.mark.parametrize(("share_entries", "parts"), [(1_000, 1), (290, 1), (60, 4)])
+def test_planners_keep_the_pace_of_a_divided_window(w: World, share_entries: int, parts: int) -> None:
+    pace = {"per_second": 3, "tolerance_s": 120}
+    for number, minute in enumerate(range(20, 30)):
+        register(
+            w, 5, prefix=f"a{number}-", cron=f"{minute} * * * *", timezone=f"Etc/GMT+{number}", pace=pace
+        )
+        register(w, 9, prefix=f"b{number}-", cron=f"{minute} * * * *", timezone=f"Etc/GMT-{number}")
+    fleet = Fleet(w, share_entries)
+    w.run_until("2026-11-21T03:18:00Z")
+    fleet.tick()
+    shares = list(w.table("due").query(keys.SHARES))
+    assert bool(shares) == (share_entries < 1_000)
+    assert max((int(share.get("pace_part", [0, 1])[1]) for share in shares), default=1) >= parts
+    fleet.plan_all()
+    spots = sent(w)
+    assert len(spots) == 140
+    slow = {name: spot for name, spot in spots.items() if name[0].startswith("alice/a")}
+    assert max(Counter(spots.values()).values()) <= 3 and len(slow) == 50
+
+
+def test_a_registration_in_a_planned_window_starts_within_the_tolerance(w: World) -> None:
+    tick(w)
+    register(w, 40, pace={"per_second": 1, "tolerance_s": 30})
+    spots = sent(w)
+    assert len(spots) == 40 and len(set(spots.values())) > 15
+    assert all(0 <= spot - at("2026-11-21T03:25:00Z") <= 30 for spot in spots.values())
+    w.run_until("2026-11-21T03:26:00Z")
+    assert len(w.target.calls) == 40
+
+
+def test_manual_runs_and_retries_do_not_count(w: World) -> None:
+    register(w, 3, pace={"per_second": 1})
+    w.run_until("2026-11-21T03:18:00Z")
+    for number in range(3):
+        w.manual.run_now("alice", f"job{number}", "now")
+    assert set(sent(w).values()) == {at("2026-11-21T03:18:00Z")}
+
+
+def test_a_job_gets_and_loses_a_pace_and_is_planned_once(w: World) -> None:
+    register(w, 4, pace=None)
+    for pace in ({"per_second": 1}, None, {"per_second": 1, "key": "crm"}):
+        for number in range(4):
+            w.registry.put("alice", f"job{number}", job(cron="25 * * * *", pace=pace))
+    tick(w)
+    assert [count for _, count in seconds(sent(w))] == [1] * 4
+    entries = list(w.index.directory.whole())
+    assert [one.shard.jobs for one in entries] == [4]  # type: ignore[union-attr]
+    for number in range(4):
+        w.store.delete("alice", f"job{number}")
+    assert list(w.index.directory.whole()) == []
+
+
+def test_another_target_is_another_pace(w: World) -> None:
+    register(w, 1)
+    before = w.store.get("alice", "job0")
+    other = job(cron="25 * * * *", pace={"per_second": 2})
+    other["target"]["arn"] += "-2"
+    after = w.registry.put("alice", "job0", other)
+    assert before.schedule.pace and after.schedule.pace
+    assert (before.schedule.pace.key, after.schedule.pace.key) == (
+        before.target["arn"],
+        other["target"]["arn"],
+    )
+    assert after.schedule_revision == before.schedule_revision + 1
+    assert before.shard != after.shard
+
+
+def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(w: World) -> None:
+    """It knows no paces: to it, the shards are shards, and the entries lack what it does not read."""
+    register(w, 5)
+    entries = [one for shard in w.index.directory.whole() for one in w.index.entries(shard.shard)]  # type: ignore[union-attr]
+    assert len(entries) == 5
+    for entry in entries:
+        assert isinstance(entry, DueEntry)
+        shown = entry.schedule.to_item()
+        assert shown.pop("pace") == {"key": job()["target"]["arn"], "per_second": 2, "tolerance_s": 60}
+        assert shown == {"cron": "25 * * * *"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_jobs_and_windows_keep_every_pace(w: World, seed: int) -> None:
+    """Hours of random jobs, ticks that are left out or come twice, planners of few entries: nothing is lost."""
+    rng = random.Random(seed)
+    numbers = {"a": 1, "b": 2, "c": 5}
+    for number in range(60):
+        key = rng.choice(sorted(numbers))
+        pace = {"per_second": numbers[key], "key": key, "tolerance_s": rng.choice((20, 60, 300, 600))}
+        minutes = ",".join(map(str, sorted(rng.sample(range(60), rng.randint(1, 6)))))
+        jitter_s = rng.choice((0, 0, 30))
+        definition = job(
+            cron=f"{rng.choice(('0', '59', '30'))} {minutes} * * * *", pace=pace, jitter_s=jitter_s
+        )
+        w.registry.create(rng.choice(("alice", "bob")), f"{key}{number}", definition)
+    fleet = Fleet(w, rng.choice((30, 100, 10_000)))
+    fleet.plan_all()
+    over = 0
+    for minute in range(18, 200, 10):
+        w.run_until(f"2026-11-21T{3 + minute // 60:02}:{minute % 60:02}:00Z")
+        if rng.random() < 0.9:
+            over += fleet.tick().over_pace
+            while fleet.queue.bodies:
+                body = fleet.queue.bodies.pop(rng.randrange(len(fleet.queue.bodies)))
+                over += fleet.plan(body).over_pace
+                if rng.random() < 0.2:
+                    fleet.plan(body)
+    w.run_until("2026-11-21T07:00:00Z")
+    calls = Counter((c["tenant"], c["job_id"], c["fire_at"]) for _, c in w.target.calls)
+    assert set(calls.values()) == {1}
+    for tenant in ("alice", "bob"):
+        for key, number in numbers.items():
+            called = Counter(
+                int(called_at)
+                for called_at, context in w.target.calls
+                if context["tenant"] == tenant and context["job_id"].startswith(key)
+                if called_at >= at("2026-11-21T03:50:00Z")  # after those that registrations enqueued
+            )
+            assert over or max(called.values(), default=0) <= number
