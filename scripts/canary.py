@@ -18,6 +18,7 @@ from common.clock import SystemClock
 from common.errors import AlreadyExists, Minute8Error, NotFound
 from common.jobs.job import ACTIVE
 from common.platform.tenants import Tenants
+from common.storage.aws import new_session
 from common.storage.tables import Table
 from scripts.demo.stage import Stage
 
@@ -29,8 +30,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.canary", description=__doc__)
     parser.add_argument("--stage", required=True)
     options = parser.parse_args(arguments)
+    region = new_session().get_config_variable("region")
     try:
-        print(f"canary: {register(Stage({}, options.stage), options.stage)}")
+        print(f"canary: {register(Stage({'AWS_REGION': region}, options.stage), options.stage)}")
     except (BotoCoreError, ClientError, Minute8Error) as error:
         print(f"canary: {error}", file=sys.stderr)
         return 1
@@ -62,7 +64,6 @@ def definition(arn: str) -> dict[str, Any]:
         "name": "Runs each minute, to notice when jobs do not",
         "schedule": {"cron": "* * * * *", "spread_s": 0},
         "target": {"kind": "lambda", "arn": arn},
-        "timeout_s": 10,
         "retry": {"max_attempts": 1},
         "catch_up": "none",
         "start_deadline_s": 300,

@@ -45,6 +45,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "apiAccessLog": ("", "true"),
     "plainHttpTargets": ("", "true"),
     "canary": ("", "true"),
+    "dashboards": ("", "true"),
     "pointInTimeRecovery": ("true", "false"),
     "deletionProtection": ("true", "false"),
     "deletionPolicy": ("RetainExceptOnCreate", "Retain", "Delete"),

@@ -28,15 +28,16 @@ _MINUTE_S: Final = 60
 
 
 class Emitted:
-    """The metrics of everything that the server does. Any thread may add to them."""
+    """The metrics of everything that the server does. Any thread may add to them. `now` is the clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.time) -> None:
+        self.now = now
         self.metrics = Metrics()
         self.lock = threading.Lock()
 
     def add(self, namespace: str, name: str, value: float, **dimensions: str) -> None:
         with self.lock:
-            self.metrics.add(Metric.of(namespace, name, **dimensions), time.time(), value)
+            self.metrics.add(Metric.of(namespace, name, **dimensions), self.now(), value)
 
     def invocation(self, function: str, log: str, *, error: bool, duration_ms: float, in_flight: int) -> None:
         """What Lambda and CloudWatch Logs emit for an invocation."""
@@ -45,7 +46,7 @@ class Emitted:
         self.add("AWS/Lambda", "Duration", duration_ms, FunctionName=function)
         self.add("AWS/Lambda", "ConcurrentExecutions", in_flight)
         with self.lock:
-            self.metrics.add_log(log.splitlines())
+            self.metrics.add_log(log.splitlines(), self.now())
 
     def request(self, api: str, status: int, latency_ms: float) -> None:
         """What API Gateway emits for a request to an HTTP API."""

@@ -135,7 +135,8 @@ def test_the_region_is_the_one_that_the_command_uses(
         for name in TABLES:
             table = client.describe_table(TableName=f"minute8-prod-{name}")["Table"]
             assert table["DeletionProtectionEnabled"] is True
-    (command,) = commands
+    command, canary = commands
+    assert canary == ["-m", "scripts.canary", "--stage", "prod"]
     assert command[command.index("--region") + 1] == "eu-central-1"
     out = capsys.readouterr().out
     assert "stage prod in eu-central-1, at https://abc.example" in out

@@ -13,6 +13,7 @@ from common.storage import keys
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
+from tests.alarms import template as alarms
 
 pytestmark = pytest.mark.embedded
 
@@ -143,6 +144,17 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     assert {
         one["Properties"]["Runtime"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"
     } == {expected.RUNTIME}
+
+
+def test_the_alarms_are_those_that_the_tests_make_ring(template: dict[str, Any]) -> None:
+    """tests/alarms resolves deploy/alarms.yml by itself, which takes no deployment."""
+    compiled = {
+        name: alarms.with_names(one["Properties"], "test")
+        for name, one in template["Resources"].items()
+        if one["Type"] in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
+    }
+    evaluated = alarms.resolved("alarms.yml", "test")["Resources"]
+    assert compiled == {name: one["Properties"] for name, one in evaluated.items()}
 
 
 def test_the_doctor_knows_which_stages_are_no_production() -> None:

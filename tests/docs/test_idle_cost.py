@@ -92,6 +92,12 @@ def alarms() -> tuple[int, int]:
     return sum(len(metrics_of(one)) for one in single), len(resources) - len(single)
 
 
+def dashboards() -> int:
+    """How many there are."""
+    resources = yaml.safe_load((ROOT / "deploy" / "dashboards.yml").read_text())["Resources"].values()
+    return sum(one["Type"] == "AWS::CloudWatch::Dashboard" for one in resources)
+
+
 def lines() -> dict[str, tuple[float, float]]:
     """Each cost -> its quantity a month, and its price."""
     requests = idle_tick()
@@ -102,6 +108,7 @@ def lines() -> dict[str, tuple[float, float]]:
     watched, composite = alarms()
     return {
         "alarms: metrics that they read": (watched, PRICES["cloudwatch_alarm_month"]),
+        "dashboards": (dashboards(), PRICES["cloudwatch_dashboard_month"]),
         "metrics of the tick": (tick_metrics(), PRICES["cloudwatch_metric_month"]),
         "alarms of two windows": (composite, PRICES["cloudwatch_composite_alarm_month"]),
         "polls of the three queues": (POLLS * len(FEEDS), PRICES["sqs_request"]),

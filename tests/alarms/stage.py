@@ -1,0 +1,145 @@
+"""A stage that is watched: a world in simulated time whose handlers print their metrics, and the alarms over them.
+
+Lambda's, SQS's and API Gateway's own metrics are derived by the code that derives them on the embedded AWS
+(scripts/embedded/cloudwatch.py). A fault is switched on by a field of `Watched`, and off again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+from canary import handler as canary
+from common.runs.outcome import Outcome
+from executor import handler as executor
+from executor.batch import execute_batch
+from scheduler import handler as scheduler
+from scripts.cloudwatch.alarms import INSUFFICIENT_DATA, composite_state, state_of
+from scripts.embedded.cloudwatch import Emitted
+from tests.alarms import template
+from tests.worlds import World
+
+MAX_RECEIVES = 20
+_QUIET = Outcome(ok=True)
+
+
+@dataclass
+class Watched:
+    """The stage `prod`, minute by minute."""
+
+    w: World
+    ticks: bool = True
+    tick_ends_in_error: bool = False
+    tick_takes_s: float = 0.0
+    takes_messages: bool = True
+    crashes: bool = False
+    throttles: bool = False
+    late_by_s: float = 0.0
+    loses: bool = False
+    every_minute: Callable[[Emitted], None] = lambda _emitted: None
+    dead: list[dict[str, Any]] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.emitted = Emitted(self.w.clock.now)
+        self.alarms = template.alarms()
+        self.states = dict.fromkeys(self.alarms, INSUFFICIENT_DATA)
+        self.w.target.answer = self._called
+
+    def run(self, minutes: int) -> None:
+        """Let the stage run, evaluating the alarms at the end of each minute, as CloudWatch does."""
+        for _ in range(minutes):
+            self._minute()
+            self._evaluate()
+
+    def minutes_until(self, alarm: str, state: str, at_most: int = 90) -> int:
+        """How many minutes pass until the alarm is in the state."""
+        for minute in range(at_most + 1):
+            if self.states[alarm] == state:
+                return minute
+            self.run(1)
+        raise AssertionError(f"{alarm} is {self.states[alarm]} after {at_most} minutes")
+
+    @property
+    def ringing(self) -> set[str]:
+        return {name for name, state in self.states.items() if state == "ALARM"}
+
+    def _minute(self) -> None:
+        begins = int(self.w.clock.now() // 60 * 60)
+        if self.ticks and begins % 600 == 480:
+            self._tick()
+        end = begins + 60
+        while (due_at := self.w.sqs.next_at()) is not None and due_at + self.late_by_s < end:
+            self.w.clock.move_to(max(self.w.clock.now(), due_at + self.late_by_s))
+            if not self.takes_messages:
+                break
+            self._deliver()
+        self.w.clock.move_to(max(self.w.clock.now(), end - 1))
+        self.every_minute(self.emitted)
+        now = self.w.clock.now()
+        waiting = [{"visible_at": at, "sent_at": at} for at, *_ in self.w.sqs._waiting]
+        self.emitted.queue("minute8-prod-executions", waiting, now)
+        self.emitted.queue("minute8-prod-executions-dead", self.dead, now)
+        self.w.clock.move_to(max(now, end))
+
+    def _tick(self) -> None:
+        began_at, failed = self.w.clock.now(), False
+        with redirect_stdout(StringIO()) as log:
+            try:
+                if self.tick_ends_in_error:
+                    self.w.sqs.send_message_batch = _refuses  # type: ignore[method-assign, assignment]
+                scheduler.handle({}, None)
+            except Exception:  # noqa: BLE001  Lambda takes any for an error of the function
+                failed = True
+            finally:
+                self.w.sqs.__dict__.pop("send_message_batch", None)
+        duration_ms = (self.w.clock.now() - began_at + self.tick_takes_s) * 1000
+        self._invoked("scheduler", log.getvalue(), error=failed, duration_ms=duration_ms)
+
+    def _deliver(self) -> None:
+        message = self.w.sqs.receive()
+        if message is None or self.loses:
+            return
+        if message.receives > MAX_RECEIVES:
+            self.dead.append({"visible_at": self.w.clock.now(), "sent_at": self.w.clock.now()})
+        elif self.throttles:
+            self.emitted.add("AWS/Lambda", "Throttles", 1, FunctionName="minute8-prod-executor")
+            self.w.sqs.give_back(message)
+        elif self.crashes:
+            self._invoked("executor", "", error=True)
+            self.w.sqs.give_back(message)
+        else:
+            with redirect_stdout(StringIO()) as log:
+                reports, failed = execute_batch(self.w.executor, [message])
+                executor._log_and_count(reports, len(failed))
+            self._invoked("executor", log.getvalue())
+            if failed:
+                self.w.sqs.give_back(message)
+
+    def _called(self, event: Mapping[str, Any]) -> Outcome:
+        """The targets: the canary is the real one."""
+        if event["minute8"]["tenant"] == canary.TENANT:
+            line = canary.line("prod", event["minute8"]["due_at"], self.w.clock.now())
+            self._invoked("canary", line)
+        return _QUIET
+
+    def _invoked(self, function: str, log: str, *, error: bool = False, duration_ms: float = 50.0) -> None:
+        name = f"minute8-prod-{function}"
+        self.emitted.invocation(name, log, error=error, duration_ms=duration_ms, in_flight=1)
+
+    def _evaluate(self) -> None:
+        now, metrics = self.w.clock.now(), self.emitted.metrics
+        for name, alarm in self.alarms.items():
+            if "AlarmRule" not in alarm:
+                self.states[name] = state_of(alarm, metrics, now, self.states[name])
+        full = {f"minute8-prod-{name}": state for name, state in self.states.items()}
+        for name, alarm in self.alarms.items():
+            if "AlarmRule" in alarm:
+                self.states[name] = composite_state(alarm["AlarmRule"], full)
+
+
+def _refuses(**_: object) -> object:
+    raise OSError("SQS takes nothing")

@@ -1,0 +1,47 @@
+"""The alarms of a stage, with every reference resolved. tests/deploy compares them with a compiled template."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from scripts import parameters
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+API_ID: Final = "8c0ffee7"
+
+
+def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
+    """A file of deploy/ with the stage's parameters, and with the names that CloudFormation would give it."""
+    params = parameters.read(stage, {}) | {"canary": "true"}
+    text = (ROOT / "deploy" / name).read_text().replace("${sls:stage}", stage)
+    text = re.sub(r"\$\{param:(\w+)\}", lambda found: params[found[1]], text)
+    content: dict[str, Any] = with_names(yaml.safe_load(text), stage)
+    return content
+
+
+def alarms(stage: str = "prod") -> dict[str, dict[str, Any]]:
+    """Alarm, without the stage -> its properties."""
+    found = [one["Properties"] for one in resolved("alarms.yml", stage)["Resources"].values()]
+    return {one["AlarmName"].removeprefix(f"minute8-{stage}-"): one for one in found}
+
+
+def with_names(value: Any, stage: str) -> Any:
+    """A part of a template with the names that CloudFormation would put in the place of references."""
+    match value:
+        case {"Ref": "HttpApi"}:
+            return API_ID
+        case {"Ref": str(name)} if name.endswith("LambdaFunction"):
+            return f"minute8-{stage}-{name.removesuffix('LambdaFunction').lower()}"
+        case {"Ref": str(name)} if name.endswith("Table"):
+            return f"minute8-{stage}-{name.removesuffix('Table').lower()}"
+        case {"Fn::GetAtt": [str(name), "QueueName"]}:
+            return f"minute8-{stage}-{name.replace('DeadLetterQueue', '-dead').removesuffix('Queue').lower()}"
+        case dict():
+            return {key: with_names(one, stage) for key, one in value.items()}
+        case list():
+            return [with_names(one, stage) for one in value]
+    return value

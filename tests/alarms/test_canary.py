@@ -1,0 +1,104 @@
+"""The canary: its function's metric, and its registration, which can be repeated."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from canary import handler
+from common.errors import NotFound
+from common.platform.tenants import Tenants
+from common.storage.tables import Table
+from scripts import canary
+from scripts.cloudwatch.metrics import Metric, samples_in
+from scripts.demo.stage import Stage
+from tests.worlds import at, make_tables
+
+FUNCTION = "canary-minute8-prod"
+RUN = {"tenant": handler.TENANT, "job_id": handler.JOB_ID, "due_at": "2026-11-21T03:12:00Z"}
+
+
+def test_its_metric_is_how_late_it_was_called() -> None:
+    line = handler.line("prod", RUN["due_at"], at("2026-11-21T03:12:00Z") + 0.25)
+    metric = Metric.of("Minute8", "CanaryLatenessSeconds", service="minute8", stage="prod")
+    assert samples_in(line) == [(metric, at("2026-11-21T03:12:00Z") + 0.25, 0.25)]
+
+
+def test_a_clock_that_is_behind_is_no_negative_lateness() -> None:
+    assert json.loads(handler.line("prod", RUN["due_at"], 0.0))["CanaryLatenessSeconds"] == 0
+
+
+def test_only_its_own_run_leaves_a_metric(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STAGE", "prod")
+    for event in ({}, {"minute8": {**RUN, "tenant": "alice"}}, {"minute8": {**RUN, "job_id": "other"}}):
+        handler.handle(event, None)
+    assert capsys.readouterr().out == ""
+    handler.handle({"minute8": RUN, "payload": None}, None)
+    assert len(samples_in(capsys.readouterr().out)) == 1
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with mock_aws():
+        make_tables(boto3.client("dynamodb"), "minute8-prod")
+        boto3.client("sqs").create_queue(QueueName="minute8-prod-executions")
+        for name in ("minute8-prod-executor", FUNCTION):
+            create_function(name)
+        yield Stage({}, "prod")
+
+
+def create_function(name: str) -> None:
+    trust = json.dumps({"Version": "2012-10-17", "Statement": []})
+    role = boto3.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    code = io.BytesIO()
+    with zipfile.ZipFile(code, "w") as archive:
+        archive.writestr("handler.py", "")
+    boto3.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.13",
+        Role=role,
+        Handler="handler.x",
+        Code={"ZipFile": code.getvalue()},
+    )
+
+
+def test_it_is_registered_once(stage: Stage) -> None:
+    assert "registered, and due each minute" in canary.register(stage, "prod")
+    first = stage.store.get(handler.TENANT, handler.JOB_ID)
+    assert canary.register(stage, "prod") == "registered already"
+    assert stage.store.get(handler.TENANT, handler.JOB_ID) == first
+    assert first.target["arn"].endswith(f":function:{FUNCTION}")
+    tenant = Tenants(Table(stage.client("dynamodb"), "minute8-prod-tenants")).get(handler.TENANT)
+    assert tenant.rules.allowed_targets == (first.target["arn"],)
+    assert "canary" in tenant.name
+
+
+def test_a_paused_one_runs_again(stage: Stage) -> None:
+    canary.register(stage, "prod")
+    stage.store.pause(handler.TENANT, handler.JOB_ID)
+    canary.register(stage, "prod")
+    assert stage.store.get(handler.TENANT, handler.JOB_ID).state == "active"
+
+
+def test_a_stage_without_its_function_has_no_job(stage: Stage) -> None:
+    canary.register(stage, "prod")
+    boto3.client("lambda").delete_function(FunctionName=FUNCTION)
+    assert canary.register(stage, "prod") == "off: its job is deleted"
+    with pytest.raises(NotFound):
+        stage.store.get(handler.TENANT, handler.JOB_ID)
+    assert canary.register(stage, "prod") == "off"
+
+
+def test_the_command_says_what_it_did(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    assert canary.main(["--stage", "prod"]) == 0
+    assert "minute8-canary/canary" in capsys.readouterr().out
+    assert canary.main(["--stage", "other"]) == 1
+    assert "canary: " in capsys.readouterr().err

@@ -1,0 +1,151 @@
+"""Each widget shows a metric that something emits, and so does the way out to Prometheus."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import yaml
+
+from canary import handler as canary
+from cli.doctor.expected import ALARMS, FEEDS, FUNCTIONS, TABLES
+from common import telemetry
+from executor.completion.outcomes import Result
+from executor.recorder import Report
+from scripts.cloudwatch.alarms import metrics_of
+from scripts.cloudwatch.metrics import Metric
+from tests.alarms import template
+
+QUEUES = [name for feed in FEEDS for name in (feed.queue, f"{feed.queue}-dead")]
+# What AWS emits for such a resource, as far as widgets and alarms use it.
+# https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
+# https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/metrics-dimensions.html
+# https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-metrics.html
+OF_AWS: dict[str, tuple[str, list[str], set[str]]] = {
+    "AWS/Lambda": (
+        "FunctionName",
+        [f"minute8-prod-{name}" for name in FUNCTIONS],
+        {
+            *("Invocations", "Errors", "Throttles", "Duration"),
+            *("ConcurrentExecutions", "RecursiveInvocationsDropped"),
+        },
+    ),
+    "AWS/SQS": (
+        "QueueName",
+        [f"minute8-prod-{name}" for name in QUEUES],
+        {
+            *("ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesDelayed"),
+            *("ApproximateNumberOfMessagesNotVisible", "ApproximateAgeOfOldestMessage"),
+        },
+    ),
+    "AWS/DynamoDB": (
+        "TableName",
+        [f"minute8-prod-{name}" for name in TABLES],
+        {
+            *("ReadThrottleEvents", "WriteThrottleEvents"),
+            *("ConsumedReadCapacityUnits", "ConsumedWriteCapacityUnits"),
+        },
+    ),
+    "AWS/ApiGateway": ("ApiId", [template.API_ID], {"Count", "4xx", "5xx", "Latency"}),
+}
+
+
+def names_of_ours() -> set[str]:
+    """The names that the functions emit: those of telemetry, and one for each way in which a run or an outcome ends."""
+    plain = {
+        value
+        for name, value in vars(telemetry).items()
+        if name.isupper() and isinstance(value, str) and name != "NAMESPACE"
+    }
+    results = set(get_args(get_type_hints(Report)["result"])) - {"unrecorded"}
+    runs = {f"{telemetry.RUNS}.{result}" for result in results}
+    outcomes = {f"{telemetry.OUTCOMES}.{result}" for result in get_args(Result)}
+    return (plain - {telemetry.RUNS, telemetry.OUTCOMES}) | runs | outcomes | {canary.METRIC}
+
+
+def is_emitted(metric: Metric) -> bool:
+    if metric.namespace == telemetry.NAMESPACE:
+        return (
+            metric.dimensions == (("service", "minute8"), ("stage", "prod"))
+            and metric.name in names_of_ours()
+        )
+    if metric == Metric.of("AWS/Lambda", "ConcurrentExecutions"):
+        return True  # of the account
+    dimension, resources, names = OF_AWS[metric.namespace]
+    [(name, value)] = metric.dimensions
+    return name == dimension and value in resources and metric.name in names
+
+
+def bodies() -> dict[str, dict[str, Any]]:
+    found = {}
+    for resource in template.resolved("dashboards.yml")["Resources"].values():
+        body = resource["Properties"]["DashboardBody"]["Fn::Sub"].replace("${HttpApi}", template.API_ID)
+        found[resource["Properties"]["DashboardName"]] = json.loads(body)
+    return found
+
+
+WIDGETS = [(name, widget) for name, body in bodies().items() for widget in body["widgets"]]
+
+
+def shown(widget: dict[str, Any]) -> list[Metric]:
+    rows = [row for row in widget["properties"].get("metrics", ()) if isinstance(row[0], str)]
+    plain = [[one for one in row if isinstance(one, str)] for row in rows]
+    return [Metric(row[0], row[1], tuple(sorted(zip(row[2::2], row[3::2], strict=True)))) for row in plain]
+
+
+@pytest.mark.parametrize(("name", "widget"), WIDGETS)
+def test_a_widget_shows_what_is_emitted(name: str, widget: dict[str, Any]) -> None:
+    metrics = shown(widget)
+    assert metrics or widget["type"] != "metric"
+    assert [one for one in metrics if not is_emitted(one)] == []
+
+
+@pytest.mark.parametrize("alarm", ALARMS)
+def test_an_alarm_reads_what_is_emitted(alarm: str) -> None:
+    properties = template.alarms()[alarm]
+    if "AlarmRule" not in properties:
+        assert [one for one in metrics_of(properties) if not is_emitted(one)] == []
+
+
+def test_a_metric_that_nothing_emits_is_noticed() -> None:
+    assert not is_emitted(Metric.of("Minute8", "Runs.lost", service="minute8", stage="prod"))
+    assert not is_emitted(Metric.of("Minute8", "SetAside", stage="prod"))
+    assert not is_emitted(Metric.of("AWS/Lambda", "Errors", FunctionName="minute8-prod-other"))
+
+
+def test_dashboards_fit_and_show_each_alarm() -> None:
+    taken: set[tuple[str, int, int]] = set()
+    for name, widget in WIDGETS:
+        cells = {
+            (name, x, y)
+            for x in range(widget["x"], widget["x"] + widget["width"])
+            for y in range(widget["y"], widget["y"] + widget["height"])
+        }
+        assert not taken & cells, widget["properties"]["title"]
+        assert widget["x"] + widget["width"] <= 24
+        taken |= cells
+    [alarms] = [widget for _, widget in WIDGETS if widget["type"] == "alarm"]
+    assert [one.rpartition(":minute8-prod-")[2] for one in alarms["properties"]["alarms"]] == [
+        name for name in template.alarms() if name in ALARMS
+    ]
+
+
+def test_prometheus_is_given_what_is_emitted() -> None:
+    config = yaml.safe_load((template.ROOT / "deploy" / "prometheus.yml").read_text())
+    [ours] = config["customNamespace"]
+    assert ours["namespace"] == telemetry.NAMESPACE
+    assert {one["name"] for one in ours["metrics"]} <= names_of_ours()
+    # All that an alarm or a person reads, and the most that is free of noise: how many of each result.
+    assert {one.name for alarm in ALARMS for one in read_by(alarm) if one.namespace == "Minute8"} <= {
+        one["name"] for one in ours["metrics"]
+    }
+    for job in config["discovery"]["jobs"]:
+        assert {one["name"] for one in job["metrics"]} <= OF_AWS[job["type"]][2]
+        assert job["searchTags"] == [{"key": "service", "value": "^minute8$"}]
+
+
+def read_by(alarm: str) -> list[Metric]:
+    properties = template.alarms()[alarm]
+    return metrics_of(properties) if "AlarmRule" not in properties else read_by(f"{alarm}-now")

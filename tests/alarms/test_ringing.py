@@ -1,0 +1,211 @@
+"""Each alarm rings for its fault, within its stated time, and goes OK again; a healthy stage rings nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from canary import handler as canary
+from cli.doctor.expected import ALARMS, CANARY_ALARM, QUIET_ALARMS
+from common import config, telemetry
+from common.planning.planned_windows import PlannedWindows
+from common.platform.deletion import Deletions
+from scheduler import handler
+from scripts.canary import definition
+from scripts.embedded.cloudwatch import Emitted
+from tests.alarms import template
+from tests.alarms.stage import Watched
+from tests.docs.test_runbook import rows
+from tests.worlds import ARN, World, job, put_in_directory
+
+# What every fault that delays executions long enough also rings: they say that tenants notice.
+SYMPTOMS = {"burn-fast", "burn-slow", "lateness", CANARY_ALARM, *QUIET_ALARMS}
+Break = Callable[[Watched], None]
+
+
+@pytest.fixture
+def stage(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    """A healthy stage with a canary and a tenant's job, twenty minutes old."""
+    monkeypatch.setenv("STAGE", "prod")
+    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
+    monkeypatch.setattr(handler, "_completion", lambda: w.completion)
+    monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
+    monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
+    tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
+    monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))
+    for cached in (config.config, telemetry.metrics, telemetry.logger):
+        cached.cache_clear()
+    w.registry.put(canary.TENANT, canary.JOB_ID, definition(ARN))
+    w.registry.put("alice", "often", job(every="20s"))
+    watched = Watched(w)
+    watched.run(22)
+    yield watched
+    for cached in (config.config, telemetry.metrics, telemetry.logger):
+        cached.cache_clear()
+
+
+def set_(**fields: object) -> Break:
+    def change(stage: Watched) -> None:
+        for name, value in fields.items():
+            setattr(stage, name, value)
+
+    return change
+
+
+def emits(*samples: tuple[str, str, float, dict[str, str]]) -> Break:
+    """AWS emits these each minute."""
+
+    def each_minute(emitted: Emitted) -> None:
+        for namespace, name, value, dimensions in samples:
+            emitted.add(namespace, name, value, **dimensions)
+
+    return set_(every_minute=each_minute)
+
+
+def queue_has(name: str, age_s: float) -> Break:
+    def each_minute(emitted: Emitted) -> None:
+        now = emitted.now()
+        emitted.queue(name, [{"visible_at": now - age_s, "sent_at": now - age_s}], now)
+
+    return set_(every_minute=each_minute)
+
+
+def requests(*answers: tuple[int, float]) -> Break:
+    """Each minute the API answers these: a status, and after how many milliseconds."""
+
+    def each_minute(emitted: Emitted) -> None:
+        for status, latency_ms in answers:
+            emitted.request(template.API_ID, status, latency_ms)
+
+    return set_(every_minute=each_minute)
+
+
+def nothing(_: Emitted) -> None:
+    """AWS emits nothing else."""
+
+
+def garbage(stage: Watched) -> None:
+    put_in_directory(stage.w.table("due"), "lunar|full#0")
+
+
+def run_what_has_no_record(stage: Watched) -> None:
+    """`minute8 unrecorded run --all`."""
+    unrecorded = stage.w.reconciler.unrecorded
+    listed = [one.execution for one in unrecorded.all()]
+    unrecorded.send(listed, stage.w.queue, stage.w.clock.now())
+
+
+EXECUTOR = {"FunctionName": "minute8-prod-executor"}
+WELL = set_(
+    ticks=True,
+    tick_ends_in_error=False,
+    tick_takes_s=0.0,
+    takes_messages=True,
+    crashes=False,
+    throttles=False,
+    late_by_s=0.0,
+    loses=False,
+    every_minute=nothing,
+)
+# Alarm -> the fault, and which other alarms it may ring.
+FAULTS: dict[str, tuple[Break, set[str]]] = {
+    "no-tick": (set_(ticks=False), {"mark-lag", *SYMPTOMS}),
+    "tick-errors": (set_(tick_ends_in_error=True), {"mark-lag", *SYMPTOMS}),
+    "tick-duration": (set_(tick_takes_s=241.0), set()),
+    "mark-lag": (set_(tick_ends_in_error=True), {"tick-errors", *SYMPTOMS}),
+    "executor-errors": (set_(crashes=True), {"overdue", "no-record", *SYMPTOMS}),
+    "executor-throttles": (set_(throttles=True), {"overdue", "no-record", *SYMPTOMS}),
+    "overdue": (set_(takes_messages=False), {"no-record", *SYMPTOMS}),
+    "lateness": (set_(late_by_s=6.0), {*SYMPTOMS}),
+    "no-record": (set_(loses=True), {*SYMPTOMS}),
+    "burn-fast": (set_(late_by_s=2.0), {*SYMPTOMS}),
+    "burn-slow": (set_(late_by_s=2.0), {*SYMPTOMS}),
+    "planning-dead-letters": (queue_has("minute8-prod-planning-dead", 5), set()),
+    "outcomes-dead-letters": (queue_has("minute8-prod-outcomes-dead", 5), set()),
+    "outcomes-lag": (queue_has("minute8-prod-outcomes", 301), set()),
+    "api-errors": (requests(*[(200, 20.0)] * 15, (502, 20.0)), set()),
+    "api-latency": (requests(*[(200, 20.0)] * 8, (200, 3_001.0), (200, 3_001.0)), set()),
+    "table-throttles": (
+        emits(("AWS/DynamoDB", "WriteThrottleEvents", 1, {"TableName": "minute8-prod-runs"})),
+        set(),
+    ),
+    "concurrency": (emits(("AWS/Lambda", "ConcurrentExecutions", 801, {})), set()),
+    "recursion": (emits(("AWS/Lambda", "RecursiveInvocationsDropped", 1, EXECUTOR)), set()),
+    "canary": (set_(takes_messages=False), {"overdue", "no-record", *SYMPTOMS}),
+}
+
+
+def test_a_healthy_stage_rings_nothing_from_its_first_minute_on(stage: Watched) -> None:
+    fresh = Watched(stage.w)
+    for _ in range(60):
+        fresh.run(1)
+        assert fresh.ringing == set()
+    # Silence counts only from when it is known that the stage is there.
+    assert set(fresh.states.values()) == {"OK"}
+
+
+def test_a_day_with_failing_targets_pauses_and_overlaps_rings_nothing(stage: Watched) -> None:
+    """They are the tenants' own."""
+    from common.runs.outcome import Outcome
+
+    stage.w.registry.put("bob", "fails", job(every="1m"))
+    stage.w.registry.put("bob", "pauses", job(every="1m"))
+    answer = stage.w.target.answer
+
+    def fails(event: object) -> Outcome:
+        told = answer(event)  # type: ignore[arg-type]
+        mine = event["minute8"]["job_id"] == "fails"  # type: ignore[index]
+        return Outcome(ok=False, error_type="ValueError", error="no") if mine else told
+
+    stage.w.target.answer = fails
+    stage.run(30)
+    stage.w.store.pause("bob", "pauses", "not now")
+    stage.run(60)
+    assert stage.ringing == set()
+
+
+@pytest.mark.parametrize("alarm", FAULTS)
+def test_an_alarm_rings_in_its_time_and_for_its_fault_and_goes_ok_again(stage: Watched, alarm: str) -> None:
+    breaks, others = FAULTS[alarm]
+    # The tick of minute 8 is where most faults begin to show.
+    stage.run((8 - int(stage.w.clock.now() // 60)) % 10)
+    breaks(stage)
+    shows_after = {"no-record": 30, "burn-slow": 60, "mark-lag": 10}.get(alarm, 1)
+    waits = int(rows()[alarm][0].removesuffix(" min"))
+    assert stage.minutes_until(alarm, "ALARM", waits + shows_after + 10)
+    assert stage.ringing <= {alarm, *others}
+    WELL(stage)
+    if alarm == "no-record":  # ticks find the last ones up to half an hour later
+        stage.run(35)
+        run_what_has_no_record(stage)
+    assert stage.minutes_until(alarm, "OK", 400)
+
+
+def test_dead_letters_ring_after_the_last_delivery(stage: Watched) -> None:
+    stage.dead.append({"visible_at": 0.0, "sent_at": 0.0})
+    assert stage.minutes_until("dead-letters", "ALARM", 2) == 1
+    assert stage.ringing == {"dead-letters"}
+    stage.dead.clear()
+    assert stage.minutes_until("dead-letters", "OK", 3)
+
+
+def test_what_cannot_be_planned_rings_and_nothing_else(stage: Watched) -> None:
+    garbage(stage)
+    assert stage.minutes_until("quarantine", "ALARM", 40)
+    assert stage.ringing == {"quarantine"}
+
+
+def test_a_single_late_run_in_a_quiet_hour_rings_nothing(stage: Watched) -> None:
+    stage.w.store.delete("alice", "often")
+    stage.run(60)
+    stage.late_by_s = 2.0
+    stage.run(1)
+    WELL(stage)
+    for _ in range(60):
+        assert not {"burn-fast", "burn-slow"} & stage.ringing
+        stage.run(1)
+
+
+def test_every_alarm_has_a_fault() -> None:
+    assert {*FAULTS, "dead-letters", "quarantine"} == {*ALARMS, CANARY_ALARM}
