@@ -17,7 +17,14 @@ from scripts import deploy as aws_deploy
 from scripts import embedded, signing_masters, stack
 
 # The stage is removed at the end, so nothing may hold its tables.
-_TO_LOSE: Final = {"deletionPolicy": "Delete", "deletionProtection": "false", "pointInTimeRecovery": "false"}
+# Nothing is kept, nothing runs besides the trials, and nobody looks at dashboards.
+_TO_LOSE: Final = {
+    "deletionPolicy": "Delete",
+    "deletionProtection": "false",
+    "pointInTimeRecovery": "false",
+    "canary": "",
+    "dashboards": "",
+}
 _PATIENCE_S: Final = 900
 _TRIES: Final = 3
 
