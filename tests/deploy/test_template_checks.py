@@ -132,7 +132,7 @@ def test_parliament_finds_no_fault_with_the_roles(
 ) -> None:
     resources = templates["everything"]["Resources"]
     roles = {name: one for name, one in resources.items() if one["Type"] == "AWS::IAM::Role"}
-    assert len(roles) == 5
+    assert len(roles) == 6
     for name, role in roles.items():
         (policy,) = role["Properties"]["Policies"]
         document = policy["PolicyDocument"]
