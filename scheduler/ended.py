@@ -33,8 +33,8 @@ _A_PAGE: Final = 500
 # How many runs of a job are looked at, the newest.
 _LOOKED_AT: Final = 100
 _SEEN: Final = ("status", "trigger", "fire_at", "schedule_revision", "skipped_from_at")
-# A run is due at most so long after its fire time: spread and jitter, an hour each, and ten minutes for a pace.
-_DUE_WITHIN_S: Final = 7_800
+# Fire times of the last hours are looked at, or as long as a run can be due after its fire time.
+_LOOKED_BACK_S: Final = 7_800
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,8 @@ def all_ended(job: Job, runs: Sequence[Mapping[str, Any]], now: int, excluded: C
     """
     if any(run["status"] not in ENDED for run in runs):
         return False
-    since = max(job.effective_at, now - _DUE_WITHIN_S)
+    due_within_s = job.schedule.jitter_s + job.schedule.spread_s + job.schedule.tolerance_s
+    since = max(job.effective_at, now - max(_LOOKED_BACK_S, due_within_s))
     if len(runs) == _LOOKED_AT:
         since = max(since, runs[-1]["fire_at"] + 1)
     recorded = [

@@ -10,11 +10,11 @@ from typing import Any, Final
 from cli.sources import day_fields
 from cli.sources.found import Defaults, Found, Known, NotHere, left_out
 from cli.sources.text import payload_of
+from common.jobs.job import MOST_ATTEMPTS
 
 _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
 # Kubernetes' own default: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy
 _BACKOFF_LIMIT = 6
-_MOST_ATTEMPTS = 100
 # The fields that are read, and the fields that the server adds.
 _SERVERS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 KNOWN: Known = {
@@ -131,10 +131,10 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> Found:
             notes.append(f"startingDeadlineSeconds {deadline} becomes 1, the shortest")
     given = job.get("backoffLimit")
     attempts = (_BACKOFF_LIMIT if given is None else given) + 1
-    definition["retry"] = {"max_attempts": min(attempts, _MOST_ATTEMPTS)}
-    if attempts > _MOST_ATTEMPTS:
+    definition["retry"] = {"max_attempts": min(attempts, MOST_ATTEMPTS)}
+    if attempts > MOST_ATTEMPTS:
         notes.append(
-            f"backoffLimit {given} becomes {_MOST_ATTEMPTS - 1}: {_MOST_ATTEMPTS} attempts are the most"
+            f"backoffLimit {given} becomes {MOST_ATTEMPTS - 1}: {MOST_ATTEMPTS} attempts are the most"
         )
     for number in range(1, len(containers)):
         notes.append(f"containers.{number} is left out: only the first container is taken")

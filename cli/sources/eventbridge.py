@@ -13,8 +13,8 @@ from typing import Any
 from cli.sources.found import Defaults, Found, Known, NotHere, left_out
 from cli.sources.text import literal, loads, payload_of
 from common.errors import InvalidInput
+from common.jobs.job import MOST_ATTEMPTS
 from common.registration.eventbridge_text import as_minute8
-from common.registration.schedule_text import MAX_JITTER_S
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 from common.timing.schedule import EVENTBRIDGE
@@ -55,7 +55,6 @@ _WHY = {
     "Target.DeadLetterConfig": "failed runs are kept and listed here",
     "KmsKeyArn": "the deployment's tables are encrypted by their own key",
 }
-_MOST_ATTEMPTS = 100
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 _ATTRIBUTES = {
     "scheduled-time": "{{fire_time}}",
@@ -97,16 +96,15 @@ def _schedules(text: str) -> list[Any]:
 def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
     group, name, target = given.get("GroupName") or "default", given["Name"], given["Target"]
     schedule, notes = _timing(given)
-    notes += _jitter(given.get("FlexibleTimeWindow") or {}, schedule)
+    _set_jitter(given.get("FlexibleTimeWindow") or {}, schedule)
     if defaults.target:
         notes.append(f"Target.Arn {target['Arn']} is left out: --target takes its place")
-    retry, retry_notes = _retry(target.get("RetryPolicy") or {})
     payload, payload_notes = _payload(given)
     definition: dict[str, Any] = {
         "schedule": schedule,
         "target": defaults.target or _target(target),
         "payload": payload,
-        "retry": retry,
+        "retry": _retry(target.get("RetryPolicy") or {}),
     }
     if description := given.get("Description"):
         definition["name"] = description[:NAME_CHARS]
@@ -121,32 +119,27 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
             known["ActionAfterCompletion"] = None
         case "NONE":
             known["ActionAfterCompletion"] = None
-    notes += [*retry_notes, *payload_notes, *left_out(given, known, _WHY)]
+    notes += [*payload_notes, *left_out(given, known, _WHY)]
     job_id = name if group == "default" else f"{group}.{name}"
     return Found(
         f"{group}/{name}", job_id, definition, notes=tuple(notes), suspended=given.get("State") == "DISABLED"
     )
 
 
-def _jitter(window: Mapping[str, Any], schedule: dict[str, Any]) -> Iterator[str]:
+def _set_jitter(window: Mapping[str, Any], schedule: dict[str, Any]) -> None:
     mode = window.get("Mode", "OFF")
     if mode == "FLEXIBLE":
-        wanted = window["MaximumWindowInMinutes"] * 60
-        schedule["jitter_s"] = min(MAX_JITTER_S, wanted)
-        if wanted > MAX_JITTER_S:
-            minutes = window["MaximumWindowInMinutes"]
-            yield f"FlexibleTimeWindow.MaximumWindowInMinutes {minutes} becomes {MAX_JITTER_S // 60}, the most"
+        schedule["jitter_s"] = window["MaximumWindowInMinutes"] * 60
     elif mode != "OFF":
         raise NotHere(f"FlexibleTimeWindow.Mode {mode!r}; accepted: OFF, FLEXIBLE")
 
 
-def _retry(policy: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _retry(policy: Mapping[str, Any]) -> dict[str, Any]:
     """Without a policy EventBridge Scheduler tries 185 times again within a day."""
-    again = policy.get("MaximumRetryAttempts", 185)
-    attempts = min(_MOST_ATTEMPTS, again + 1)
-    notes = [f"Target.RetryPolicy.MaximumRetryAttempts {again} becomes {attempts - 1}, the most"]
-    retry = {"max_attempts": attempts, "max_age_s": policy.get("MaximumEventAgeInSeconds", DAY_S)}
-    return retry, notes if attempts <= again else []
+    return {
+        "max_attempts": policy.get("MaximumRetryAttempts", MOST_ATTEMPTS - 1) + 1,
+        "max_age_s": policy.get("MaximumEventAgeInSeconds", DAY_S),
+    }
 
 
 def _timing(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -15,6 +15,7 @@ from common.jobs.job import Job
 from common.planning.execution import Execution, split_run_name
 from common.storage import keys
 from common.storage.tables import Table
+from common.timing.compiled import names_years
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, Schedule
@@ -78,7 +79,7 @@ def fires_again(schedule: Schedule, after: int, excluded: Container[str]) -> boo
     """Whether a fire time is later than `after`. Pure."""
     if isinstance(schedule.timing, AtTiming):
         return schedule.timing.at > after
-    if schedule.end_at is None:
+    if schedule.end_at is None and not names_years(schedule.timing):
         return True
     first = max(after + 1, schedule.start_at or 0)
     return bool(next_fires(schedule, first, 1, until=schedule.end_at, excluded=excluded))

@@ -26,6 +26,9 @@ DELETED = "deleted"
 # The longest that SQS keeps a message (14 days), plus a day.
 TOMBSTONE_KEPT_S = 15 * DAY_S
 
+# EventBridge Scheduler's first attempt and its 185 retries.
+MOST_ATTEMPTS = 186
+
 Overlap = Literal["allow", "skip", "queue_one"]
 OnCrash = Literal["retry", "fail"]
 AfterCompletion = Literal["keep", "delete"]

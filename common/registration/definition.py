@@ -22,7 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from common.errors import InvalidInput
-from common.jobs.job import Retry
+from common.jobs.job import MOST_ATTEMPTS, Retry
 from common.jobs.placeholders import check_payload
 from common.registration import problem_words, target_definitions
 from common.registration.schedule_definition import (
@@ -73,7 +73,7 @@ def _as_stored(number: float) -> float:
 class RetryDefinition(Strict):
     """When a failed attempt is retried: base · factor^(n-1), at most cap, with jitter, within the maximum age."""
 
-    max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=100)
+    max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=MOST_ATTEMPTS)
     base_s: int = Field(default=_RETRY.base_s, ge=1, le=DAY_S)
     factor: Annotated[float, Field(ge=1, le=10, strict=False), AfterValidator(_as_stored)] = _RETRY.factor
     cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=DAY_S)

@@ -20,6 +20,8 @@ from common.timing.durations import parse_duration, parse_instant
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
 from common.timing.schedule import (
     EVENTBRIDGE,
+    MAX_JITTER_S,
+    MAX_SPREAD_S,
     MINUTE8,
     AtTiming,
     CronTiming,
@@ -30,7 +32,6 @@ from common.timing.schedule import (
 )
 from common.timing.zones import check_zone
 
-MAX_JITTER_S: Final = 3_600
 MAX_EXCLUDED_DATES: Final = 400
 MAX_CALENDARS: Final = 10
 MAX_PER_SECOND: Final = 1_000
@@ -96,8 +97,8 @@ def parse_schedule(
         end_at=end_at,
         exclude_dates=dates,
         calendars=calendars,
-        jitter_s=_delay("jitter_s", given.get("jitter_s", 0)),
-        spread_s=_delay("spread_s", spread_s),
+        jitter_s=_delay("jitter_s", given.get("jitter_s", 0), MAX_JITTER_S),
+        spread_s=_delay("spread_s", spread_s, MAX_SPREAD_S),
         pace=_pace(given["pace"]) if "pace" in given else None,
     )
 
@@ -238,12 +239,10 @@ def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:
     return InvalidInput(error.field, error.message, value=value, accepted=hint) if hint else error
 
 
-def _delay(key: str, value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_JITTER_S:
+def _delay(key: str, value: object, most: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
         return value
-    raise InvalidInput(
-        f"schedule.{key}", "is out of range", value=value, accepted=f"0 to {MAX_JITTER_S} seconds"
-    )
+    raise InvalidInput(f"schedule.{key}", "is out of range", value=value, accepted=f"0 to {most} seconds")
 
 
 def read_exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

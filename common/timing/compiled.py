@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from common.timing.cron import Cron, compile_cron
+from common.timing.cron import Cron, CronInYears, compile_cron
 from common.timing.eventbridge_cron import compile_eventbridge
-from common.timing.schedule import MINUTE8, CronTiming
+from common.timing.schedule import MINUTE8, CronTiming, Timing
 
 
 def compiled(timing: CronTiming) -> Cron:
@@ -21,6 +21,11 @@ def in_all_clocks(timing: CronTiming) -> Cron:
     if timing.dialect == MINUTE8:
         return compile_cron(timing.expression)
     return compile_eventbridge(timing.expression)
+
+
+def names_years(timing: Timing) -> bool:
+    """Whether it is a cron that ends by itself, with its last year."""
+    return isinstance(timing, CronTiming) and isinstance(compiled(timing), CronInYears)
 
 
 @lru_cache(maxsize=1 << 15)

@@ -16,6 +16,10 @@ EVENTBRIDGE: Final = "eventbridge"
 # timing, and sets the schedule aside. By `cron` it would fire at other times.
 _BY_EVENTBRIDGE: Final = "cron_by_eventbridge"
 
+# The longest flexible window of EventBridge Scheduler, 1,440 minutes.
+MAX_JITTER_S: Final = 86_400
+MAX_SPREAD_S: Final = 3_600
+
 
 @dataclass(frozen=True, slots=True)
 class CronTiming:

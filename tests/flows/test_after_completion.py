@@ -10,6 +10,7 @@ import pytest
 
 from common.errors import Busy, InvalidInput, NotFound
 from common.jobs.store import JobStore
+from common.planning.execution import Execution
 from common.platform.tenants import Tenants
 from common.runs.records import Outcome
 from executor.pipeline import Message
@@ -268,3 +269,22 @@ def test_a_job_that_a_tick_looked_at_and_that_changes_then_stays(w: World) -> No
 def test_other_values_are_refused(w: World, value: object) -> None:
     with pytest.raises(InvalidInput, match="after_completion"):
         w.registry.create("alice", "once", job(at=DUE, after_completion=value))
+
+
+def test_a_cron_ends_with_its_last_year(w: World) -> None:
+    once(w, cron="20 3 21,22 11 ? 2026", dialect="eventbridge")
+    w.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert is_left(w)
+    w.run_until("2026-11-22T03:40:00Z", ticks=True)
+    assert not is_left(w)
+
+
+def test_a_run_that_is_due_a_day_after_its_fire_time_keeps_the_job(w: World) -> None:
+    """Its fire time is long past while nothing is recorded: the end of another run must not delete the job."""
+    once(w, jitter_s=86_400)
+    w.run_until("2026-11-21T08:00:00Z", ticks=True)
+    w.completion.ended.note(Execution("alice", "once", at(DUE), at(DUE), 1), w.clock.now())
+    w.run_until("2026-11-21T08:20:00Z", ticks=True)
+    assert (is_left(w), notes(w), w.target.calls) == (True, 0, [])
+    w.run_until("2026-11-22T03:40:00Z", ticks=True)
+    assert (is_left(w), len(w.target.calls)) == (False, 1)

@@ -126,16 +126,20 @@ def test_a_flood_of_postponed_executions_holds_up_no_window(
     assert {one.job_id for one in flood} == {json.loads(body)["job"] for body in w.sqs.bodies} - {"quiet"}
 
 
-def test_jitter_beyond_what_a_message_can_wait_costs_one_message(w: World) -> None:
-    """The tick stores the execution, and the tick of its window sends it."""
-    w.registry.create("alice", "far", job(cron="20 3 * * *", jitter_s=3_600))
+@pytest.mark.parametrize(
+    ("jitter_s", "until"), [(3_600, "2026-11-21T04:30:00Z"), (86_400, "2026-11-22T03:19:00Z")]
+)
+def test_jitter_beyond_what_a_message_can_wait_costs_one_message(w: World, jitter_s: int, until: str) -> None:
+    """The tick stores the execution, and the tick of its window sends it; up to a day, EventBridge's longest window."""
+    w.registry.create("alice", "far", job(cron="20 3 * * *", jitter_s=jitter_s))
     w.run_until("2026-11-21T03:18:00Z")
     w.scheduler.tick()
     assert (w.sqs.bodies, len(postponed(w))) == ([], 1)
-    w.run_until("2026-11-21T04:30:00Z", ticks=True)
-    assert (len(w.sqs.bodies), postponed(w)) == (1, [])
+    w.run_until(until, ticks=True)
+    assert len(w.sqs.bodies) == 1
     [(called_at, context)] = w.target.calls
     assert called_at == at(context["due_at"]) > at("2026-11-21T03:35:00Z")
+    assert context["fire_at"] == "2026-11-21T03:20:00Z"
 
 
 def test_many_far_executions_are_stored_and_all_run(w: World) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.planning.execution import Execution
-from common.runs.records import THROTTLES_KEPT, Outcome
+from common.runs.records import ATTEMPTS_KEPT, THROTTLES_KEPT, Outcome
 from executor.pipeline import Message
 from executor.retry import retry_at
 from tests.worlds import Killed, World, at, job
@@ -45,6 +46,20 @@ def test_attempts_are_used_up_as_ever_between_throttles(w: World) -> None:
     w.run_until("2026-11-21T04:15:00Z")
     assert w.statuses("alice", "once") == ["failed"]
     assert len(w.target.calls) == 4
+
+
+def test_as_many_attempts_as_eventbridge_scheduler_makes_within_a_day(w: World) -> None:
+    """The most that a policy may name: the first attempt and 185 retries. The record keeps the newest ones."""
+    w.target.answer = answers(FAILED)
+    retry = {"max_attempts": 186, "base_s": 1, "cap_s": 600, "max_age_s": 86_400}
+    w.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
+    w.run_until("2026-11-22T04:15:00Z", ticks=True)
+    (run,) = w.run_items("alice", "once")
+    assert (run["status"], run["attempt"], len(w.target.calls)) == ("failed", 186, 186)
+    assert len(run["attempts"]) == ATTEMPTS_KEPT
+    assert run["attempts"][-1]["attempt"] == 186
+    with pytest.raises(InvalidInput, match="186"):
+        w.registry.create("alice", "more", job(at=FIRE_AT, retry={**retry, "max_attempts": 187}))
 
 
 def test_throttled_for_ever_the_run_fails_at_its_age_and_its_record_stays_small(w: World) -> None:

@@ -154,7 +154,7 @@ def test_cron_that_is_no_text(value: object) -> None:
         ),
         ({"every": "1h", "jitter_s": -1}, "schedule.jitter_s"),
         ({"every": "1h", "jitter_s": "5"}, "schedule.jitter_s"),
-        ({"every": "1h", "jitter_s": 3601}, "schedule.jitter_s"),
+        ({"every": "1h", "jitter_s": 86_401}, "schedule.jitter_s"),
         ({"every": "1h", "spread_s": -1}, "schedule.spread_s"),
         ({"every": "1h", "spread_s": True}, "schedule.spread_s"),
         ({"every": "1h", "spread_s": 3601}, "schedule.spread_s"),

@@ -17,7 +17,7 @@ Expression = Callable[[Wire, Values], bool]
 Operand = Callable[[Wire, Values], Any]
 Change = Callable[[Wire, Wire, Values], None]
 
-_TOKEN = re.compile(r"\s*(:\w+|#?\w+|<>|<=|>=|[=<>(),+-])")
+_TOKEN = re.compile(r"\s*(:\w+|#?\w+(?:\[\d+\])?|<>|<=|>=|[=<>(),+-])")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
     "<": lambda a, b: a < b,
@@ -166,16 +166,28 @@ class _Parser:
         self.next("=")
         value = self.sum()
 
+        name, index = _element(name)
+
         def change(old: Wire, new: Wire, values: Values) -> None:
-            new[name] = value(old, values)
+            if index is None:
+                new[name] = value(old, values)
+            else:  # an index beyond the end appends
+                listed = list(new[name]["L"])
+                listed[index : index + 1] = [value(old, values)]
+                new[name] = {"L": listed}
 
         return change
 
     def remove(self) -> Change:
         name = self.next().removeprefix("#")
 
+        name, index = _element(name)
+
         def change(old: Wire, new: Wire, values: Values) -> None:
-            new.pop(name, None)
+            if index is None:
+                new.pop(name, None)
+            elif name in new:
+                new[name] = {"L": new[name]["L"][:index] + new[name]["L"][index + 1 :]}
 
         return change
 
@@ -213,6 +225,12 @@ class _Parser:
         )
         name = token.removeprefix("#")
         return lambda item, values: item.get(name)
+
+
+def _element(name: str) -> tuple[str, int | None]:
+    """The attribute, and the index of `attempts[0]`. One update changes one element of a list and removes another."""
+    attribute, bracket, index = name.partition("[")
+    return attribute, int(index.removesuffix("]")) if bracket else None
 
 
 def _comparable(wire: Wire) -> Any:

@@ -156,6 +156,9 @@ def test_updates_and_transactions_change_what_motos_change(table: Table) -> None
     for _ in range(2):
         item = table.update(key, Expression(words, {":none": [], ":more": ["x"], ":one": 1}))
     assert item == {**key, "l": ["x", "x"], "m": ["x"], "n": 2}
+    # An index beyond the end appends, and the first element goes.
+    item = table.update(key, Expression("SET #l[2] = :y REMOVE #l[0]", {":y": "y"}))
+    assert item == {**key, "l": ["x", "y"], "m": ["x"], "n": 2}
     tx = Transaction(table.client)
     tx.delete(table, key)
     tx.put(table, {"pk": "a", "sk": "c"}, Expression("attribute_exists(pk)", {}))

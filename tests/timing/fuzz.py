@@ -35,10 +35,25 @@ with atheris.instrument_imports(include=["common", "croniter"]) if atheris else 
 
 LIMIT_S = 0.05
 NOW = 1_763_694_600
-KEYS = ["cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s", "x"]
+KEYS = [
+    "cron",
+    "every",
+    "at",
+    "timezone",
+    "dialect",
+    "dst",
+    "anchor",
+    "start_at",
+    "end_at",
+    "exclude",
+    "jitter_s",
+    "x",
+]
 SEEDS = [
     "*/15 0-6,22-2/2 L 1-12 MON#2", "H H(0-7) 15W * ?", "@daily", "90m", "PT1H30M", "P1DT2H", "2025-03-30T02:30:00Z",
     "America/New_York", "59 23 31 12 *", "0 0 29 2 L5", "5-5 1/7 */31 JAN-DEC SUN-SAT", "R(0-10) * * * *",
+    "0/15 9-17 ? * 2#1 2026-2030/2", "55-5/5 22-2 L-3 JAN,12 ? *", "0 0 LW 2 ? 2199", "5 0 ? * FRIL 1970-2199",
+    "0 0 15W * ? 2199/1",
 ]  # fmt: skip
 ALPHABET = "0123456789*/,-#?@LWHRT:Z+ \t()MONFRIJANDECPSDmhdw.\n\x00é٣"
 _START_UP = 3  # the first inputs read zone names and build tables
@@ -100,7 +115,8 @@ def shaped(choose: Callable[[int], int], text: Callable[[], str]) -> object:
     """Mostly a cron expression with a zone, sometimes any keys with any text, sometimes any JSON."""
     kind = choose(8)
     if kind < 4:
-        return {"cron": text(), "timezone": "America/New_York"}
+        theirs = {"dialect": "eventbridge", "dst": "eventbridge"} if kind < 2 else {}
+        return {"cron": text(), "timezone": "America/New_York", **theirs}
     if kind < 6:
         return {"every" if kind == 4 else "at": text()}
     if kind == 6:
