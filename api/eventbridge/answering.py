@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
-from api.eventbridge import groups
+from api.eventbridge import groups, schedules
 from api.eventbridge.operation import Asked, Operation
 from api.eventbridge.signature import Sent, SignatureRefused, check_signature, read_authorization
 from api.http.admission import admit
@@ -39,7 +39,7 @@ from common.platform.tenants import Credential
 
 Event = dict[str, Any]
 
-OPERATIONS: Final[tuple[Operation, ...]] = (*groups.OPERATIONS,)
+OPERATIONS: Final[tuple[Operation, ...]] = (*schedules.OPERATIONS, *groups.OPERATIONS)
 
 # Input has at most 256 KB; its JSON is a text in JSON.
 LONGEST_BODY: Final = 1024 * 1024

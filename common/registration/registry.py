@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ from common.tenants.web_address import read_url
 from common.texts import check_note
 from common.timing.groups import group_key
 from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
+
+Decide = Callable[[Job | None, Callable[[], Job], float], Job]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,23 @@ class Registry:
             check_revision(old, job_id, expected_revision)
             new = defined(tenant, job_id, definition, old, now, limits)
             return new if exists(old) else first.of(new)
+
+        return self.store.change(tenant, job_id, change)
+
+    def replace_with(self, tenant: str, job_id: str, raw: object, decide: Decide) -> Job:
+        """Store what `decide` returns, of the stored job, the one that the definition makes (a function), and the time.
+
+        A job that it makes has the definition's `state` if it is new. Raises InvalidInput, Busy, what `decide` raises.
+        """
+        raw, first = first_state_in(raw)
+        definition, limits = self.checked(tenant, job_id, raw)
+
+        def change(old: Job | None, now: float) -> Job:
+            def made() -> Job:
+                new = defined(tenant, job_id, definition, old, now, limits)
+                return new if exists(old) else first.of(new)
+
+            return decide(old, made, now)
 
         return self.store.change(tenant, job_id, change)
 

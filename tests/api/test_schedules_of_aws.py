@@ -1,0 +1,401 @@
+"""EventBridge Scheduler's API, called by boto3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from common.eventbridge.names import job_id_of
+from tests.api.calls import Office
+from tests.worlds import ARN, at
+
+ROLE = "arn:aws:iam::123456789012:role/scheduler"
+QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
+Aws = Callable[..., Any]
+
+
+def target(**more: Any) -> dict[str, Any]:
+    return {"Arn": ARN, "RoleArn": ROLE, **more}
+
+
+def schedule(expression: str = "rate(5 minutes)", **more: Any) -> dict[str, Any]:
+    return {
+        "Name": "nightly",
+        "ScheduleExpression": expression,
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "Target": target(),
+    } | more
+
+
+def refusal(call: Callable[..., Any], **arguments: Any) -> tuple[int, str, str]:
+    with pytest.raises(ClientError) as refused:
+        call(**arguments)
+    error = refused.value.response
+    return error["ResponseMetadata"]["HTTPStatusCode"], error["Error"]["Code"], error["Error"]["Message"]
+
+
+def told(answer: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
+
+
+def test_a_schedule_is_a_job_that_fires(office: Office, aws: Aws) -> None:
+    made = aws().create_schedule(**schedule("cron(15 3 * * ? *)", Target=target(Input='{"n": 1}')))
+    assert told(made) == {"ScheduleArn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly"}
+    job = office.alice("GET", "/v1/jobs/nightly").json
+    assert job["schedule"] == {"cron": "15 3 * * *", "timezone": "UTC"}
+    assert (job["payload"], job["state"], job["target"]["envelope"]) == ({"n": 1}, "active", False)
+    office.world.run_until("2026-11-21T03:16:00Z")
+    assert office.world.target.fire_times("nightly") == ["2026-11-21T03:15:00Z"]
+    [run] = office.alice("GET", "/v1/jobs/nightly/runs").json["runs"]
+    assert run["status"] in ("dispatched", "succeeded")
+
+
+def test_get_returns_what_was_created_with_defaults(aws: Aws) -> None:
+    aws().create_schedule(**schedule())
+    now = datetime(2026, 11, 21, 3, 12, tzinfo=UTC)
+    assert told(aws().get_schedule(Name="nightly")) == {
+        "ActionAfterCompletion": "NONE",
+        "Arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly",
+        "CreationDate": now,
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "GroupName": "default",
+        "LastModificationDate": now,
+        "Name": "nightly",
+        "ScheduleExpression": "rate(5 minutes)",
+        "ScheduleExpressionTimezone": "UTC",
+        "State": "ENABLED",
+        "Target": {
+            "Arn": ARN,
+            "RoleArn": ROLE,
+            "RetryPolicy": {"MaximumEventAgeInSeconds": 86_400, "MaximumRetryAttempts": 185},
+        },
+    }
+
+
+FULL: dict[str, Any] = {
+    "Name": "nightly",
+    "GroupName": "billing",
+    "ActionAfterCompletion": "DELETE",
+    "Description": "x" * 512,
+    "EndDate": datetime(2027, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC),
+    "FlexibleTimeWindow": {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15},
+    "ScheduleExpression": "cron(0/15 9 ? * 2#1 *)",
+    "ScheduleExpressionTimezone": "Europe/Paris",
+    "StartDate": datetime(2026, 12, 1, tzinfo=UTC),
+    "State": "DISABLED",
+    "Target": {
+        "Arn": QUEUE,
+        "RoleArn": ROLE,
+        "Input": '{ "at": "<aws.scheduler.scheduled-time>",\n "n": 1.50 } {{',
+        "RetryPolicy": {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0},
+        "SqsParameters": {"MessageGroupId": "orders"},
+    },
+}
+
+
+def test_get_returns_every_field(office: Office, aws: Aws) -> None:
+    client = aws()
+    client.create_schedule_group(Name="billing")
+    client.create_schedule(**FULL)
+    found = told(client.get_schedule(Name="nightly", GroupName="billing"))
+    assert {name: found[name] for name in FULL} == FULL
+    job = office.alice("GET", "/v1/jobs/billing..nightly").json
+    assert job["state"] == "paused"
+    assert job["after_completion"] == "delete"
+
+
+def test_update_replaces_everything_but_what_only_minute8_has(office: Office, aws: Aws) -> None:
+    client = aws()
+    client.create_schedule(
+        **schedule(
+            Description="old", Target=target(RetryPolicy={"MaximumRetryAttempts": 3}), State="DISABLED"
+        )
+    )
+    office.alice("PATCH", "/v1/jobs/nightly", {"owner": "billing", "tags": ["nightly"]})
+    client.update_schedule(**schedule("rate(10 minutes)"))
+    found = client.get_schedule(Name="nightly")
+    assert (found["ScheduleExpression"], found["State"]) == ("rate(10 minutes)", "ENABLED")
+    assert "Description" not in found
+    assert found["Target"]["RetryPolicy"]["MaximumRetryAttempts"] == 185
+    job = office.alice("GET", "/v1/jobs/nightly").json
+    assert (job["owner"], job["tags"], job["state"], job["name"]) == ("billing", ["nightly"], "active", "")
+    assert refusal(client.update_schedule, **schedule(Name="other"))[:2] == (404, "ResourceNotFoundException")
+
+
+def test_delete(office: Office, aws: Aws) -> None:
+    client = aws()
+    client.create_schedule(**schedule())
+    client.delete_schedule(Name="nightly")
+    assert office.alice("GET", "/v1/jobs/nightly").status == 404
+    for call in (client.get_schedule, client.delete_schedule):
+        assert refusal(call, Name="nightly")[:2] == (404, "ResourceNotFoundException")
+
+
+def test_a_rate_without_a_start_fires_at_once(office: Office, aws: Aws) -> None:
+    aws().create_schedule(**schedule("rate(5 minutes)"))
+    office.world.run_until("2026-11-21T03:18:00Z")
+    assert office.world.target.fire_times("nightly") == ["2026-11-21T03:12:01Z", "2026-11-21T03:17:01Z"]
+
+
+def test_a_rate_with_a_start_counts_from_it(office: Office, aws: Aws) -> None:
+    start = datetime(2026, 11, 21, 3, 14, tzinfo=UTC)
+    aws().create_schedule(**schedule("rate(2 minutes)", StartDate=start))
+    office.world.run_until("2026-11-21T03:17:00Z")
+    assert office.world.target.fire_times("nightly") == ["2026-11-21T03:14:00Z", "2026-11-21T03:16:00Z"]
+
+
+def test_a_start_may_be_five_minutes_ago_and_not_more(office: Office, aws: Aws) -> None:
+    now = datetime.fromtimestamp(office.world.clock.now(), UTC)
+    client = aws()
+    client.create_schedule(**schedule(StartDate=now - timedelta(minutes=5)))
+    late = schedule(StartDate=now - timedelta(minutes=5, seconds=1), Name="late")
+    status, name, message = refusal(client.create_schedule, **late)
+    assert (status, name) == (400, "ValidationException")
+    assert message.startswith("StartDate: is too far in the past")
+
+
+def test_an_at_in_the_past_is_accepted_and_never_fires(office: Office, aws: Aws) -> None:
+    aws().create_schedule(**schedule("at(2020-01-01T00:00:00)"))
+    office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert office.world.target.calls == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *(
+            "cron(0 1 * * * *)",
+            "rate(10 seconds)",
+            "rate( 10 minutes )",
+            " rate(10 minutes)",
+            "rate(0 minutes)",
+        ),
+        *(
+            "at(2027-01-01T00:00:00Z)",
+            "at(2027-01-01)",
+            "cron(0 1 * * ?)",
+            "cron(0 1 * * ? *",
+            "every day",
+            "x",
+        ),
+        *("rate(10 minutes) ", "RATE(1 minute)", "at(2027-02-30T00:00:00)", "cron()", "cron(a b c d e f)"),
+    ],
+)
+def test_an_invalid_expression_is_refused(aws: Aws, expression: str) -> None:
+    status, name, message = refusal(aws().create_schedule, **schedule(expression))
+    assert (status, name) == (400, "ValidationException")
+    assert message.startswith("ScheduleExpression: "), message
+    assert "accepted" in message
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "KmsKeyArn": (
+        {"KmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/a"},
+        "KmsKeyArn: is not taken",
+    ),
+    "another kind of target": (
+        {"Target": target(Arn="arn:aws:ecs:us-east-1:123456789012:cluster/c")},
+        "Target.Arn: is of no kind",
+    ),
+    "a universal target that no job can be": (
+        {"Target": target(Arn="arn:aws:scheduler:::aws-sdk:ec2:stopInstances", Input="{}")},
+        "Target.Arn: ",
+    ),
+    "parameters of ECS": (
+        {"Target": target(EcsParameters={"TaskDefinitionArn": "arn:aws:ecs:x"})},
+        "Target.EcsParameters: belongs to a target that Minute8 does not call",
+    ),
+    "parameters of another kind": (
+        {"Target": target(SqsParameters={"MessageGroupId": "a"})},
+        "Target.SqsParameters: ",
+    ),
+    "a bus without its parameters": (
+        {"Target": target(Arn="arn:aws:events:us-east-1:123456789012:event-bus/b")},
+        "Target.EventBridgeParameters: is missing",
+    ),
+    "an Input that is no JSON": ({"Target": target(Input="{")}, "Target.Input: must be JSON"),
+    "an unknown context attribute": (
+        {"Target": target(Input='"<aws.scheduler.mood>"')},
+        "Target.Input: has no such context attribute",
+    ),
+    "a window without minutes": (
+        {"FlexibleTimeWindow": {"Mode": "FLEXIBLE"}},
+        "FlexibleTimeWindow.MaximumWindowInMinutes: ",
+    ),
+    "an unknown zone": ({"ScheduleExpressionTimezone": "Mars/Olympus"}, "ScheduleExpressionTimezone: "),
+    "an end before the start": (
+        {"StartDate": datetime(2027, 1, 2, tzinfo=UTC), "EndDate": datetime(2027, 1, 1, tzinfo=UTC)},
+        "EndDate: ",
+    ),
+    "a Minute8 function": (
+        {"Target": target(Arn="arn:aws:lambda:us-east-1:123456789012:function:minute8-prod-api")},
+        "Target.Arn: is a part of Minute8",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_expressed_is_refused_by_name(office: Office, aws: Aws, name: str) -> None:
+    more, words = REFUSED[name]
+    before = office.stored()
+    given = schedule("cron(0 3 * * ? *)", **more)
+    client = aws(parameter_validation=False)
+    before = office.stored()
+    status, code, message = refusal(client.create_schedule, **given)
+    assert (status, code) == (400, "ValidationException")
+    assert message.startswith(words), message
+    assert office.stored() == before
+
+
+def test_quotas_rates_and_allowed_targets_hold(office: Office, aws: Aws) -> None:
+    client = aws()
+    office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": [QUEUE], "quotas": {"jobs": 1}})
+    office.world.clock.sleep(30)
+    status, name, message = refusal(client.create_schedule, **schedule())
+    assert (status, name) == (400, "ValidationException")
+    assert message.startswith("Target.Arn: must be a target that the platform allows") and ARN in message
+    given = schedule(Target=target(Arn=QUEUE))
+    client.create_schedule(**given)
+    assert refusal(client.create_schedule, **{**given, "Name": "second"})[:2] == (
+        402,
+        "ServiceQuotaExceededException",
+    )
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 1}})
+    office.world.clock.sleep(60)
+    names = {refusal(client.get_schedule, Name="x")[:2] for _ in range(3)}
+    assert (429, "ThrottlingException") in names
+
+
+def test_a_schedule_is_there_once(office: Office, aws: Aws) -> None:
+    client = aws()
+    client.create_schedule(**schedule())
+    assert refusal(client.create_schedule, **schedule())[:2] == (409, "ConflictException")
+    office.alice("PUT", "/v1/jobs/own", {"schedule": {"every": 60}, "target": {"kind": "lambda", "arn": ARN}})
+    assert refusal(client.create_schedule, **schedule(Name="own"))[:2] == (409, "ConflictException")
+    for call in (client.get_schedule, client.delete_schedule):
+        assert refusal(call, Name="own")[:2] == (404, "ResourceNotFoundException")
+    assert refusal(client.update_schedule, **schedule(Name="own"))[:2] == (404, "ResourceNotFoundException")
+
+
+def test_the_same_request_again_changes_nothing(office: Office, aws: Aws) -> None:
+    client = aws()
+    first = schedule(ClientToken="one")
+    assert told(client.create_schedule(**first)) == told(client.create_schedule(**first))
+    client.update_schedule(**schedule("rate(10 minutes)", ClientToken="two"))
+    client.update_schedule(**schedule("rate(20 minutes)", ClientToken="three"))
+    client.update_schedule(**schedule("rate(10 minutes)", ClientToken="two"))
+    assert client.get_schedule(Name="nightly")["ScheduleExpression"] == "rate(20 minutes)"
+    for _ in range(2):
+        client.delete_schedule(Name="nightly", ClientToken="four")
+    client.create_schedule(**first)  # after the deletion it is still the same request
+    assert refusal(client.get_schedule, Name="nightly")[0] == 404
+    client.create_schedule(**schedule(ClientToken="five"))
+    client.delete_schedule(Name="nightly", ClientToken="four")
+    assert client.get_schedule(Name="nightly")["State"] == "ENABLED"
+
+
+def test_a_job_changed_by_minute8_says_so(office: Office, aws: Aws) -> None:
+    client = aws()
+    client.create_schedule(**schedule())
+    office.alice("POST", "/v1/jobs/nightly/pause", {"note": "maintenance"})
+    assert client.get_schedule(Name="nightly")["State"] == "DISABLED"
+    office.alice("PATCH", "/v1/jobs/nightly", {"payload": {"n": 2}, "retry": {"max_attempts": 1}})
+    status, name, message = refusal(client.get_schedule, Name="nightly")
+    assert (status, name) == (409, "ConflictException")
+    assert message.startswith("payload, retry of this schedule")
+    assert [one["Name"] for one in client.list_schedules()["Schedules"]] == ["nightly"]
+    client.update_schedule(**schedule())
+    assert client.get_schedule(Name="nightly")["State"] == "ENABLED"
+
+
+def test_lists_are_filtered_and_paged(office: Office, aws: Aws) -> None:
+    client = aws()
+    for group in ("billing", "b", "eb"):
+        client.create_schedule_group(Name=group)
+    office.alice("PUT", "/v1/jobs/own", {"schedule": {"every": 60}, "target": {"kind": "lambda", "arn": ARN}})
+    wanted = [
+        *(("default", name) for name in ("a", "b", "ab", "-odd", "a..b", "x" * 64)),
+        *(("billing", name) for name in ("a", "b", ".a", "ab", "x" * 64)),
+        *(("b", name) for name in ("illing", "a.b")),
+        ("eb", "c"),
+    ]
+    for group, name in wanted:
+        state = "DISABLED" if name == "ab" else "ENABLED"
+        client.create_schedule(**schedule(Name=name, GroupName=group, State=state))
+
+    def listed(**filters: Any) -> list[tuple[str, str]]:
+        pages = client.get_paginator("list_schedules").paginate(**filters, PaginationConfig={"PageSize": 2})
+        found = [(one["GroupName"], one["Name"]) for page in pages for one in page["Schedules"]]
+        assert len(found) == len(set(found))
+        return sorted(found)
+
+    assert listed() == sorted(wanted)
+    for group in ("default", "billing", "b", "eb"):
+        assert listed(GroupName=group) == sorted(one for one in wanted if one[0] == group)
+        for prefix in ("a", "ab", ".", "-", "x", "e"):
+            expected = [one for one in wanted if one[0] == group and one[1].startswith(prefix)]
+            assert listed(GroupName=group, NamePrefix=prefix) == sorted(expected)
+    assert listed(State="DISABLED") == [("billing", "ab"), ("default", "ab")]
+    one = client.list_schedules(NamePrefix="ab", GroupName="billing")["Schedules"][0]
+    assert one == {
+        "Arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/billing/ab",
+        "CreationDate": one["CreationDate"],
+        "GroupName": "billing",
+        "LastModificationDate": one["CreationDate"],
+        "Name": "ab",
+        "State": "DISABLED",
+        "Target": {"Arn": ARN},
+    }
+    assert refusal(client.list_schedules, GroupName="nothing")[0] == 404
+    assert refusal(client.list_schedules, NextToken="x")[:2] == (400, "ValidationException")
+
+
+def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
+    client = aws()
+    assert refusal(client.create_schedule, **schedule(GroupName="billing"))[:2] == (
+        404,
+        "ResourceNotFoundException",
+    )
+    client.create_schedule_group(Name="billing")
+    for n in range(60):
+        client.create_schedule(**schedule(Name=f"n{n}", GroupName="billing"))
+    client.create_schedule(**schedule(Name="billing..n1"[:7]))
+    client.delete_schedule_group(Name="billing")
+    assert client.get_schedule_group(Name="billing")["State"] == "DELETING"
+    assert refusal(client.create_schedule, **schedule(GroupName="billing"))[:2] == (409, "ConflictException")
+    assert 0 < len(client.list_schedules(GroupName="billing")["Schedules"]) < 60
+    from common.jobs.group_deletion import GroupDeletions
+    from scheduler.removal import remove_groups
+
+    removed = remove_groups(GroupDeletions(office.world.store), office.world.clock, office.world.clock.now())
+    assert (removed.finished, removed.problems) == (1, [])
+    assert refusal(client.get_schedule_group, Name="billing")[0] == 404
+    assert [one["Name"] for one in client.list_schedules()["Schedules"]] == ["billing"]
+    assert office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 1
+    assert refusal(client.delete_schedule_group, Name="default")[:2] == (400, "ValidationException")
+
+
+def test_ids_are_natural_where_they_can_be() -> None:
+    assert job_id_of("default", "nightly.2") == "nightly.2"
+    assert job_id_of("billing", "nightly") == "billing..nightly"
+    for group, name in (("default", "a..b"), ("a", ".b"), ("default", "-a"), ("a" * 64, "b" * 64)):
+        assert job_id_of(group, name).startswith("eb...")
+
+
+def test_without_input_a_notification_of_awss_form_is_sent(office: Office, aws: Aws) -> None:
+    aws().create_schedule(**schedule())
+    payload = office.alice("GET", "/v1/jobs/nightly").json["payload"]
+    assert payload["detail-type"] == "Scheduled Event"
+    assert payload["resources"] == ["arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly"]
+    assert json.dumps(payload).count("{{") == 2
+
+
+def test_times_are_epoch_numbers(office: Office, aws: Aws) -> None:
+    aws().create_schedule(**schedule())
+    assert office.alice("GET", "/v1/jobs/nightly").json["created_at"] == "2026-11-21T03:12:00Z"
+    assert at("2026-11-21T03:12:00Z") == office.world.clock.now()

@@ -1,0 +1,164 @@
+"""GetSchedule returns what was created: for any schedule, also after the job was stored and read again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from common.errors import InvalidInput
+from common.eventbridge import shapes
+from common.eventbridge.names import job_id_of, job_id_prefixes
+from common.eventbridge.origin import changed_parts, is_known, origin_of, request_in, with_known
+from common.eventbridge.shapes import check
+from common.ids import JOB_ID_CHARS, check_id
+from common.jobs.job import Job
+from common.registration.definition import Limits, parse_definition
+from common.registration.eventbridge_mapping import definition_of
+from common.registration.registry import defined, first_state_in
+from common.storage.wire_format import from_wire, item_to_wire
+
+NOW = 1_795_305_600
+NAMES = st.text("abYZ09-_.", min_size=1, max_size=64)
+SLOW = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+ARNS = {
+    "lambda": "arn:aws:lambda:us-east-1:123456789012:function:f",
+    "sqs": "arn:aws:sqs:us-east-1:123456789012:q.fifo",
+    "sns": "arn:aws:sns:us-east-1:123456789012:t",
+    "states": "arn:aws:states:us-east-1:123456789012:stateMachine:m",
+    "events": "arn:aws:events:us-east-1:123456789012:event-bus/b",
+}
+INPUTS = st.sampled_from(
+    [
+        *(
+            '{"a": 1.50, "b": [null, true]}',
+            ' { "a" : "{{ x" }\n',
+            '{"at": "<aws.scheduler.scheduled-time>"}',
+        ),
+        *(
+            '{"id": "<aws.scheduler.execution-id>", "n": "<aws.scheduler.attempt-number>"}',
+            "{}",
+            '{"ü": "🕗"}',
+        ),
+    ]
+)
+
+
+def optional(name: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.one_of(st.just({}), values.map(lambda value: {name: value}))
+
+
+@st.composite
+def targets(draw: st.DrawFn) -> dict[str, Any]:
+    service = draw(st.sampled_from(sorted(ARNS)))
+    parameters: dict[str, Any] = {}
+    if service == "sqs":
+        parameters = draw(optional("SqsParameters", st.just({"MessageGroupId": "orders"})))
+    if service == "events":
+        parameters = {"EventBridgeParameters": {"DetailType": "nightly run", "Source": "my.app"}}
+    text = st.one_of(INPUTS, st.text('a{}<>\n"\\ ü', min_size=1)) if service in ("sqs", "sns") else INPUTS
+    retry = st.fixed_dictionaries(
+        {},
+        optional={
+            "MaximumRetryAttempts": st.integers(0, 185),
+            "MaximumEventAgeInSeconds": st.integers(60, 86_400),
+        },
+    )
+    return {
+        "Arn": ARNS[service],
+        "RoleArn": "arn:aws:iam::123456789012:role/r",
+        **parameters,
+        **draw(optional("Input", text)),
+        **draw(optional("RetryPolicy", retry)),
+    }
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, Any]:
+    start = draw(optional("StartDate", st.integers(NOW, NOW + 10**6) | st.floats(NOW, NOW + 10**6)))
+    end = draw(optional("EndDate", st.integers(NOW + 2 * 10**6, NOW + 10**8)))
+    window = {"Mode": "OFF"}
+    if draw(st.booleans()):
+        window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": draw(st.integers(1, 1_440))}  # type: ignore[dict-item]
+    expressions = [
+        "cron(0/5 9-17 ? * MON-FRI *)",
+        "cron(0 3 L-2 * ? 2027-2030)",
+        "rate(1 minute)",
+        "rate(7 days)",
+    ]
+    return {
+        "FlexibleTimeWindow": window,
+        "ScheduleExpression": draw(st.sampled_from([*expressions, "at(2026-12-01T03:00:00)"])),
+        "Target": draw(targets()),
+        **draw(
+            optional("ScheduleExpressionTimezone", st.sampled_from(["UTC", "Europe/Paris", "Asia/Tokyo"]))
+        ),
+        **draw(optional("Description", st.text(max_size=512))),
+        **draw(optional("ActionAfterCompletion", st.sampled_from(["NONE", "DELETE"]))),
+        **start,
+        **end,
+    }
+
+
+def made(group: str, name: str, request: dict[str, Any]) -> Job:
+    """The job of a request, as CreateSchedule makes it, after it was stored and read."""
+    check(shapes.SCHEDULE, request)
+    raw, first = first_state_in(
+        definition_of(request, f"arn:aws:scheduler:us-east-1:1:schedule/{group}/{name}")
+    )
+    limits = Limits(past_at=True)
+    definition = parse_definition(raw, limits)
+    job = first.of(defined("alice", job_id_of(group, name), definition, None, NOW, limits))
+    item = {**job.to_item(), "origin": origin_of(group, name, request, job.to_item(), None)}
+    return Job.from_item(from_wire(item_to_wire(item)))
+
+
+@SLOW
+@given(NAMES, NAMES, requests())
+def test_get_is_create(group: str, name: str, request: dict[str, Any]) -> None:
+    assume("ü" not in json.dumps(request.get("Description", "")))
+    job = made(group, name, request)
+    assert job.origin is not None
+    assert request_in(job.origin, job.payload) == request
+    assert changed_parts(job.origin, job.to_item()) == []
+    assert (job.origin["group"], job.origin["name"]) == (group, name)
+
+
+@settings(max_examples=500, deadline=None)
+@given(NAMES, NAMES, NAMES, NAMES)
+def test_ids_are_valid_different_and_found_by_their_prefixes(
+    group: str, name: str, other_group: str, other_name: str
+) -> None:
+    job_id = job_id_of(group, name)
+    check_id("job_id", job_id, JOB_ID_CHARS)
+    assert (job_id == job_id_of(other_group, other_name)) == ((group, name) == (other_group, other_name))
+    for prefix in ("", name[:1], name[:3], name):
+        for prefixes in (job_id_prefixes(group, prefix), job_id_prefixes(None, prefix)):
+            assert sum(job_id.startswith(one) for one in prefixes) == 1
+            assert list(prefixes) == sorted(prefixes)
+
+
+def test_known_requests_are_few_and_forgotten() -> None:
+    origin: Any = {"known": []}
+    for n in range(40):
+        origin = with_known(origin, str(n), NOW + n)
+    assert (len(origin["known"]), is_known(origin, "7"), is_known(origin, "39")) == (32, False, True)
+    origin = with_known(origin, "late", NOW + 2_000)
+    assert [one for one, _ in origin["known"]] == ["late"]
+    assert not is_known(None, "7")
+
+
+def test_a_refusal_has_awss_name_of_the_field() -> None:
+    request = {
+        "FlexibleTimeWindow": {"Mode": "OFF", "MaximumWindowInMinutes": 5},
+        "ScheduleExpression": "rate(1 minute)",
+        "Target": {"Arn": ARNS["sns"], "RoleArn": "arn:aws:iam::123456789012:role/r"},
+    }
+    try:
+        made("default", "a", request)
+    except InvalidInput as error:
+        assert error.field == "FlexibleTimeWindow.MaximumWindowInMinutes"
+    else:
+        raise AssertionError
