@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,7 @@ from common.storage import keys
 from tests.api import issuer
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
-from tests.api.scheduler_client import MASTERS, scheduler_client, stored_masters
+from tests.api.scheduler_client import new_pair, scheduler_client, sign_at, stored_masters
 from tests.api.walk import LEAVING, SPARE_KEY, SPARE_OPERATOR_KEY
 from tests.worlds import World, at, job, world
 
@@ -82,10 +81,7 @@ def pair(office: Office) -> Callable[..., tuple[str, str]]:
     """Makes a key pair: its access key id and its secret."""
 
     def made(tenant: str = "alice", role: str = "write", **more: Any) -> tuple[str, str]:
-        now, api_keys = office.world.clock.now(), handler._services().tenants.api_keys
-        secret, key = api_keys.create_key(tenant, role, now, masters=MASTERS, **more)
-        assert key.access_key_id
-        return key.access_key_id, secret
+        return new_pair(tenant, role, office.world.clock.now(), **more)
 
     return made
 
@@ -95,11 +91,7 @@ def aws(
     office: Office, pair: Callable[..., tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
     """Makes boto3's client of EventBridge Scheduler for a new key pair; it signs at the world's time."""
-    clock = office.world.clock
-    monkeypatch.setattr(
-        "botocore.auth.get_current_datetime",
-        lambda: datetime.fromtimestamp(clock.now(), UTC).replace(tzinfo=None),
-    )
+    sign_at(office.world.clock, monkeypatch)
     return lambda tenant="alice", role="write", **more: scheduler_client(*pair(tenant, role), **more)
 
 

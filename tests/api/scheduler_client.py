@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
+import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
+from api import handler
+from common.clock import ManualClock
 from common.platform.signing_masters import Masters, StoredMasters
 from tests.api.calls import send
 
@@ -15,8 +19,31 @@ HOST = "https://minute8.example.com"
 MASTERS = Masters(1, {1: bytes(range(32))})
 
 
+class Parameter:
+    """The parameter of SSM with the masters."""
+
+    def read(self) -> str:
+        return MASTERS.to_text()
+
+
 def stored_masters() -> StoredMasters:
-    return StoredMasters(MASTERS.to_text)
+    return StoredMasters(Parameter().read)
+
+
+def sign_at(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let botocore sign at the clock's time."""
+    monkeypatch.setattr(
+        "botocore.auth.get_current_datetime",
+        lambda: datetime.fromtimestamp(clock.now(), UTC).replace(tzinfo=None),
+    )
+
+
+def new_pair(tenant: str, role: str, now: float, **more: Any) -> tuple[str, str]:
+    """The access key id and the secret of a new pair, of the API that runs."""
+    api_keys = handler._services().tenants.api_keys
+    secret, key = api_keys.create_key(tenant, role, now, masters=MASTERS, **more)
+    assert key.access_key_id
+    return key.access_key_id, secret
 
 
 class _Raw:
@@ -28,7 +55,7 @@ class _Raw:
 
 
 def scheduler_client(access_key_id: str, secret: str, **options: Any) -> Any:
-    """A client with this key pair. Its clock is the machine's, as botocore's is; `at` sets it."""
+    """A client with this key pair; `options` are its region and botocore's configuration."""
     client: Any = boto3.client(
         "scheduler",
         endpoint_url=f"{HOST}/eventbridge",

@@ -14,12 +14,13 @@ import pytest
 
 from api import handler as api
 from executor.completion.outcomes import Outcomes
-from scheduler import handler
+from scheduler import handler, removal
 from scheduler.ended import Completion
 from scheduler.planner import Planner
 from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
 from tests import worlds
+from tests.api import scheduler_client
 from tests.api.conftest import open_office
 from tests.flows.test_outcomes import Destination
 from tests.planning import test_shares
@@ -32,6 +33,7 @@ ENTRIES = (
     ("Scheduler", handler, "handle"),
     ("Scheduler", Completion, "delete_ended"),
     ("Scheduler", Reconciler, "compare"),
+    ("Scheduler", removal, "remove_groups"),
     ("Planner", Planner, "plan"),
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
@@ -57,6 +59,7 @@ _OTHERS = (
     (SimulatedQueue, "change_message_visibility_batch", "sqs:ChangeMessageVisibility", "ExecutionsQueue"),
     (test_shares.Queue, "send_message_batch", "sqs:SendMessage", "PlanningQueue"),
     (PublishedEvents, "publish", "events:PutEvents", "EventsBus"),
+    (scheduler_client.Parameter, "read", "ssm:GetParameter", "signing-masters"),
 )
 
 

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from minute8_client import (
@@ -234,6 +236,60 @@ def test_the_example_gives_each_customer_a_job(
     )
     assert (done.returncode, done.stderr.startswith("nowhere: ")) == (1, True), done
     assert [job["job_id"] for job in client.jobs(tag="nightly-report")] == ["report-acme", "report-globex"]
+
+
+def test_a_program_of_eventbridge_scheduler_moves_by_two_variables(
+    environment: dict[str, str], client: Client, minute8: Command, tmp_path: Path
+) -> None:
+    """boto3's program, unchanged; a schedule of it fires, and its history is there."""
+    pair = json.loads(minute8("keys", "create", "dora", "--aws", "--json").stdout)
+    moved = {
+        "AWS_ENDPOINT_URL_SCHEDULER": f"{environment['MINUTE8_URL']}/eventbridge",
+        "AWS_ACCESS_KEY_ID": pair["access_key_id"],
+        "AWS_SECRET_ACCESS_KEY": pair["key"],
+    }
+    customers, role = tmp_path / "customers.csv", "arn:aws:iam::000000000000:role/scheduler"
+    customers.write_text("id,timezone\nacme,Europe/Paris\nglobex,Asia/Tokyo\n")
+    program = [sys.executable, str(ROOT / "examples/schedule_per_customer.py"), str(customers)]
+    done = subprocess.run(
+        [*program, environment["TARGET"], role],
+        env=os.environ | environment | moved,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "report-acme\nreport-globex\n"), done
+    scheduler = boto3.client(
+        "scheduler",
+        endpoint_url=moved["AWS_ENDPOINT_URL_SCHEDULER"],
+        region_name="us-east-1",
+        aws_access_key_id=pair["access_key_id"],
+        aws_secret_access_key=pair["key"],
+    )
+    group = scheduler.get_schedule_group(Name="reports")["Arn"]
+    assert scheduler.list_tags_for_resource(ResourceArn=group)["Tags"] == [
+        {"Key": "team", "Value": "reports"}
+    ]
+    scheduler.untag_resource(ResourceArn=group, TagKeys=["team", "another +/ä"])
+    assert scheduler.list_tags_for_resource(ResourceArn=group)["Tags"] == []
+    soon = datetime.now(UTC) + timedelta(seconds=3)
+    scheduler.create_schedule(
+        Name="soon",
+        GroupName="reports",
+        ScheduleExpression=f"at({soon:%Y-%m-%dT%H:%M:%S})",
+        FlexibleTimeWindow={"Mode": "OFF"},
+        Target={"Arn": environment["TARGET"], "RoleArn": role, "Input": '{"customer": "acme"}'},
+    )
+    wait_until(
+        lambda: len(list(client.runs("reports..soon"))) == 1, lambda: list(client.runs("reports..soon"))
+    )
+    assert "reports..soon" in minute8("runs", "list", MINUTE8_KEY=key_of(minute8)).stdout
+    scheduler.delete_schedule_group(Name="reports")
+    assert [job["job_id"] for job in client.jobs() if job["job_id"].startswith("reports")] == []
+
+
+def key_of(minute8: Command) -> str:
+    return minute8("keys", "create", "dora", "--role", "read").stdout.strip()
 
 
 def test_a_revoked_key_is_refused_within_a_minute(revoked: Client) -> None:
