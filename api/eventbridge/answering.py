@@ -41,6 +41,11 @@ Event = dict[str, Any]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (*schedules.OPERATIONS, *groups.OPERATIONS)
 
+# By collection and whether a name or an ARN follows: the operations by their methods.
+_METHODS: Final[dict[tuple[str, bool], dict[str, Operation]]] = {}
+for _one in OPERATIONS:
+    _METHODS.setdefault((_one.collection, _one.has_label), {})[_one.method] = _one
+
 # Input has at most 256 KB; its JSON is a text in JSON.
 LONGEST_BODY: Final = 1024 * 1024
 _LONGEST_QUERY: Final = 16 * 1024
@@ -106,9 +111,7 @@ def _operation(method: str, place: str) -> tuple[Operation, str]:
     """The operation, and the name or ARN in its path. Raises NoSuchRoute, MethodNotAllowed."""
     collection, slash, rest = place.partition("/")
     label = unquote(rest)
-    found = {
-        one.method: one for one in OPERATIONS if one.collection == collection and one.has_label == bool(slash)
-    }
+    found = _METHODS.get((collection, bool(slash)), {})
     if not found or (slash and not _LABEL.fullmatch(label)):
         raise NoSuchRoute(f"nothing is at {shown(place)}")
     if method not in found:

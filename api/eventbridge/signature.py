@@ -130,7 +130,7 @@ def _check_signed_headers(signed: Sequence[str], headers: Mapping[str, str]) -> 
 
 def _check_scope(scope: Sequence[str], date: str, region: str, now: float) -> None:
     try:
-        at = datetime.strptime(date, "%Y%m%dT%H%M%S%z").timestamp()
+        at = datetime.fromisoformat(date).timestamp()
     except ValueError:
         raise _incomplete(f"X-Amz-Date is not a time (got {shown(date)})") from None
     if abs(at - now) > SKEW_S:

@@ -41,19 +41,19 @@ def origin_of(
         # As text: DynamoDB's numbers differ from JSON's.
         "request": json.dumps(kept, ensure_ascii=False, separators=(",", ":")),
         "written": _hashes(item),
-        "known": list((before or {}).get("known", ())),
+        "known": (before or {}).get("known", ""),
     }
 
 
 def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
     """The origin that also knows this request."""
-    fresh = [[one, at] for one, at in origin.get("known", ()) if at > now - KNOWN_FOR_S]
-    return {**origin, "known": [*fresh, [token, int(now)]][-MOST_KNOWN:]}
+    fresh = [one for one in origin["known"].split() if int(one.partition("@")[2]) > now - KNOWN_FOR_S]
+    return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MOST_KNOWN:])}
 
 
 def is_known(origin: Origin | None, token: str) -> bool:
     """Whether this request changed the schedule before."""
-    return origin is not None and any(one == token for one, _ in origin.get("known", ()))
+    return origin is not None and f"{token}@" in origin["known"]
 
 
 def request_in(origin: Origin, payload: Any) -> dict[str, Any]:

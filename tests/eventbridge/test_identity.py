@@ -141,12 +141,12 @@ def test_ids_are_valid_different_and_found_by_their_prefixes(
 
 
 def test_known_requests_are_few_and_forgotten() -> None:
-    origin: Any = {"known": []}
+    origin: Any = {"known": ""}
     for n in range(40):
-        origin = with_known(origin, str(n), NOW + n)
-    assert (len(origin["known"]), is_known(origin, "7"), is_known(origin, "39")) == (32, False, True)
-    origin = with_known(origin, "late", NOW + 2_000)
-    assert [one for one, _ in origin["known"]] == ["late"]
+        origin = with_known(origin, f"{n:02}", NOW + n)
+    known = [is_known(origin, f"{n:02}") for n in range(40)]
+    assert known == [False] * 8 + [True] * 32
+    assert with_known(origin, "late", NOW + 2_000)["known"] == f"late@{NOW + 2_000}"
     assert not is_known(None, "7")
 
 
