@@ -111,7 +111,7 @@ def _timing(given: Mapping[str, Any]) -> dict[str, Any]:
     expression = given["ScheduleExpression"]
     zone = given.get("ScheduleExpressionTimezone") or "UTC"
     bounds = {
-        name: _instant(given[theirs])
+        name: instant(given[theirs])
         for name, theirs in (("start_at", "StartDate"), ("end_at", "EndDate"))
         if given.get(theirs) is not None
     }
@@ -146,7 +146,10 @@ def _invalid_expression(expression: str, why: InvalidInput | None = None) -> Inv
 
 def _window(window: Mapping[str, Any]) -> dict[str, Any]:
     minutes = window.get("MaximumWindowInMinutes")
-    flexible = window.get("Mode", "OFF") == "FLEXIBLE"
+    mode = window.get("Mode", "OFF")
+    if mode not in ("OFF", "FLEXIBLE"):
+        raise InvalidInput("FlexibleTimeWindow.Mode", "is not known", value=mode, accepted="OFF or FLEXIBLE")
+    flexible = mode == "FLEXIBLE"
     if flexible != (minutes is not None):
         raise InvalidInput(
             "FlexibleTimeWindow.MaximumWindowInMinutes",
@@ -157,7 +160,8 @@ def _window(window: Mapping[str, Any]) -> dict[str, Any]:
     return {"jitter_s": minutes * 60} if minutes is not None else {}
 
 
-def _instant(value: str | float) -> str:
+def instant(value: str | float) -> str:
+    """A time, as AWS's JSON or its command prints it, in RFC 3339."""
     moment = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value, UTC)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

