@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping
 from typing import Any, Final
 
 from common.jobs.job import ACTIVE, Job
-from common.planning.execution import execution_id
+from common.planning.execution import execution_id, trace_id
 from common.registration.patching import definition_of
 from common.runs.records import DISPATCHED, RUNNING
 from common.storage.tables import Item
@@ -79,8 +79,9 @@ def run_view(item: Item) -> dict[str, Any]:
     """One run with its attempts."""
     last = (item.get("attempts") or [{}])[-1]
     view: dict[str, Any] = {
-        "execution_id": execution_id(item["tenant"], item["job_id"], item["sk"]),
+        "execution_id": (named := execution_id(item["tenant"], item["job_id"], item["sk"])),
         "job_id": item["job_id"],
+        "trace_id": trace_id(named),
     }
     view |= {name: item[name] for name in _RUN_FIELDS if name in item}
     view |= {

@@ -67,6 +67,7 @@ def execute_batch(
                 message_id=one.part.message.message_id,
                 error=repr(error),
                 body=one.part.line.body[:500],
+                **(one.part.execution.log_fields if one.part.execution else {}),
             )
             failed[one.part] = error
             if one.part.execution and not isinstance(error, StillRunning):

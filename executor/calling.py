@@ -8,7 +8,7 @@ from common import telemetry
 from common.errors import shown
 from common.jobs.job import Job
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
-from common.planning.execution import Execution
+from common.planning.execution import Execution, traceparent
 from common.runs.records import Claim, Outcome
 from common.timing.instants import rfc3339
 from executor.targets import Kind
@@ -23,7 +23,11 @@ def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
     except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
         said = shown(str(error))
         telemetry.logger().warning(
-            "unforeseen error of a call", kind=job.target["kind"], type=type(error).__name__, error=said
+            "unforeseen error of a call",
+            kind=job.target["kind"],
+            type=type(error).__name__,
+            error=said,
+            **claim.execution.log_fields,
         )
         return Outcome(ok=False, error_type=type(error).__name__, error=said)
 
@@ -31,15 +35,17 @@ def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
 def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
     """The target's event: the payload with its placeholders replaced, and the context of the execution, such as its id
     and nominal time. Raises PayloadTooLarge."""
+    execution_id = execution.execution_id
     context = {
         "tenant": execution.tenant,
         "job_id": execution.job_id,
-        "execution_id": execution.execution_id,
+        "execution_id": execution_id,
         "fire_at": rfc3339(execution.fire_at),
         "due_at": rfc3339(execution.due_at),
         "attempt": execution.attempt,
         "schedule_revision": execution.schedule_revision,
         "trigger": execution.trigger,
+        "traceparent": traceparent(execution_id, execution.attempt),
     }
     if job.target.get("invocation") == "Event":
         # Lambda passes it to the function's destination; there it proves which attempt the outcome belongs to.

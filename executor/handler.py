@@ -48,7 +48,7 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
     logger, metrics = telemetry.logger(), telemetry.metrics()
     for report in reports:
         if report.result in ("failed", "skipped"):
-            logger.info(report.result, execution=report.execution.execution_id, detail=report.detail)
+            logger.info(report.result, detail=report.detail, **report.execution.log_fields)
         if has_started(report):
             metrics.add_metric(telemetry.LATENESS_S, "Seconds", lateness_s(report))
     for result, count in Counter(report.result for report in reports).items():

@@ -179,6 +179,7 @@ class Run(TypedDict):
 
     execution_id: str
     job_id: str
+    trace_id: str
     status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
     trigger: str
     schedule_revision: int

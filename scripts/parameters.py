@@ -43,6 +43,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "logRetentionInDays": tuple(map(str, _RETENTIONS)),
     "platformLogLevel": ("DEBUG", "INFO", "WARN"),
     "apiAccessLog": ("", "true"),
+    "savedQueries": ("", "true"),
     "plainHttpTargets": ("", "true"),
     "canary": ("", "true"),
     "dashboards": ("", "true"),

@@ -36,6 +36,10 @@ class Run(Answer):
 
     execution_id: str = Field(examples=["alice:nightly-report:20261121T031800Z:1"])
     job_id: JobId
+    trace_id: str = Field(
+        description="Of W3C's trace context, the same in each attempt; derived from the execution id.",
+        examples=["9b1ad36b8ff77b2d18ecc3d4f1a5ea39"],
+    )
     status: Literal["queued", "running", "dispatched", "succeeded", "failed", "retrying", "skipped"]
     trigger: str
     schedule_revision: int

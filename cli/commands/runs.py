@@ -95,6 +95,7 @@ def show(
         ("took", seconds(run.get("duration_s"))),
         ("next attempt", when(run.get("next_attempt_at"), now)),
         ("trigger", run["trigger"]),
+        ("trace", run.get("trace_id", "-")),
     ]
     out.print(output.table(("", ""), [row for row in rows if row[1] != "-"]))
     for attempt in run["attempts"]:

@@ -6,10 +6,12 @@ fire time travels in the message and is never recomputed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii as _quoted
+from typing import Any
 
 from common.errors import Minute8Error, NotFound
 from common.ids import JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, is_id
@@ -69,6 +71,17 @@ class Execution:
     def execution_id(self) -> str:
         """The idempotency key, unique over all tenants: tenant:job:fire time:schedule revision."""
         return execution_id(self.tenant, self.job_id, self.run_name)
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """The fields of each log line about it."""
+        return {
+            "tenant": self.tenant,
+            "job_id": self.job_id,
+            "execution_id": self.execution_id,
+            "attempt": self.attempt,
+            "trace_id": trace_id(self.execution_id),
+        }
 
     def retry(self, due_at: int, *, throttled: bool = False) -> Execution:
         """The same execution's next attempt; `throttled` if the target refused this one.
@@ -148,6 +161,21 @@ class Execution:
 def execution_id(tenant: str, job_id: str, run_name: str) -> str:
     """tenant:job:fire time:schedule revision[:trigger id]. No part can contain a colon."""
     return f"{tenant}:{job_id}:{run_name}"
+
+
+def trace_id(execution_id: str) -> str:
+    """The W3C trace id of an execution, the same in each attempt."""
+    return hashlib.sha256(execution_id.encode()).hexdigest()[:32]
+
+
+def traceparent(execution_id: str, attempt: int) -> str:
+    """The W3C traceparent of an attempt: its span is the parent of what the target does.
+
+    https://www.w3.org/TR/trace-context/#traceparent-header
+    """
+    digest = hashlib.sha256(execution_id.encode()).hexdigest()
+    span = (int(digest[32:48], 16) + attempt) % 2**64 or 1  # of zeros only is not valid
+    return f"00-{digest[:32]}-{span:016x}-01"
 
 
 def split_execution_id(text: str) -> tuple[str, str, str] | None:

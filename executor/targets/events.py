@@ -63,7 +63,6 @@ def execution_name(event: Event) -> str:
 
 def message_attributes(event: Event) -> dict[str, Any]:
     """Attributes that subscribers can filter by without reading the body."""
-    return {
-        f"minute8_{name}": {"DataType": "String", "StringValue": context(event, name)}
-        for name in ("tenant", "job_id", "execution_id")
-    }
+    values = {f"minute8_{name}": context(event, name) for name in ("tenant", "job_id", "execution_id")}
+    values["traceparent"] = context(event, "traceparent")
+    return {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}

@@ -104,6 +104,7 @@ def _headers(target: Mapping[str, Any], event: Event, address: WebAddress, body:
         headers["content-type"] = (
             "text/plain; charset=utf-8" if is_plain(target, event) else "application/json"
         )
+    headers["traceparent"] = context(event, "traceparent")  # unless the job has its own
     headers |= {name.lower(): value for name, value in target.get("headers", {}).items()}
     headers |= {f"minute8-{name.replace('_', '-')}": context(event, name) for name in _CONTEXT_HEADERS}
     if target["method"] not in _BODILESS:

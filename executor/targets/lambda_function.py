@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
 from executor.targets import answers
 from executor.targets.clients import client
-from executor.targets.events import Event, event_body
+from executor.targets.events import Event, context, event_body
 
 # Lambda answers with at most 6 MB; an object with a wish is far smaller.
 _READ_BYTES = 256 * 1024
@@ -35,11 +35,19 @@ def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
             InvocationType=target["invocation"],
             Payload=event_body(target, event).encode(),
             LogType="Tail" if awaited else "None",
+            # Lambda passes it on for awaited invocations only.
+            **({"ClientContext": _client_context(event)} if awaited else {}),
         )
         body = _beginning(answer["Payload"]) if awaited else _drained(answer["Payload"])
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
     return _outcome(answer, body)
+
+
+def _client_context(event: Event) -> str:
+    """`context.client_context.custom["traceparent"]` in the function, also where the event is the payload alone."""
+    custom = {"custom": {"traceparent": context(event, "traceparent")}}
+    return base64.b64encode(json.dumps(custom).encode()).decode()
 
 
 def _beginning(payload: Any) -> bytes:

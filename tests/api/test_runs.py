@@ -30,6 +30,7 @@ def test_a_run_that_went_well(office: Office) -> None:
     assert run.json == {
         "execution_id": "alice:minutely:20261121T031300Z:1",
         "job_id": "minutely",
+        "trace_id": "5612e305653f7a8e43c031312850703e",
         "status": "succeeded",
         "trigger": "schedule",
         "schedule_revision": 1,

@@ -6,6 +6,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from common.planning.execution import traceparent
+
 ACCOUNT = "123456789012"
 US = f"us-east-1:{ACCOUNT}"
 
@@ -24,6 +26,7 @@ def event(
             "attempt": attempt,
             "schedule_revision": 4,
             "trigger": "schedule",
+            "traceparent": traceparent(f"{tenant}:{job_id}:20261121T030000Z:4", attempt),
         },
     }
 

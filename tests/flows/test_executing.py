@@ -203,6 +203,7 @@ def test_the_target_gets_payload_and_context(w: World) -> None:
                 "attempt": 1,
                 "schedule_revision": 1,
                 "trigger": "schedule",
+                "traceparent": "00-d39def67ea93ca592cb11ea095f54898-d51c443c10422cfe-01",
             },
         }
     ]

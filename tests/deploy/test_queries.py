@@ -1,0 +1,84 @@
+"""The saved queries of Logs Insights: each names only fields and messages of log lines that are really emitted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from common import config, telemetry
+from common.planning.planned_windows import PlannedWindows
+from common.platform.deletion import Deletions
+from common.runs.records import Outcome
+from executor import handler as executor_handler
+from executor.batch import execute_batch
+from executor.pipeline import Message
+from scheduler import handler
+from scheduler.reconcile import Compared
+from tests.worlds import World, at, job
+
+QUERIES = yaml.safe_load((Path(__file__).resolve().parents[2] / "deploy" / "queries.yml").read_text())[
+    "Resources"
+]
+_WORDS = {"fields", "filter", "sort", "limit", "stats", "count", "as", "by", "in", "or", "and", "asc", "desc"}
+
+
+@pytest.fixture
+def lines(
+    w: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[list[Any]]:
+    """The log lines of a tick, a lost execution, a failed run, and a message that fails."""
+    for name, given in (
+        ("scheduler", lambda: w.scheduler),
+        ("_completion", lambda: w.completion),
+        ("reconciler", lambda: w.reconciler),
+        ("_windows", lambda: PlannedWindows(w.table("due"))),
+        ("_deletions", lambda: Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), w.index)),
+    ):
+        monkeypatch.setattr(handler, name, given)
+    for cached in (config.config, telemetry.metrics, telemetry.logger):
+        cached.cache_clear()
+    w.registry.create("alice", "fails", job(cron="* * * * *"))
+    w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="it broke")
+    w.run_until("2026-11-21T03:14:00Z")
+    executor_handler._log_and_count(w.reports, failed=0)
+    broken = replace(w.executor, due_jobs=None)  # type: ignore[arg-type]
+    execute_batch(broken, [Message("m-1", w.sqs.bodies[0])])
+    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+    handler.handle({}, None)
+    w.sqs._waiting.clear()
+    w.clock.move_to(at("2026-11-21T03:58:00Z"))
+    handler.handle({}, None)
+    handler.log_compared(Compared(problem="no table"))
+    yield [json.loads(line) for line in capsys.readouterr().out.splitlines() if "message" in line]
+    for cached in (config.config, telemetry.metrics, telemetry.logger):
+        cached.cache_clear()
+
+
+def test_each_query_finds_lines_with_all_its_fields(lines: list[dict[str, Any]]) -> None:
+    for name, query in QUERIES.items():
+        text = query["Properties"]["QueryString"]
+        bare = re.sub(r'"[^"]*"', "", text)
+        fields = set(re.findall(r"(?<![@\w])[a-z_]+", re.sub(r"as \w+|sort runs", "", bare))) - _WORDS
+        messages = re.findall(r'"([a-z ]+)"', text) or ["failed"]
+        found = [line for line in lines if line["message"] in messages]
+        assert found, name
+        assert {line["message"] for line in found} | {"share", "skipped"} >= set(messages), name
+        emitted = {field for line in found for field in line}
+        # Of one execution, lines of several kinds are found.
+        emitted |= {field for line in lines for field in line if "execution_id" in line}
+        assert fields <= emitted, (name, fields - emitted)
+
+
+def test_what_the_executor_says_of_an_execution_names_it(lines: list[dict[str, Any]]) -> None:
+    named = {"tenant", "job_id", "execution_id", "attempt", "trace_id"}
+    (failed, *_), (again, *_) = (
+        [line for line in lines if line["message"] == message] for message in ("failed", "message failed")
+    )
+    assert named <= failed.keys() and named <= again.keys()

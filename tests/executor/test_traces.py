@@ -1,0 +1,89 @@
+"""The traceparent: derived from the execution id, and passed on by each kind of target."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import Any
+
+import pytest
+
+from api.views import run_view
+from common.planning.execution import Execution, trace_id, traceparent
+from common.tenants.web_address import read_url
+from executor.targets import events, http_endpoint, lambda_function
+from tests.executor.contexts import event
+from tests.worlds import World, at, job
+
+ID = "alice:report:20261121T030000Z:4"
+
+
+def test_each_attempt_has_its_own_span_in_one_trace() -> None:
+    found = [traceparent(ID, attempt) for attempt in (1, 2, 100)]
+    assert found[0] == "00-9d35c5adeb2bb34d3f766ea360ab95d8-656f474a36e86140-01"  # as stored traces have it
+    assert all(re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", one) for one in found)
+    assert {one[3:35] for one in found} == {trace_id(ID)}
+    assert len({one[36:52] for one in found}) == 3
+    assert trace_id(ID) != trace_id("alice:report:20261121T030100Z:4")
+
+
+def test_a_target_gets_that_of_its_attempt_and_the_run_shows_its_trace(w: World) -> None:
+    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    w.run_until("2026-11-21T03:16:00Z")
+    (_, context), (run,) = w.target.calls[0], w.run_items("alice", "once")
+    assert context["traceparent"] == traceparent(context["execution_id"], 1)
+    assert run_view(run)["trace_id"] == context["traceparent"][3:35]
+
+
+class Answers:
+    """A Lambda client that keeps what it is asked."""
+
+    def invoke(self, **asked: Any) -> Any:
+        self.asked = asked
+        return {"Payload": self, "StatusCode": 200}
+
+    def read(self, most: int = 0) -> bytes:
+        return b"{}"
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
+def test_an_awaited_function_has_it_in_its_client_context(
+    invocation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = Answers()
+    monkeypatch.setattr(lambda_function, "client", lambda *_: client)
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:report"
+    lambda_function.call({"arn": arn, "invocation": invocation}, event(attempt=2), 3)
+    if invocation == "Event":  # Lambda would not pass it on
+        assert "ClientContext" not in client.asked
+        return
+    assert len(client.asked["ClientContext"]) < 3_583
+    assert json.loads(base64.b64decode(client.asked["ClientContext"])) == {
+        "custom": {"traceparent": traceparent(ID, 2)}
+    }
+
+
+def test_messages_and_requests_carry_it_and_a_jobs_own_header_stays() -> None:
+    attributes = events.message_attributes(event())
+    assert attributes["traceparent"] == {"DataType": "String", "StringValue": traceparent(ID, 1)}
+    assert len(attributes) <= 10  # SQS takes no more
+    address = read_url("https://hooks.example.com/report")
+    target: dict[str, Any] = {"method": "POST"}
+    headers = http_endpoint._headers(target, event(), address, b"{}")
+    assert headers["traceparent"] == traceparent(ID, 1)
+    own = target | {"headers": {"Traceparent": "00-own"}}
+    assert http_endpoint._headers(own, event(), address, b"{}")["traceparent"] == "00-own"
+
+
+def test_log_lines_name_the_execution() -> None:
+    fire_at = at("2026-11-21T03:00:00Z")
+    assert Execution("alice", "report", fire_at, fire_at, 4, attempt=2).log_fields == {
+        "tenant": "alice",
+        "job_id": "report",
+        "execution_id": ID,
+        "attempt": 2,
+        "trace_id": trace_id(ID),
+    }
