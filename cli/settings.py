@@ -44,6 +44,14 @@ def read_settings(
     return Settings(check_url(url), key)
 
 
+def api_url(url: str | None, profile: str | None, env: Mapping[str, str] = os.environ) -> str | None:
+    """The API's address as `read_settings` finds it; None without one. Raises typer.BadParameter."""
+    named = profile or env.get("MINUTE8_PROFILE")
+    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
+    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    return check_url(url) if url else None
+
+
 def check_url(url: str) -> str:
     """An address that a client can call. Raises typer.BadParameter."""
     if not url.startswith(("https://", "http://")):

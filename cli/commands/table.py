@@ -113,7 +113,7 @@ ENTRIES: Mapping[str, Entry] = {
         ".planning:planning",
     ),
     "doctor": Entry(
-        "Check a deployment, and say what to do about what is wrong. Changes nothing; needs AWS credentials.",
+        "Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.",
         "..doctor.command:doctor",
     ),
     "redrive": Entry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +12,11 @@ from rich.text import Text
 from cli import output
 from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import examine
+from cli.doctor.fix import Done, fix
 from cli.output import console, print_json
 from cli.session import session
-from common.platform.findings import Finding, Level, failed
+from cli.settings import api_url
+from common.platform.findings import Finding, Level, Repair, failed
 from common.timing.instants import rfc3339
 
 _STYLES = {Level.FAILED: "bold red", Level.WARNING: "yellow", Level.NOT_CHECKED: "cyan", Level.OK: "green"}
@@ -26,21 +29,42 @@ def doctor(
     timeout: Annotated[
         float, typer.Option(min=1, help="Wait for each check at most this many seconds.")
     ] = 30,
+    fixes: Annotated[
+        bool, typer.Option("--fix", help="Repair what can be repaired; each repair is shown, and asked for.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check a deployment, and say what to do about what is wrong. Changes nothing; needs AWS credentials.
+    """Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.
 
     Exits with 0 if nothing has failed (with --strict: and there are no warnings), else with 1.
     """
     clock = session(ctx).clock
-    deployment = connect(stage, clock, session(ctx).url)
+    if as_json and fixes and not yes:
+        raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
+    deployment = connect(stage, clock, api_url(session(ctx).url, session(ctx).profile))
     findings = examine(deployment, timeout) if deployment.is_there() else [_nothing(deployment)]
+    done: list[Done] = []
+    if fixes:
+        if not as_json:
+            _print(deployment, findings)
+        done = fix(
+            deployment,
+            findings,
+            lambda finding, repair: _agrees(finding, repair, yes, as_json),
+            lambda one: _tell(one, as_json),
+        )
+        if any(one.result != "left" for one in done):
+            findings = examine(deployment, timeout)
+        elif not as_json:
+            console().print("nothing was repaired" if done else "there is nothing that --fix can repair")
     counts = Counter(finding.level for finding in findings)
     well = not counts[Level.FAILED] and not (strict and counts[Level.WARNING])
     if as_json:
-        print_json(_view(deployment, findings, well, clock.now()))
-    else:
-        _print(deployment, findings, counts)
+        view = _view(deployment, findings, well, clock.now())
+        print_json(view | ({"repairs": [asdict(one) for one in done]} if fixes else {}))
+    elif not fixes or any(one.result != "left" for one in done):
+        _print(deployment, findings)
     raise typer.Exit(0 if well else 1)
 
 
@@ -53,7 +77,19 @@ def _nothing(deployment: Deployment) -> Finding:
     return Finding(finding.level, finding.found, finding.remedy, "deployment")
 
 
-def _print(deployment: Deployment, findings: list[Finding], counts: Counter[Level]) -> None:
+def _agrees(finding: Finding, repair: Repair, yes: bool, as_json: bool) -> bool:
+    if not as_json:
+        console().print(f"\n{finding.check}: {finding.found}\n→ {repair.told}", soft_wrap=True, markup=False)
+    return yes or typer.confirm("Do it?")
+
+
+def _tell(done: Done, as_json: bool) -> None:
+    if not as_json:
+        console().print(f"{done.check}: {done.result}", soft_wrap=True, markup=False)
+
+
+def _print(deployment: Deployment, findings: list[Finding]) -> None:
+    counts = Counter(finding.level for finding in findings)
     told = ", ".join(f"{counts[level]} {level}" for level in Level if counts[level])
     where = f"{deployment.named()} in {deployment.region}, account {deployment.account}"
     console().print(f"{where}: {told}", markup=False)

@@ -15,6 +15,7 @@ from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine
 from common.planning.shares import Shares
 from common.platform.signing_masters import parameter_name
+from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session
 from common.storage.tables import Table
 
@@ -85,6 +86,12 @@ class Deployment:
 
     def due_table(self) -> Table:
         return Table(self.client("dynamodb"), self.named("due"))
+
+    def tenants_table(self) -> Table:
+        return Table(self.client("dynamodb"), self.named("tenants"))
+
+    def unrecorded(self) -> Unrecorded:
+        return Unrecorded(self.due_table(), Table(self.client("dynamodb"), self.named("runs")))
 
     def index(self) -> DueIndex:
         return DueIndex(self.due_table())

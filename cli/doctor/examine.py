@@ -10,7 +10,7 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from cli.doctor import api, functions, planning, queues, stored, surroundings
+from cli.doctor import api, functions, planning, queues, stored, surroundings, unrecorded
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import FEEDS, FUNCTIONS, TABLES
 from common.platform import planning_checks
@@ -31,6 +31,7 @@ CHECKS: Final = (
     Check("stack", surroundings.stack),
     Check("rule", planning.rule),
     *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
+    Check("without record", unrecorded.without_record),
     *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),
     *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),
     *(Check(f"mapping {feed.queue}", partial(queues.mapping, feed=feed)) for feed in FEEDS),

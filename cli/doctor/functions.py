@@ -7,7 +7,8 @@ from typing import Final
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
-from common.platform.findings import DEPLOY, Finding, failed, ok, warning
+from cli.doctor.role_policies import restoring
+from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 
 # Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
@@ -19,7 +20,7 @@ def function(deployment: Deployment, name: str) -> Iterator[Finding]:
     """Whether it exists, accepts invocations, and runs the latest deployment."""
     found = deployment.function(name)
     if found is None:
-        yield failed(f"there is no function {deployment.named(name)}", DEPLOY)
+        yield failed(f"there is no function {deployment.named(name)}", RESTORE)
         return
     if found["State"] == "Failed":
         yield failed(f"it takes no invocations: {found.get('StateReason', 'state Failed')}", DEPLOY)
@@ -39,10 +40,12 @@ def function(deployment: Deployment, name: str) -> Iterator[Finding]:
         .get("ReservedConcurrentExecutions")
     )
     if reserved == 0:
-        yield failed(
-            "its reserved concurrency is 0: it is switched off",
-            f"aws lambda delete-function-concurrency --function-name {deployment.named(name)}",
+        switch_on = f"aws lambda delete-function-concurrency --function-name {deployment.named(name)}"
+        client = deployment.client("lambda")
+        repair = Repair(
+            switch_on, lambda: client.delete_function_concurrency(FunctionName=deployment.named(name))
         )
+        yield failed("its reserved concurrency is 0: it is switched off", switch_on, repair)
     yield from _believed_timeout(deployment, found)
     if name == "executor":
         yield from _loops(deployment)
@@ -55,9 +58,12 @@ def _loops(deployment: Deployment) -> Iterator[Finding]:
     name = deployment.named("executor")
     answer = deployment.client("lambda").get_function_recursion_config(FunctionName=name)
     if answer["RecursiveLoop"] != "Allow":
+        allow = f"aws lambda put-function-recursion-config --recursive-loop Allow --function-name {name}"
+        put = deployment.client("lambda").put_function_recursion_config
         yield failed(
             "Lambda stops it after 16 rounds through its queue: its RecursiveLoop is not Allow",
-            f"aws lambda put-function-recursion-config --recursive-loop Allow --function-name {name}",
+            allow,
+            Repair(allow, lambda: put(FunctionName=name, RecursiveLoop="Allow")),
         )
 
 
@@ -113,19 +119,19 @@ def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
     """Whether the role allows what the function does, by IAM's own simulator; boundaries and SCPs count too."""
     found = deployment.function(name)
     if found is None:
-        yield failed(f"there is no function {deployment.named(name)}", DEPLOY)
+        yield failed(f"there is no function {deployment.named(name)}", RESTORE)
         return
-    checked = 0
+    checked, restore = 0, restoring(deployment, name, found["Role"])
     for resource, actions in PERMISSIONS[name.title()].items():
         if arn := deployment.arn(resource):
             checked += len(actions)
             if refused := sorted(actions - allowed(deployment, found["Role"], sorted(actions), arn)):
-                yield failed(f"its role may not {', '.join(refused)} on {arn}", DEPLOY)
+                yield repairable(f"its role may not {', '.join(refused)} on {arn}", restore)
     if name == "executor":
         for own in FUNCTIONS:
             arn = deployment.function_arn(own)
             if allowed(deployment, found["Role"], ["lambda:InvokeFunction"], arn):
-                yield failed(f"tenants' jobs can call Minute8 itself: its role may invoke {arn}", DEPLOY)
+                yield repairable(f"tenants' jobs can call Minute8 itself: its role may invoke {arn}", restore)
     yield ok(f"its role may do all of its {checked} things")
 
 

@@ -8,30 +8,73 @@ from typing import Any
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import SDK, TICK_EXPRESSION
-from common.platform.findings import DEPLOY, Finding, failed, not_checked, ok, warning
+from common.platform.findings import (
+    DEPLOY,
+    Finding,
+    Repair,
+    failed,
+    not_checked,
+    ok,
+    repairable,
+    warning,
+)
 from common.timing.zones import TZDATA_VERSION
 
 
 def rule(deployment: Deployment) -> Iterator[Finding]:
     """The rule that starts the scheduler at minute 8 of every ten minutes."""
     events, name = deployment.client("events"), deployment.named("tick")
+    scheduler = deployment.function_arn("scheduler")
+    put = Repair(
+        f"aws events put-rule --name {name} --schedule-expression {TICK_EXPRESSION!r}",
+        lambda: events.put_rule(Name=name, ScheduleExpression=TICK_EXPRESSION, State="ENABLED"),
+    )
+    target = Repair(
+        f"aws events put-targets --rule {name} --targets Id=scheduler,Arn={scheduler}",
+        lambda: events.put_targets(Rule=name, Targets=[{"Id": "scheduler", "Arn": scheduler}]),
+        order=1,
+    )
+    let_in = _letting_in(deployment, name)
     try:
         found = events.describe_rule(Name=name)
     except events.exceptions.ResourceNotFoundException:
-        yield failed(f"there is no rule {name}: nothing is planned", DEPLOY)
+        repair = Repair(
+            f"{put.told}, put-targets, and aws lambda add-permission",
+            lambda: [one.do() for one in (put, target, let_in)],
+        )
+        yield repairable(f"there is no rule {name}: nothing is planned", repair)
         return
     if found["State"] == "DISABLED":
-        yield failed(f"{name} is disabled: nothing is planned", f"aws events enable-rule --name {name}")
+        enable = f"aws events enable-rule --name {name}"
+        repair = Repair(enable, lambda: events.enable_rule(Name=name))
+        yield failed(f"{name} is disabled: nothing is planned", enable, repair)
     expression = found.get("ScheduleExpression", "")
     if expression != TICK_EXPRESSION:
-        yield failed(f"{name} fires at {expression!r} instead of {TICK_EXPRESSION!r}", DEPLOY)
-    scheduler = deployment.function_arn("scheduler")
+        yield repairable(f"{name} fires at {expression!r} instead of {TICK_EXPRESSION!r}", put)
     targets = [target["Arn"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]
     if scheduler not in targets:
-        yield failed(f"{name} calls {', '.join(targets) or 'nothing'} instead of {scheduler}", DEPLOY)
+        yield repairable(f"{name} calls {', '.join(targets) or 'nothing'} instead of {scheduler}", target)
     if not _may_invoke(deployment, found["Arn"]):
-        yield failed(f"{name} may not invoke {deployment.named('scheduler')}: nothing is planned", DEPLOY)
+        yield repairable(f"{name} may not invoke {deployment.named('scheduler')}: nothing is planned", let_in)
     yield ok(f"{name} is enabled, {expression}, and calls the scheduler")
+
+
+def _letting_in(deployment: Deployment, name: str) -> Repair:
+    function, events = deployment.named("scheduler"), deployment.client("events")
+
+    def add() -> None:
+        deployment.client("lambda").add_permission(
+            FunctionName=function,
+            StatementId=f"{name}-{int(deployment.clock.now())}",
+            Action="lambda:InvokeFunction",
+            Principal="events.amazonaws.com",
+            SourceArn=events.describe_rule(Name=name)["Arn"],
+        )
+
+    return Repair(
+        f"aws lambda add-permission --function-name {function} --principal events.amazonaws.com for {name}",
+        add,
+    )
 
 
 def _may_invoke(deployment: Deployment, rule_arn: str) -> bool:

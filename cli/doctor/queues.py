@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from cli.dead_letters import dead_letters_of
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import Feed
-from common.platform.findings import DEPLOY, Finding, failed, ok, warning
+from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000
@@ -18,7 +19,7 @@ def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     """Whether a queue exists, fits its function, and has no backlog."""
     name, found = deployment.named(feed.queue), deployment.queue(feed.queue)
     if found is None:
-        yield failed(f"there is no queue {name}", DEPLOY)
+        yield failed(f"there is no queue {name}", RESTORE)
         return
     function = deployment.function(feed.function)
     hidden_s = int(found["VisibilityTimeout"])
@@ -44,16 +45,21 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     """Messages that were given up, which a person must examine."""
     name, found = deployment.named(f"{feed.queue}-dead"), deployment.queue(f"{feed.queue}-dead")
     if found is None:
-        yield failed(f"there is no queue {name}", DEPLOY)
+        yield failed(f"there is no queue {name}", RESTORE)
         return
     count = sum(int(found[f"ApproximateNumberOfMessages{which}"]) for which in ("", "NotVisible"))
     if count:
-        redrive = f"`minute8 redrive --stage {deployment.stage}`"
-        move = f"`aws sqs start-message-move-task --source-arn {found['QueueArn']}`"
+        repair = Repair(
+            f"send what is readable in {name} again, and discard what no version of Minute8 has written",
+            lambda: dead_letters_of(deployment.client("sqs"), deployment.stage, feed.queue).told(
+                deployment.tenants_table(), deployment.clock.now()
+            ),
+            order=1,
+        )
         yield failed(
             f"{count} messages in {name}",
-            f"the log of {deployment.named(feed.function)} says why;"
-            f" {redrive if feed.queue == 'executions' else move} sends them again",
+            f"the log of {deployment.named(feed.function)} says why; `minute8 doctor --fix` sends them again",
+            repair,
         )
     yield ok("empty")
 
@@ -67,9 +73,14 @@ def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
         yield failed(f"{len(found)} event source mappings lead from {feed.queue} to {feed.function}", DEPLOY)
         return
     (only,) = found
+    update = deployment.client("lambda").update_event_source_mapping
     if only["State"] in ("Disabled", "Disabling"):
         enable = f"aws lambda update-event-source-mapping --enabled --uuid {only['UUID']}"
-        yield failed(f"it is {only['State'].lower()}: {feed.queue} is not read", enable)
+        yield failed(
+            f"it is {only['State'].lower()}: {feed.queue} is not read",
+            enable,
+            Repair(enable, lambda: update(UUID=only["UUID"], Enabled=True)),
+        )
     elif only["State"] != "Enabled":
         yield warning(f"it is {only['State'].lower()}", "look again in a minute")
     if only["BatchSize"] != feed.batch_size:
@@ -77,5 +88,12 @@ def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     if (window_s := only.get("MaximumBatchingWindowInSeconds", 0)) and feed.queue == "executions":
         yield warning(f"it waits {window_s} s for a fuller batch: executions are late by that", DEPLOY)
     if feed.reports_failures and "ReportBatchItemFailures" not in only.get("FunctionResponseTypes", []):
-        yield failed("one message's failure brings its whole batch back: no ReportBatchItemFailures", DEPLOY)
+        report = "--function-response-types ReportBatchItemFailures"
+        yield repairable(
+            "one message's failure brings its whole batch back: no ReportBatchItemFailures",
+            Repair(
+                f"aws lambda update-event-source-mapping {report} --uuid {only['UUID']}",
+                lambda: update(UUID=only["UUID"], FunctionResponseTypes=["ReportBatchItemFailures"]),
+            ),
+        )
     yield ok(f"enabled, batches of {only['BatchSize']}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import INDEXES, STAGES_TO_LOSE, TTL_ATTRIBUTE
-from common.platform.findings import DEPLOY, Finding, failed, ok, warning
+from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, warning
 
 
 def table(deployment: Deployment, name: str) -> Iterator[Finding]:
@@ -15,7 +15,7 @@ def table(deployment: Deployment, name: str) -> Iterator[Finding]:
     try:
         found = dynamodb.describe_table(TableName=full_name)["Table"]
     except dynamodb.exceptions.ResourceNotFoundException:
-        yield failed(f"there is no table {full_name}", DEPLOY)
+        yield failed(f"there is no table {full_name}", RESTORE)
         return
     if found["TableStatus"] == "UPDATING":
         yield warning("it is being updated", "look again in a minute")
@@ -31,10 +31,18 @@ def table(deployment: Deployment, name: str) -> Iterator[Finding]:
         ttl.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING")
         or ttl.get("AttributeName") != TTL_ATTRIBUTE
     ):
+        expire = (
+            f"aws dynamodb update-time-to-live --table-name {full_name}"
+            f" --time-to-live-specification Enabled=true,AttributeName={TTL_ATTRIBUTE}"
+        )
+        wanted = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
         yield failed(
             "its time to live is off: what has expired stays for ever",
-            f"aws dynamodb update-time-to-live --table-name {full_name}"
-            f" --time-to-live-specification Enabled=true,AttributeName={TTL_ATTRIBUTE}",
+            expire,
+            Repair(
+                expire,
+                lambda: dynamodb.update_time_to_live(TableName=full_name, TimeToLiveSpecification=wanted),
+            ),
         )
     if deployment.stage in STAGES_TO_LOSE:
         yield ok("active, expires what is over")

@@ -10,7 +10,8 @@ from typing import Any, Final
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import ALARMS, CANARY_ALARM, FUNCTIONS, STAGES_TO_LOSE
 from cli.output import seconds
-from common.platform.findings import DEPLOY, Finding, failed, not_checked, ok, warning
+from common.platform.findings import DEPLOY, RESTORE, Finding, failed, not_checked, ok, warning
+from common.timing.instants import rfc3339
 
 # `jobs next` and every "3 min ago" are wrong by this much.
 _CLOCK_WARNING_S: Final = 2.0
@@ -64,13 +65,22 @@ def alarms(deployment: Deployment) -> Iterator[Finding]:
         alarm = found.get(name)
         if alarm is None:
             if short != CANARY_ALARM:
-                yield warning(f"there is no alarm {name}", DEPLOY)
+                yield warning(f"there is no alarm {name}", RESTORE)
         elif alarm["StateValue"] == "ALARM":
             yield failed(f"{name} is on: {alarm.get('StateReason', '')}", f"see docs/runbook/{short}.md")
         elif deployment.stage not in STAGES_TO_LOSE and not (
             alarm["ActionsEnabled"] and alarm["AlarmActions"]
         ):
             yield warning(f"{name} tells nobody", "deploy with alarmTopicArn")
+    silent = [one for one in found.values() if one["StateValue"] == "INSUFFICIENT_DATA"]
+    if silent:
+        since = min(one["StateUpdatedTimestamp"] for one in silent)
+        shown = ", ".join(sorted(one["AlarmName"] for one in silent)[:3])
+        yield not_checked(
+            f"{len(silent)} of {len(found)} alarms have no data, the first since"
+            f" {rfc3339(int(since.timestamp()))}: {shown}{', …' if len(silent) > 3 else ''}",
+            "that is no sign of health; a new stage, and one where nothing ran, has such alarms",
+        )
     yield ok(f"{len(found)}, all quiet")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +17,15 @@ class Level(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Repair:
+    """What puts a finding right: `told` says it before, `do` does it and raises if it fails. Later ones need others."""
+
+    told: str
+    do: Callable[[], object]
+    order: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of the report. `examine` fills in `check`."""
 
@@ -23,17 +33,25 @@ class Finding:
     found: str
     remedy: str = ""
     check: str = ""
+    repair: Repair | None = None
 
 
 DEPLOY = "deploy the stage again"
+# A deployment of an unchanged template does not notice what is gone.
+RESTORE = "revert the stack's drift: docs/deploying.md says how"
 
 
-def failed(found: str, remedy: str) -> Finding:
-    return Finding(Level.FAILED, found, remedy)
+def failed(found: str, remedy: str, repair: Repair | None = None) -> Finding:
+    return Finding(Level.FAILED, found, remedy, repair=repair)
 
 
-def warning(found: str, remedy: str) -> Finding:
-    return Finding(Level.WARNING, found, remedy)
+def warning(found: str, remedy: str, repair: Repair | None = None) -> Finding:
+    return Finding(Level.WARNING, found, remedy, repair=repair)
+
+
+def repairable(found: str, repair: Repair) -> Finding:
+    """A failure that `minute8 doctor --fix` puts right."""
+    return failed(found, f"{repair.told}; `minute8 doctor --fix` does it", repair)
 
 
 def not_checked(found: str, remedy: str = "") -> Finding:

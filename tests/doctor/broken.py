@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from common.planning.directory import Shard
+from common.planning.execution import Execution
 from common.planning.shares import Cut, Shares
 from common.platform.findings import Level
 from tests.doctor.stage import Patient
@@ -166,6 +167,19 @@ def no_mark(patient: Patient) -> None:
     )
 
 
+def lost(patient: Patient) -> None:
+    fire_at = at("2026-11-21T03:10:00Z")
+    patient.deployment.unrecorded().add(
+        [Execution("alice", "lost", fire_at, fire_at, 1)], patient.clock.now()
+    )
+
+
+def without_data(patient: Patient) -> None:
+    patient["cloudwatch"].set_alarm_state(
+        AlarmName=patient.name("no-tick"), StateValue="INSUFFICIENT_DATA", StateReason="it is new"
+    )
+
+
 def deleted(kind: str, name: str) -> Break:
     def broken(patient: Patient) -> None:
         if kind == "queue":
@@ -220,6 +234,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     ("bad entry", bad_entry, {"quarantine": W}, "1 jobs cannot be planned: entry alice#report: [9]"),
     ("old zones", older_zones, {"time zones": W}, "ticks plan by tzdata 2019a"),
     ("another SDK", other_sdk, {"sdk": W}, "the last tick ran with botocore 1.40.4"),
+    (
+        "lost",
+        lost,
+        {"without record": F},
+        "1 executions that were due have no record, the earliest of 2026-11-21T03:10:00Z",
+    ),
     ("queue gone", deleted("queue", "executions"), {"queue executions": F}, "there is no queue"),
     ("hidden too shortly", small_hidden_time, {"queue executions": F}, "come back after 19 s"),
     (
@@ -352,6 +372,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         ),
         {"alarms": F},
         "minute8-test-no-tick is on: no datapoints",
+    ),
+    (
+        "alarm without data",
+        without_data,
+        {"alarms": Level.NOT_CHECKED},
+        "1 of 21 alarms have no data, the first since 20",
     ),
     (
         "rolled back",

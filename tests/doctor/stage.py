@@ -35,6 +35,7 @@ class Simulator:
 
     denied: set[tuple[str, str]] = field(default_factory=set)
     allowed: set[tuple[str, str]] = field(default_factory=set)
+    put: list[tuple[str, str, Any]] = field(default_factory=list)
 
     def simulate_principal_policy(
         self, PolicySourceArn: str, ActionNames: list[str], ResourceArns: list[str]
@@ -47,6 +48,12 @@ class Simulator:
                 for action in ActionNames
             ]
         }
+
+    def put_role_policy(self, RoleName: str, PolicyName: str, PolicyDocument: str) -> None:
+        """A role with the template's policy may do what it needs, and no more."""
+        self.put.append((RoleName, PolicyName, json.loads(PolicyDocument)))
+        self.denied.clear()
+        self.allowed.clear()
 
     def _decision(self, action: str, arn: str) -> str:
         refused = {name for name, what in self.denied if arn.endswith(what)} | (
@@ -73,6 +80,30 @@ class Stacks:
             raise ClientError(error, "DescribeStacks")  # type: ignore[arg-type]
         outputs = [{"OutputKey": "ApiUrl", "OutputValue": API_URL}] if self.tells_url else []
         return {"Stacks": [{"StackName": StackName, "StackStatus": self.status, "Outputs": outputs}]}
+
+    def get_template(self, StackName: str) -> dict[str, Any]:
+        """One policy for each role, with every way in which serverless.yml names a resource."""
+        statement = {
+            "Effect": "Allow",
+            "Action": "*",
+            "Resource": [
+                {"Fn::GetAtt": ["DueTable", "Arn"]},
+                {"Fn::Sub": "${RunsTable.Arn}/index/failures"},
+                {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:*"},
+            ],
+        }
+        split = {"Fn::Split": [",", {"Fn::Sub": "a,arn:${AWS::Partition}:b"}]}
+        documents = {"Statement": [statement, {"Effect": "Allow", "Action": "x", "Resource": split}]}
+        return {
+            "TemplateBody": {
+                "Resources": {
+                    f"{name.title()}Role": {
+                        "Properties": {"Policies": [{"PolicyName": name, "PolicyDocument": documents}]}
+                    }
+                    for name in FUNCTIONS
+                }
+            }
+        }
 
 
 @cache
@@ -131,7 +162,11 @@ class Patient:
 
     def loops(self, setting: str) -> None:
         """The executor's RecursiveLoop, which moto lacks."""
-        self.alter("lambda", get_function_recursion_config=lambda FunctionName: {"RecursiveLoop": setting})
+        self.alter(
+            "lambda",
+            get_function_recursion_config=lambda FunctionName: {"RecursiveLoop": setting},
+            put_function_recursion_config=lambda FunctionName, RecursiveLoop: self.loops(RecursiveLoop),
+        )
 
     def at_once(self, of_account: int) -> None:
         """The account's concurrency, with none reserved; moto lacks it."""

@@ -57,6 +57,8 @@ def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dic
         findings = json.loads(done.stdout)["findings"]
         problems = {f["check"]: f["found"] for f in findings if f["level"] != "ok"}
         problems.pop("last hour", None)
+        if "have no data" in problems.get("alarms", ""):  # the stage is minutes old
+            del problems["alarms"]
         return done.returncode, problems
 
     yield run
@@ -85,6 +87,16 @@ def test_a_deployment_is_well_until_something_is_broken(
         iam.delete_role_policy(RoleName=role, PolicyName="planner")
         aws("sqs").send_message(QueueUrl=dead, MessageBody="given up")
         code, found = doctor()
+        fixed = subprocess.run(
+            [sys.executable, "-m", "cli", "doctor", "--stage", "test", "--fix", "--yes", "--json"],
+            cwd=ROOT,
+            env=os.environ | embedded.env() | {"MINUTE8_URL": embedded.api_url or ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        repairs = json.loads(fixed.stdout)["repairs"]
+        after = iam.get_role_policy(RoleName=role, PolicyName="planner")["PolicyDocument"]
     finally:
         events.enable_rule(Name="minute8-test-tick")
         functions.delete_function_concurrency(FunctionName="minute8-test-outcomes")
@@ -95,4 +107,11 @@ def test_a_deployment_is_well_until_something_is_broken(
         {"rule", "function outcomes", "permissions planner", "dead letters planning"},
     )
     assert "its role may not" in found["permissions planner"]
+    assert {one["check"]: one["result"].split(";")[0] for one in repairs} == {
+        "rule": "done",
+        "function outcomes": "done",
+        "permissions planner": "done",
+        "dead letters planning": "1 discarded",
+    }
+    assert (fixed.returncode, fixed.stderr, after) == (0, "", policy)
     assert doctor()[0] == 0

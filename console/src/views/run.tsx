@@ -83,7 +83,6 @@ function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined
               ["Took", run.duration_s == null ? "–" : duration(run.duration_s)],
               ["Next attempt", <Time key="n" at={run.next_attempt_at} zone={zone} full />],
               ["Trigger", run.trigger],
-              ["Trace", <code key="t">{run.trace_id}</code>],
               ["Schedule’s revision", String(run.schedule_revision)],
             ]}
           />

@@ -1,0 +1,79 @@
+"""`minute8 doctor --fix`: does what findings say, one after the other; each is shown before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from cli.doctor.deployment import Deployment
+from common.platform.findings import Finding, Level, Repair
+
+_TICK_ORDER: Final = 1
+# A cold start and a window of a large stage.
+_TICK_S: Final = 120
+# What the next tick puts right.
+_BY_A_TICK: Final = ("mark", "unfinished planning")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a repair: `result` is `done`, `left`, or an error."""
+
+    check: str
+    told: str
+    result: str
+
+
+def repairs(deployment: Deployment, findings: Iterable[Finding]) -> list[tuple[Finding, Repair]]:
+    """What can be repaired, in the order in which to do it; each repair once."""
+    found: dict[str, tuple[Finding, Repair]] = {}
+    for one in findings:
+        repair = one.repair
+        if repair is None and one.check in _BY_A_TICK and one.level in (Level.FAILED, Level.WARNING):
+            repair = tick(deployment)
+        if repair:
+            found.setdefault(repair.told, (one, repair))
+    return sorted(found.values(), key=lambda one: one[1].order)
+
+
+def fix(
+    deployment: Deployment,
+    findings: Iterable[Finding],
+    agrees: Callable[[Finding, Repair], bool],
+    tell: Callable[[Done], None],
+) -> list[Done]:
+    """Make each repair that `agrees` lets pass. An error of one does not stop the others."""
+    done = []
+    for finding, repair in repairs(deployment, findings):
+        result = "left"
+        if agrees(finding, repair):
+            try:
+                said = repair.do()
+                result = str(said) if isinstance(said, str) else "done"
+            except Exception as error:  # noqa: BLE001  the others may succeed, and the report that follows shows it
+                result = f"failed: {error}"
+        done.append(Done(finding.check, repair.told, result))
+        tell(done[-1])
+    return done
+
+
+def tick(deployment: Deployment) -> Repair:
+    """Start a tick, and wait until the mark has moved. A tick more does no harm."""
+
+    def run() -> None:
+        clock, index = deployment.clock, deployment.index()
+        before = index.mark()
+        deployment.client("lambda").invoke(FunctionName=deployment.named("scheduler"), InvocationType="Event")
+        until = clock.now() + _TICK_S
+        while clock.now() < until:
+            clock.sleep(2)
+            mark = index.mark()
+            if mark and not mark.is_open and (before is None or mark.planned_until > before.planned_until):
+                return
+        raise TimeoutError(
+            f"no tick has moved the mark within {_TICK_S} s; look at the log of {deployment.named('scheduler')}"
+        )
+
+    function = deployment.named("scheduler")
+    return Repair(f"aws lambda invoke --function-name {function} --invocation-type Event", run, _TICK_ORDER)

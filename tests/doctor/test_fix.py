@@ -1,0 +1,173 @@
+"""`minute8 doctor --fix`: what it says it repairs is well afterwards, and nothing else has changed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cli.doctor.examine import examine
+from cli.doctor.fix import Done, fix
+from cli.doctor.unrecorded import without_record
+from common.planning.execution import Execution
+from common.platform.findings import Level
+from common.storage import keys
+from tests.doctor.broken import BROKEN, lost
+from tests.doctor.stage import Patient
+from tests.worlds import at
+
+_BREAKS = {name: broken for name, broken, _, _ in BROKEN}
+REPAIRED = (
+    *("rule gone", "rule off", "other times", "no target", "not let in", "late", "window open"),
+    *("dead executions", "dead shares", "dead outcomes", "reading is off", "whole batches"),
+    *(
+        "loops are stopped",
+        "switched off",
+        "permission gone",
+        "index not readable",
+        "tenants may call Minute8",
+    ),
+    *("runs for ever", "lost"),
+)
+
+
+def problems(patient: Patient) -> dict[str, str]:
+    return {
+        one.check: one.found
+        for one in examine(patient.deployment, 60)
+        if one.level in (Level.FAILED, Level.WARNING) and one.check != "clock"
+    }
+
+
+def ticking(patient: Patient) -> list[str]:
+    """Lambda's invoke; the tick takes five seconds."""
+    invoked: list[str] = []
+
+    def invoke(FunctionName: str, InvocationType: str) -> None:
+        invoked.append(FunctionName)
+        patient.clock.sleep(5)
+        index, now = patient.index, patient.clock.now()
+        index.finish_planning(int(now) // 600 * 600 + 1_200)
+
+    patient.alter("lambda", invoke=invoke)
+    return invoked
+
+
+def fixed(patient: Patient, agrees: bool = True) -> list[Done]:
+    told: list[Done] = []
+    done = fix(
+        patient.deployment, examine(patient.deployment, 60), lambda finding, repair: agrees, told.append
+    )
+    assert told == done
+    return done
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_what_it_repairs_is_well_afterwards(patient: Patient, name: str) -> None:
+    before = problems(patient)
+    _BREAKS[name](patient)
+    ticking(patient)
+    assert problems(patient) != before
+    running(patient)
+    done = fixed(patient)
+    assert done and all(not one.result.startswith("failed") for one in done), done
+    assert problems(patient) == before
+
+
+def running(patient: Patient) -> None:
+    """An executor: what is sent has a record. (moto would start the function in Docker.)"""
+    stock, sent = patient["dynamodb"].batch_get_item, []
+
+    def send(QueueUrl: str, Entries: list[Any]) -> Any:
+        sent.extend(Entries)
+        return {"Successful": Entries}
+
+    def answer(RequestItems: Any) -> Any:
+        ((table, asked),) = RequestItems.items()
+        if table.endswith("-runs") and sent:
+            return {"Responses": {table: asked["Keys"]}}
+        return stock(RequestItems=RequestItems)
+
+    patient.alter("sqs", send_message_batch=send)
+    patient.alter("dynamodb", batch_get_item=answer)
+
+
+def test_without_consent_nothing_is_changed(patient: Patient) -> None:
+    patient["events"].disable_rule(Name="minute8-test-tick")
+    before = problems(patient)
+    (done,) = fixed(patient, agrees=False)
+    assert (done.check, done.result) == ("rule", "left")
+    assert done.told == "aws events enable-rule --name minute8-test-tick"
+    assert problems(patient) == before
+
+
+def test_a_policy_is_put_back_as_the_template_has_it(patient: Patient) -> None:
+    patient.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning"))
+    fixed(patient)
+    role, name, document = patient.simulator.put[0]
+    assert (role, name) == ("minute8-test-scheduler", "scheduler")
+    table = "arn:aws:dynamodb:us-east-1:123456789012:table/minute8-test"
+    assert document["Statement"][0]["Resource"] == [
+        f"{table}-due",
+        f"{table}-runs/index/failures",
+        "arn:aws:lambda:us-east-1:123456789012:function:*",
+    ]
+    assert document["Statement"][1]["Resource"] == ["a", "arn:aws:b"]
+
+
+def test_what_cannot_be_repaired_is_told_and_stops_no_other(patient: Patient) -> None:
+    patient["events"].disable_rule(Name="minute8-test-tick")
+    patient.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning"))
+
+    def refuses(**_: Any) -> None:
+        raise PermissionError("an organization policy refuses it")
+
+    patient.simulator.put_role_policy = refuses  # type: ignore[method-assign, assignment]
+    results = {one.check: one.result for one in fixed(patient)}
+    assert results["rule"] == "done"
+    assert results["permissions scheduler"] == "failed: an organization policy refuses it"
+    assert set(problems(patient)) == {"permissions scheduler", "permissions planner"}
+
+
+def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wrote(patient: Patient) -> None:
+    dead, url = patient.queue_url("executions-dead"), patient.queue_url("executions")
+    fire_at = at("2026-11-21T03:10:00Z")
+    readable = Execution("alice", "report", fire_at, fire_at, 1).encode()
+    later = json.dumps({"v": 9, "what": "is this"})
+    for body in (readable, later, "given up", '{"v": 1}\n???', "[1]"):
+        patient["sqs"].send_message(QueueUrl=dead, MessageBody=body)
+    moved: list[tuple[str, str]] = []
+    patient.alter(
+        "sqs", send_message=lambda QueueUrl, MessageBody, **_: moved.append((QueueUrl, MessageBody))
+    )
+    (done,) = fixed(patient)
+    assert done.result.startswith("1 moved, 3 discarded, 1 left")
+    assert moved == [(url, readable)]
+    counts = patient["sqs"].get_queue_attributes(QueueUrl=dead, AttributeNames=["All"])["Attributes"]
+    assert counts["ApproximateNumberOfMessagesNotVisible"] == "1"
+    (entry,) = patient["dynamodb"].query(
+        TableName="minute8-test-audit",
+        KeyConditionExpression="pk = :pk",
+        ExpressionAttributeValues={":pk": {"S": keys.OPERATORS}},
+    )["Items"]
+    assert json.loads(entry["after"]["S"]) == {"moved": 1, "discarded": 3, "left": 1}
+
+
+def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> None:
+    _BREAKS["late"](patient)
+    patient.alter("lambda", invoke=lambda **_: None)
+    (done,) = fixed(patient)
+    assert "no tick has moved the mark within 120 s" in done.result
+
+
+def test_what_has_a_record_by_now_is_not_reported(patient: Patient) -> None:
+    lost(patient)
+    (finding,) = without_record(patient.deployment)
+    assert finding.found.endswith("the earliest of 2026-11-21T03:10:00Z: alice:lost:20261121T031000Z:1")
+    patient["dynamodb"].put_item(
+        TableName="minute8-test-runs",
+        Item={"pk": {"S": "alice#lost"}, "sk": {"S": "20261121T031000Z:1"}},
+    )
+    (finding,) = without_record(patient.deployment)
+    assert finding.level == Level.OK
