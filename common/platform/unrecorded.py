@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from common.clock import Clock
 from common.errors import InvalidInput, NotFound, shown
-from common.planning.execution import split_execution_id
+from common.planning.execution import Execution, parse_execution_id, split_execution_id
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.unrecorded import Unrecorded, WithoutRecord
 from common.storage import keys
@@ -43,8 +43,10 @@ class RunAgain:
         # Only ids are keys: no other text is looked up.
         named = [one for one in execution_ids if isinstance(one, str) and split_execution_id(one)]
         listed = self.unrecorded.named(named)
+        others = [one for one in named if one not in listed]  # a tick may have found the records of some
+        recorded = set(others) - {one.execution_id for one in self.unrecorded.missing(_executions(others))}
         for one in execution_ids:
-            if not isinstance(one, str) or one not in listed:
+            if not isinstance(one, str) or one not in {*listed, *recorded}:
                 raise NotFound("execution without a record", shown(one))
         left = self.unrecorded.missing([one.execution for one in listed.values()])
         ids = sorted(one.execution_id for one in left)
@@ -55,7 +57,11 @@ class RunAgain:
                 tx, keys.OPERATORS, "executions.run", ids[0], now, after={"count": len(ids), "ids": ids}
             )
             self.unrecorded.send(left, self.queue, now)
-        return ids, sorted(set(listed) - set(ids))
+        return ids, sorted({*listed, *recorded} - set(ids))
+
+
+def _executions(ids: Sequence[str]) -> list[Execution]:
+    return [parse_execution_id(one.partition(":")[0], one) for one in ids]
 
 
 def unrecorded_view(one: WithoutRecord) -> dict[str, Any]:

@@ -290,6 +290,8 @@ def test_executions_without_a_record_are_listed_and_run_once(
     assert desk("unrecorded", "run", *stage).code == 2
     one = desk("unrecorded", "run", lost[0].execution_id, lost[1].execution_id, *stage).out
     assert f"has a record meanwhile: {lost[0].execution_id}" in one
+    w.reconciler.unrecorded.remove([lost[0]])  # as a tick does
+    assert "has a record meanwhile" in desk("unrecorded", "run", lost[0].execution_id, *stage).out
     assert f"sent again: {lost[1].execution_id}" in one and "1 executions are in" in one
     assert "sent again" not in desk("unrecorded", "list", *stage).out
     assert desk("unrecorded", "run", "--all", "--yes", *stage).out.endswith(
