@@ -79,12 +79,12 @@ def backfill(services: Services, request: Request) -> Reply:
         )
     if not isinstance(fields.get("dry_run", False), bool):
         raise InvalidInput("dry_run", "must be a boolean", value=fields["dry_run"], accepted="true or false")
-    total = services.manual.backfill_count(request.tenant, job_id, start, end)
+    total = services.manual.backfills.count(request.tenant, job_id, start, end)
     if fields.get("dry_run"):
         return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
     named = _named(fields, "backfill_id")
     services.count_as(request.tenant, request.now, total)
-    started = services.manual.backfill(request.tenant, job_id, start, end, concurrency, named)
+    started = services.manual.backfills.start(request.tenant, job_id, start, end, concurrency, named)
     return Reply(_backfill_view(started), HTTPStatus.ACCEPTED)
 
 
@@ -92,7 +92,7 @@ def backfill_progress(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/backfills/{backfill_id}"""
     named = _backfill_id(request)
     return Reply(
-        _backfill_view(services.manual.backfill_progress(request.tenant, existing_id(request), named))
+        _backfill_view(services.manual.backfills.progress(request.tenant, existing_id(request), named))
     )
 
 
@@ -100,7 +100,7 @@ def cancel_backfill(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/backfills/{backfill_id}/cancel"""
     named, note = _backfill_id(request), request.note()
     return Reply(
-        _backfill_view(services.manual.cancel_backfill(request.tenant, existing_id(request), named, note))
+        _backfill_view(services.manual.backfills.cancel(request.tenant, existing_id(request), named, note))
     )
 
 

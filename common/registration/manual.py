@@ -1,4 +1,4 @@
-"""Manual commands: run a job now, retry a failed run, cancel a waiting one, run a past range (backfill)."""
+"""Manual commands: run a job now, retry a failed run, cancel a waiting one, skip fire times; backfills beside it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import math
 from dataclasses import dataclass, replace
 
 from common.clock import Clock
-from common.errors import Conflict, InvalidInput, NotFound
-from common.jobs.backfill import Backfill, first_steps
+from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
 from common.jobs.store import JobStore
@@ -22,19 +21,15 @@ from common.planning.execution import (
     parse_execution_id,
 )
 from common.planning.executions_queue import ExecutionsQueue
+from common.registration.backfills import BackfillCommands, with_calendars
 from common.registration.definition import check_fits
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Transaction
-from common.timing.fires import due_at, fires, local_date, next_fires
+from common.timing.fires import due_at, fires, next_fires
 from common.timing.instants import DAY_S
-from common.timing.schedule import Schedule
 
-# The most executions of one backfill. For more, start another one after it.
-BACKFILL_LIMIT = 10_000
-# The most calendar dates of a backfill. Each of its runs writes its item, which contains them.
-BACKFILL_EXCLUDED_DATES = 1_000
 # How long a nonce is remembered.
 _ASKED_KEPT_S = DAY_S
 # How long the payload of a single run is kept: a failed run can be retried until then.
@@ -52,6 +47,11 @@ class ManualCommands:
     changes: RunChanges
     queue: ExecutionsQueue
     clock: Clock
+
+    @property
+    def backfills(self) -> BackfillCommands:
+        """The commands on past ranges."""
+        return BackfillCommands(self.store, self.queue, self.clock)
 
     def run_now(self, tenant: str, job_id: str, nonce: str, payload: str | None = None) -> Execution:
         """Start the job at once, even if it is paused. The same `nonce` starts it once.
@@ -178,119 +178,6 @@ class ManualCommands:
             for at in times
         ]
 
-    def backfill_count(self, tenant: str, job_id: str, start: int, end: int) -> int:
-        """The number of executions of a backfill of [start, end). Raises NotFound, InvalidInput, Conflict."""
-        return len(self._backfilled(self.store.get(tenant, job_id), start, end)[1])
-
-    def backfill(
-        self, tenant: str, job_id: str, start: int, end: int, concurrency: int, backfill_id: str
-    ) -> Backfill:
-        """Run the fire times of [start, end) again, `concurrency` at a time; when one ends, the next starts.
-
-        The same `backfill_id` always means the same backfill. Raises NotFound, InvalidInput, Conflict.
-        """
-        job = self.store.get(tenant, job_id)
-        schedule, times = self._backfilled(job, start, end)
-        now = math.floor(self.clock.now())
-        whole = Backfill(
-            tenant=tenant,
-            job_id=job_id,
-            backfill_id=backfill_id,
-            start_at=start,
-            end_at=end,
-            schedule=schedule,
-            schedule_revision=job.schedule_revision,
-            concurrency=concurrency,
-            total=len(times),
-            next_at=times[0] if times else end,
-            created_at=now,
-            begun=False,
-        )
-        first, begun = first_steps(whole, now)
-        key = keys.backfill(tenant, job_id, backfill_id)
-        asked = {name: getattr(whole, name) for name in ("backfill_id", "start_at", "end_at", "total")}
-        tx = Transaction(self.store.jobs.client)
-        # Stored with the pointer after the first executions, which are sent next and may end at once.
-        tx.put(self.store.jobs, {**key, **begun.to_item()}, Expression("attribute_not_exists(pk)", {}))
-        try:
-            self.store.audited.commit(tx, tenant, "job.backfilled", job_id, now, after=asked)
-        except ConditionFailed as before:
-            stored = Backfill.from_item(before.existing or begun.to_item())
-            if stored.begun or (stored.start_at, stored.end_at) != (start, end):
-                raise Conflict(f"backfill {backfill_id!r} of job {job_id!r} exists already") from None
-            first, begun = stored.first(now), stored  # the request that began it was interrupted
-        self.queue.send(first)
-        self.store.jobs.update(key, Expression("SET #begun = :yes", {":yes": True}))
-        return replace(begun, begun=True)
-
-    def backfill_progress(self, tenant: str, job_id: str, backfill_id: str) -> Backfill:
-        """The progress of a backfill. Raises NotFound."""
-        item = self.store.jobs.get(keys.backfill(tenant, job_id, backfill_id))
-        if item is None:
-            raise NotFound("backfill", backfill_id)
-        return Backfill.from_item(item)
-
-    def cancel_backfill(self, tenant: str, job_id: str, backfill_id: str, note: str) -> Backfill:
-        """Enqueue no more of its fire times, and skip those that have not started. Running ones end as they do.
-
-        Repeating it changes nothing. Raises NotFound.
-        """
-        backfill, now = self.backfill_progress(tenant, job_id, backfill_id), math.floor(self.clock.now())
-        if backfill.cancelled_at:
-            return backfill
-        tx = Transaction(self.store.jobs.client)
-        tx.update(
-            self.store.jobs,
-            keys.backfill(tenant, job_id, backfill_id),
-            Expression("SET #next_at = :end, #cancelled_at = :now", {":end": backfill.end_at, ":now": now}),
-            Expression("attribute_exists(pk)", {}),
-        )
-        after = {"backfill_id": backfill_id, "note": note or None}
-        self.store.audited.commit(tx, tenant, "job.backfill_cancelled", job_id, now, after=after)
-        return self.backfill_progress(tenant, job_id, backfill_id)
-
-    def _backfilled(self, job: Job, start: int, end: int) -> tuple[Schedule, list[int]]:
-        """The schedule with the current dates of its calendars, and its fire times in [start, end)."""
-        now = math.floor(self.clock.now())
-        if not start < end:
-            raise InvalidInput("end_at", "must be after start_at", value=end, accepted="a later instant")
-        if end > now:
-            raise InvalidInput("end_at", "is in the future", value=end, accepted="a range that is past")
-        schedule = self._with_calendars(job, start, end)
-        times: list[int] = []
-        for fire_at in fires(schedule, start, end):
-            times.append(fire_at)
-            if len(times) > BACKFILL_LIMIT:
-                raise InvalidInput(
-                    "start_at",
-                    f"the range holds over {BACKFILL_LIMIT} fire times",
-                    value=start,
-                    accepted="a shorter range",
-                )
-        return schedule, times
-
-    def _with_calendars(self, job: Job, start: int, end: int) -> Schedule:
-        """The schedule with the dates of its calendars in [start, end) as its own exclusions."""
-        calendars, schedule = Calendars(self.store.jobs), job.schedule
-        first, last = local_date(schedule, start), local_date(schedule, end)
-        dates: set[str] = set()
-        for name in schedule.calendars:
-            try:
-                dates.update(date for date in calendars.get(job.tenant, name).dates if first <= date <= last)
-            except NotFound:
-                raise Conflict(
-                    f"job {job.job_id!r} names the calendar {name!r}, which does not exist"
-                ) from None
-        if len(dates) > BACKFILL_EXCLUDED_DATES:
-            raise InvalidInput(
-                "start_at",
-                f"the range holds over {BACKFILL_EXCLUDED_DATES} dates of calendars",
-                value=start,
-                accepted="a shorter range",
-            )
-        excluded = tuple(sorted(dates.union(schedule.exclude_dates)))
-        return replace(schedule, exclude_dates=excluded, calendars=())
-
     def _found(self, tenant: str, execution_id: str) -> tuple[Execution, Item]:
         execution = parse_execution_id(tenant, execution_id)
         record = self.runs.get(execution)
@@ -302,7 +189,7 @@ class ManualCommands:
         """Check that an execution without a record exists: its job must be going to fire then."""
         job = self.store.get(execution.tenant, execution.job_id)
         start, end = execution.fire_at, execution.fire_at + 1
-        fire_times = fires(self._with_calendars(job, start, end), start, end)
+        fire_times = fires(with_calendars(self.store.jobs, job, start, end), start, end)
         if (
             execution.trigger != SCHEDULE
             or execution.schedule_revision != job.schedule_revision

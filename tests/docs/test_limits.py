@@ -16,7 +16,6 @@ from common.registration import (
     calendar_sources,
     calendar_store,
     icalendar_dates,
-    manual,
     schedule_text,
 )
 from common.registration.definition import EXECUTOR_MARGIN_S, JobDefinition, Limits
@@ -46,7 +45,7 @@ BOUNDS = {
     "ids of jobs, calendars; nonces": ids.JOB_ID_CHARS,
     "URL; headers of an `http` target": web_address.URL_CHARS,
     "time of a call (`timeout_s`)": EXECUTOR_MARGIN_S,
-    "fire times of a backfill": manual.BACKFILL_LIMIT,
+    "fire times of a backfill": backfills.BACKFILL_LIMIT,
     "API keys": api_keys.MOST_KEYS,
     "page of a list": routing.LONGEST_PAGE,
     "an item in DynamoDB": wire_format.DEEPEST,

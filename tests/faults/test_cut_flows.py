@@ -65,7 +65,7 @@ def backfill(overlap: str = "allow") -> Callable[[Stage], None]:
 
 
 def ask_for_backfill(w: World) -> None:
-    w.manual.backfill(*KEY, *BACKFILLED, concurrency=2, backfill_id="x")
+    w.manual.backfills.start(*KEY, *BACKFILLED, concurrency=2, backfill_id="x")
 
 
 def backfill_under_way(stage: Stage) -> None:
@@ -131,7 +131,7 @@ def has_recovered(w: World) -> None:
 
 
 def is_whole(w: World) -> None:
-    assert w.manual.backfill_progress(*KEY, "x").sent == 5
+    assert w.manual.backfills.progress(*KEY, "x").sent == 5
 
 
 def nothing(w: World) -> None: ...

@@ -113,7 +113,7 @@ def test_what_follows_the_event_of_a_backfill_fails_and_the_event_is_not_sent_ag
         w = stage.w
         w.registry.create("alice", "b", job(cron="0 3 * * *", invocation="Event"))
         days = at("2026-11-17T00:00:00Z"), at("2026-11-21T00:00:00Z")
-        w.manual.backfill("alice", "b", *days, concurrency=1, backfill_id="x")
+        w.manual.backfills.start("alice", "b", *days, concurrency=1, backfill_id="x")
         stage.save()
 
         def carries_on(w: World, died: BaseException | None) -> None:

@@ -180,7 +180,7 @@ def test_a_run_that_waits_in_the_queue_is_not_lost(w: World) -> None:
 
 def test_a_backfill_runs_to_its_end_first(w: World) -> None:
     once(w, cron="*/10 * * * *", end_at="2026-11-21T03:16:00Z", start_at="2026-11-20T00:00:00Z")
-    w.manual.backfill("alice", "once", at("2026-11-21T00:00:00Z"), at("2026-11-21T01:00:00Z"), 1, "b")
+    w.manual.backfills.start("alice", "once", at("2026-11-21T00:00:00Z"), at("2026-11-21T01:00:00Z"), 1, "b")
     for _ in range(3):
         message = w.sqs.receive()
         assert message

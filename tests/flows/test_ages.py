@@ -153,7 +153,7 @@ def _expire(table: Table, now: float) -> None:
 def test_a_backfill_is_kept_while_its_runs_go_on(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 * * * *"))
     start, end = at("2026-11-20T00:00:00Z"), at("2026-11-20T03:00:00Z")
-    w.manual.backfill("alice", "job", start, end, 1, "again")
+    w.manual.backfills.start("alice", "job", start, end, 1, "again")
     w.clock.sleep(80 * DAY_S)
     w.deliver()
     item = w.table("jobs").get(keys.backfill("alice", "job", "again"))

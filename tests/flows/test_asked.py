@@ -93,12 +93,12 @@ def test_skipping_heeds_calendars_and_wants_something_to_skip(w: World) -> None:
 
 def test_a_cancelled_backfill_starts_nothing_more(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/10 * * * *", retry={"max_attempts": 1}))
-    w.manual.backfill("alice", "job", START, END, 3, "x")
+    w.manual.backfills.start("alice", "job", START, END, 3, "x")
     first = w.sqs.receive()
     assert first
     w.deliver_one(first)  # its end enqueues the fourth
     for _ in range(2):
-        cancelled = w.manual.cancel_backfill("alice", "job", "x", "wrong range")
+        cancelled = w.manual.backfills.cancel("alice", "job", "x", "wrong range")
         assert cancelled.cancelled_at == int(w.clock.now())
     w.deliver()
     assert len(w.target.calls) == 1
@@ -112,9 +112,9 @@ def test_a_cancelled_backfill_starts_nothing_more(w: World) -> None:
 def test_a_run_that_waits_for_its_next_attempt_ends_with_its_backfill(w: World) -> None:
     w.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")
     w.registry.create("alice", "job", job(cron="*/10 * * * *", retry={"base_s": 60}))
-    w.manual.backfill("alice", "job", START, END, 1, "x")
+    w.manual.backfills.start("alice", "job", START, END, 1, "x")
     w.deliver()
-    w.manual.cancel_backfill("alice", "job", "x", "")
+    w.manual.backfills.cancel("alice", "job", "x", "")
     w.run_until("2026-11-21T03:30:00Z")
     (run,) = w.run_items("alice", "job")
     assert (run["status"], run["error_type"], len(w.target.calls)) == ("failed", "cancelled", 1)

@@ -77,7 +77,7 @@ def test_an_old_failure_retried_by_hand_has_an_age_of_its_own(w: World) -> None:
 def test_a_backfilled_run_is_tried_again_though_its_fire_time_is_long_past(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 12 * * *", retry={"max_age_s": 3_600, "base_s": 5}))
     w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] == 2, error_type="Boom")
-    w.manual.backfill("alice", "job", at("2026-11-01T00:00:00Z"), at("2026-11-04T00:00:00Z"), 1, "x")
+    w.manual.backfills.start("alice", "job", at("2026-11-01T00:00:00Z"), at("2026-11-04T00:00:00Z"), 1, "x")
     w.run_until("2026-11-21T03:20:00Z")
     assert w.statuses("alice", "job") == ["succeeded"] * 3
 
@@ -88,18 +88,18 @@ def test_a_backfill_that_did_not_reach_the_queue_begins_when_asked_for_again(
     w.registry.create("alice", "job", job(cron="*/30 * * * *"))
     with monkeypatch.context() as patched, pytest.raises(ConnectionError):
         no_queue(patched, w)
-        w.manual.backfill("alice", "job", START, END, 2, "x")
-    w.manual.backfill("alice", "job", START, END, 2, "x")
+        w.manual.backfills.start("alice", "job", START, END, 2, "x")
+    w.manual.backfills.start("alice", "job", START, END, 2, "x")
     with pytest.raises(Conflict):
-        w.manual.backfill("alice", "job", START, END, 2, "x")
+        w.manual.backfills.start("alice", "job", START, END, 2, "x")
     w.run_until("2026-11-21T03:12:30Z")
     assert w.statuses("alice", "job") == ["succeeded"] * 6
-    assert w.manual.backfill_progress("alice", "job", "x").sent == 6
+    assert w.manual.backfills.progress("alice", "job", "x").sent == 6
 
 
 def test_messages_delivered_twice_do_not_widen_a_backfill(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/10 * * * *", timeout_s=200))
-    w.manual.backfill("alice", "job", START, END, concurrency=2, backfill_id="x")
+    w.manual.backfills.start("alice", "job", START, END, concurrency=2, backfill_id="x")
     while message := w.sqs.receive():
         w.executor.execute(message)
         sent = len(w.sqs.bodies)
@@ -111,7 +111,7 @@ def test_messages_delivered_twice_do_not_widen_a_backfill(w: World) -> None:
 
 def test_a_backfill_goes_on_past_runs_that_are_skipped_as_many_at_a_time_as_before(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/30 * * * *", start_deadline_s=60))
-    w.manual.backfill("alice", "job", START, END, concurrency=2, backfill_id="x")
+    w.manual.backfills.start("alice", "job", START, END, concurrency=2, backfill_id="x")
     w.clock.sleep(600)
     left = []
     while message := w.sqs.receive():
@@ -123,7 +123,7 @@ def test_a_backfill_goes_on_past_runs_that_are_skipped_as_many_at_a_time_as_befo
 
 def test_a_backfill_ends_with_its_job_and_does_not_go_on_with_another_of_its_name(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/30 * * * *"))
-    w.manual.backfill("alice", "job", START, END, concurrency=2, backfill_id="x")
+    w.manual.backfills.start("alice", "job", START, END, concurrency=2, backfill_id="x")
     w.store.delete("alice", "job")
     w.deliver()
     assert w.statuses("alice", "job") == ["skipped(deleted)"] * 2
@@ -132,7 +132,7 @@ def test_a_backfill_ends_with_its_job_and_does_not_go_on_with_another_of_its_nam
 
 def test_a_backfills_runs_are_not_those_of_a_job_created_again(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/30 * * * *"))
-    w.manual.backfill("alice", "job", START, END, concurrency=2, backfill_id="x")
+    w.manual.backfills.start("alice", "job", START, END, concurrency=2, backfill_id="x")
     w.clock.sleep(2)
     w.store.delete("alice", "job")
     w.registry.create("alice", "job", job(cron="0 12 * * *"))

@@ -12,8 +12,8 @@ import pytest
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfills
 from common.planning.execution import parse_execution_id
+from common.registration.backfills import BACKFILL_EXCLUDED_DATES
 from common.registration.calendar_store import CalendarStore
-from common.registration.manual import BACKFILL_EXCLUDED_DATES
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.tables import TransactionConflict
@@ -118,7 +118,7 @@ def test_an_execution_id_is_read_back_as_it_was_written(w: World) -> None:
 def test_a_backfill_runs_each_fire_time_once_with_bounded_concurrency(w: World) -> None:
     w.registry.create("alice", "job", job(cron="*/10 * * * *", timeout_s=200))
     start, end = at("2026-11-21T00:00:00Z"), at("2026-11-21T03:00:00Z")
-    assert w.manual.backfill_count("alice", "job", start, end) == 18
+    assert w.manual.backfills.count("alice", "job", start, end) == 18
     under_way: list[int] = []
 
     def busy(event: Mapping[str, Any]) -> Outcome:
@@ -126,14 +126,14 @@ def test_a_backfill_runs_each_fire_time_once_with_bounded_concurrency(w: World) 
         return Outcome(ok=True)
 
     w.target.answer = busy
-    w.manual.backfill("alice", "job", start, end, concurrency=3, backfill_id="one")
+    w.manual.backfills.start("alice", "job", start, end, concurrency=3, backfill_id="one")
     waiting_before = len(w.sqs)
     w.deliver()
     runs = [run for run in w.run_items("alice", "job") if run["trigger"] == "backfill"]
     assert [run["fire_at"] for run in runs] == list(range(start, end, 600))
     assert {run["status"] for run in runs} == {"succeeded"}
     assert max(under_way) < waiting_before
-    progress = w.manual.backfill_progress("alice", "job", "one")
+    progress = w.manual.backfills.progress("alice", "job", "one")
     assert (progress.sent, progress.total) == (18, 18)
 
 
@@ -150,7 +150,7 @@ def test_conflicts_at_a_backfills_pointer_send_no_message_twice(
     monkeypatch.setattr(Backfills, "_move", in_conflict)
     w.registry.create("alice", "job", job(cron="0 * * * *"))
     start, end = at("2026-11-20T00:00:00Z"), at("2026-11-21T00:00:00Z")
-    w.manual.backfill("alice", "job", start, end, concurrency=2, backfill_id="one")
+    w.manual.backfills.start("alice", "job", start, end, concurrency=2, backfill_id="one")
     w.deliver()
     backfilled = [body for body in w.sqs.bodies if '"backfill"' in body]
     assert len(backfilled) == len(set(backfilled)) == 24
@@ -159,7 +159,7 @@ def test_conflicts_at_a_backfills_pointer_send_no_message_twice(
 def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
     w.run_until("2026-11-21T03:14:30Z")
-    w.manual.backfill(
+    w.manual.backfills.start(
         "alice", "job", at("2026-11-21T03:13:00Z"), at("2026-11-21T03:14:01Z"), concurrency=1, backfill_id="x"
     )
     w.deliver()
@@ -173,12 +173,12 @@ def test_a_backfill_leaves_out_the_dates_of_calendars(w: World) -> None:
     exclude = {"calendars": ["feasts"], "dates": ["2026-11-17"]}
     w.registry.create("alice", "job", job(cron="0 1 * * *", timezone="Asia/Tokyo", exclude=exclude))
     start, end = at("2026-11-15T16:00:00Z"), at("2026-11-20T15:00:00Z")
-    assert w.manual.backfill_count("alice", "job", start, end) == 3
-    w.manual.backfill("alice", "job", start, end, concurrency=1, backfill_id="one")
+    assert w.manual.backfills.count("alice", "job", start, end) == 3
+    w.manual.backfills.start("alice", "job", start, end, concurrency=1, backfill_id="one")
     calendars.put("alice", "feasts", {"dates": ["2026-11-20"]}, w.clock.now())
     w.deliver()
     assert w.target.fire_times("job") == [f"2026-11-{day}T16:00:00Z" for day in (15, 17, 19)]
-    progress = w.manual.backfill_progress("alice", "job", "one")
+    progress = w.manual.backfills.progress("alice", "job", "one")
     assert (progress.sent, progress.total) == (3, 3)
 
 
@@ -188,7 +188,7 @@ def test_a_backfill_needs_the_calendars_that_its_job_names(w: World) -> None:
     assert item
     w.table("jobs").put(item | {"schedule": item["schedule"] | {"calendars": ["gone"]}})
     with pytest.raises(Conflict, match="'gone', which does not exist"):
-        w.manual.backfill_count("alice", "job", at("2026-11-15T00:00:00Z"), at("2026-11-20T00:00:00Z"))
+        w.manual.backfills.count("alice", "job", at("2026-11-15T00:00:00Z"), at("2026-11-20T00:00:00Z"))
 
 
 def test_the_dates_of_a_backfill_are_bounded(w: World) -> None:
@@ -198,9 +198,9 @@ def test_the_dates_of_a_backfill_are_bounded(w: World) -> None:
     w.registry.create("alice", "job", job(cron="0 1 * * *", exclude={"calendars": ["days"]}))
     start, end = at("2020-01-01T00:00:00Z"), at(f"{days[-1]}T00:00:00Z")
     with pytest.raises(InvalidInput) as refused:
-        w.manual.backfill_count("alice", "job", start, end)
+        w.manual.backfills.count("alice", "job", start, end)
     assert refused.value.field == "start_at"
-    assert w.manual.backfill_count("alice", "job", start, end - 86_400) == 0
+    assert w.manual.backfills.count("alice", "job", start, end - 86_400) == 0
 
 
 def test_what_a_calendar_excludes_is_no_execution_to_cancel(w: World) -> None:
@@ -223,5 +223,5 @@ def test_what_a_calendar_excludes_is_no_execution_to_cancel(w: World) -> None:
 def test_a_backfill_is_bounded(w: World, start: str, end: str, field: str) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
     with pytest.raises(InvalidInput) as refused:
-        w.manual.backfill("alice", "job", at(start), at(end), concurrency=1, backfill_id="x")
+        w.manual.backfills.start("alice", "job", at(start), at(end), concurrency=1, backfill_id="x")
     assert refused.value.field == field

@@ -159,7 +159,7 @@ def test_a_backfills_runs_wait_for_each_other_instead_of_being_skipped(w: World)
 
     w.target.answer = alone
     start, end = at("2026-11-20T12:00:00Z"), at("2026-11-20T18:00:00Z")
-    w.manual.backfill("alice", "job", start, end, concurrency=3, backfill_id="x")
+    w.manual.backfills.start("alice", "job", start, end, concurrency=3, backfill_id="x")
     w.run_until("2026-11-21T03:50:00Z")
     assert w.statuses("alice", "job") == ["succeeded"] * 6
 

@@ -71,7 +71,7 @@ def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
     registry.create(tenant, "paused", job(every=600))
     registry.store.pause(tenant, "paused")
     past = at("2026-11-21T02:00:00Z")
-    w.manual.backfill(tenant, "paused", past, past + 1200, 1, "again")
+    w.manual.backfills.start(tenant, "paused", past, past + 1200, 1, "again")
     registry.create(tenant, "gone", job(cron="0 0 * * *"))
     w.manual.run_now(tenant, "gone", "1")
     registry.store.delete(tenant, "gone")
