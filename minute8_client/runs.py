@@ -189,6 +189,11 @@ class RunCalls:
         )
 
     @Operation
+    def backfills(self, job_id: str) -> Request[list[Any]]:
+        """A job's backfills of the last 90 days, the newest first."""
+        return Request("GET", f"{job_path(job_id)}/backfills", shape=_backfills)
+
+    @Operation
     def backfill_progress(self, job_id: str, backfill_id: str) -> Request[dict[str, Any]]:
         path = path_of("jobs", job_id, "backfills", backfill_id)
         return Request("GET", path)
@@ -198,6 +203,10 @@ class RunCalls:
         """Cancel what a backfill has not started; repeating it changes nothing."""
         path = path_of("jobs", job_id, "backfills", backfill_id, "cancel")
         return Request("POST", path, {"note": note})
+
+
+def _backfills(answer: Json) -> list[Any]:
+    return list(answer["backfills"])
 
 
 def _in_order(page_at: Callable[[str | None], Request[RunPage | TenantRunPage]]) -> ListSteps[Run]:

@@ -14,6 +14,7 @@ FIELDS: Final[dict[str, str]] = {
     "attempt": "The number of the attempt, from 1.",
     "attempts": "Every attempt, the first one first.",
     "backfill_id": "The backfill's id.",
+    "backfills": "The job's backfills.",
     "base_s": "The first wait between two attempts, in seconds.",
     "by": "Who did it, as the audit names them.",
     "by_job": "The counts of each job.",

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from api.http.requests import Request
-from api.http.routing import Reply, Route
+from api.http.routing import THOUSANDS, Reply, Route
 from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import run_view
@@ -16,6 +16,7 @@ from common.errors import InvalidInput, NotFound
 from common.ids import NONCE_CHARS, check_id
 from common.jobs.backfill import Backfill
 from common.planning.execution import Execution
+from common.registration.backfills import MOST_LISTED
 from common.registration.definition import payload_text
 from common.registration.manual import MOST_SKIPPED
 from common.texts import check_note
@@ -96,6 +97,12 @@ def backfill_progress(services: Services, request: Request) -> Reply:
     )
 
 
+def backfills(services: Services, request: Request) -> Reply:
+    """GET /v1/jobs/{job_id}/backfills"""
+    found = services.manual.backfills.listed(request.tenant, existing_id(request))
+    return Reply({"backfills": [_backfill_view(one) for one in found]})
+
+
 def cancel_backfill(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/backfills/{backfill_id}/cancel"""
     named, note = _backfill_id(request), request.note()
@@ -169,6 +176,11 @@ ROUTES = (
         "POST", "/v1/jobs/{job_id}/backfills", "start_backfill", backfill, "write",
         "Run the fire times of a past range, or count them", "Backfill",
         HTTPStatus.ACCEPTED, also=HTTPStatus.OK, takes="NewBackfill",
+    ),
+    Route(
+        "GET", "/v1/jobs/{job_id}/backfills", "list_backfills", backfills, "read",
+        f"A job's backfills of the last 90 days, the newest first; {MOST_LISTED} at most", "Backfills",
+        weight=THOUSANDS,
     ),
     Route(
         "GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "get_backfill", backfill_progress, "read",

@@ -211,6 +211,12 @@ class Backfill(Answer):
     cancelled_at: Instant | None = None
 
 
+class Backfills(Answer):
+    """The backfills of a job, the newest first."""
+
+    backfills: list[Backfill]
+
+
 TAKEN: Shapes = (
     RunNow,
     SkipFires,
@@ -223,5 +229,6 @@ GIVEN: Shapes = (
     RunSummary,
     FailureGroups,
     Backfill,
+    Backfills,
     SkippedFires,
 )

@@ -9,7 +9,7 @@ import typer
 from cli import completion
 from cli.exit_codes import FAILED
 from cli.job_input import read_payload
-from cli.output import console, plural, print_json, why
+from cli.output import console, plural, print_json, relative, table, why
 from cli.session import session
 from minute8_client.runs import ENDED, JOBS_PAYLOAD
 
@@ -112,6 +112,30 @@ def backfill(
         line = f"backfill {started['backfill_id']} of {job_id} has begun; jobs cancel-backfill ends it"
         console().print(line, soft_wrap=True, markup=False)
         _watch(ctx, job_id, started)
+
+
+def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """List a job's backfills of the last 90 days, the newest first."""
+    now = session(ctx).clock.now()
+    with session(ctx).client() as client:
+        found = client.backfills(job_id)
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            one["backfill_id"],
+            relative(one["created_at"], now),
+            one["start_at"],
+            one["end_at"],
+            f"{one['sent']} of {one['total']}",
+            "cancelled" if one["cancelled_at"] else "",
+        )
+        for one in found
+    ]
+    console().print(
+        table(("BACKFILL", "BEGUN", "FROM", "TO", "ENQUEUED", ""), rows) if rows else "no backfills"
+    )
 
 
 def cancel_backfill(

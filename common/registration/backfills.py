@@ -25,8 +25,8 @@ from common.timing.schedule import Schedule
 BACKFILL_LIMIT: Final = 10_000
 # The most calendar dates of a backfill. Each of its runs writes its item, which contains them.
 BACKFILL_EXCLUDED_DATES: Final = 1_000
-# The most backfills that a list shows.
-MOST_LISTED: Final = 100
+# The most backfills of a job that a list shows.
+MOST_LISTED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)

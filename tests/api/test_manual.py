@@ -158,3 +158,19 @@ def test_a_large_payload_of_a_run_costs_requests(office: Office) -> None:
     office.world.clock.sleep(60)
     small = [office.alice("POST", "/v1/jobs/report/run", {"payload": "x"}).status for _ in range(20)]
     assert set(small) == {202}
+
+
+def test_backfills_are_listed_the_newest_first(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 * * * *"))
+    assert office.alice("GET", "/v1/jobs/report/backfills").json == {"backfills": []}
+    wanted = {"start_at": "2026-11-20T00:00:00Z", "end_at": "2026-11-20T03:00:00Z"}
+    for name in ("one", "two"):
+        office.alice("POST", "/v1/jobs/report/backfills", wanted | {"backfill_id": name})
+        office.world.clock.sleep(1)
+    office.alice("POST", "/v1/jobs/report/backfills/one/cancel")
+    found = office.alice("GET", "/v1/jobs/report/backfills").json["backfills"]
+    assert [(one["backfill_id"], one["total"], bool(one["cancelled_at"])) for one in found] == [
+        ("two", 3, False),
+        ("one", 3, True),
+    ]
+    assert office.bob("GET", "/v1/jobs/report/backfills").status == 404

@@ -13,6 +13,7 @@ from common import ids, texts
 from common.jobs import placeholders
 from common.platform import api_keys
 from common.registration import (
+    backfills,
     calendar_sources,
     calendar_store,
     icalendar_dates,

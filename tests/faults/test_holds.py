@@ -1,0 +1,37 @@
+"""Operators who hold and release targets at the same time, in a sample of all orders: none undoes another's change."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from common.errors import NotFound
+from common.storage import keys
+from common.tenants.audit import Audit
+from common.tenants.holds import Holds
+from tests.faults.interleaving import anywhere, play, some_orders
+from tests.faults.stage import staged
+
+NOW = 1_795_230_720.0
+
+
+def test_holds_and_releases_at_once() -> None:
+    with staged("2026-11-21T03:12:00Z") as stage:
+        holds = Holds(stage.w.table("tenants"), stage.w.clock)
+        holds.hold("a.example.com", "", NOW)
+        stage.save()
+        for choose in some_orders(24):
+            w = stage.restore()
+            holds = Holds(w.table("tenants"), w.clock)
+            steps = {
+                "hold b": partial(holds.hold, "b.example.com", "down", NOW),
+                "hold c": partial(holds.hold, "c.example.com", "", NOW),
+                "release a": partial(holds.release, "a.example.com", NOW),
+                "release a again": partial(holds.release, "a.example.com", NOW),
+            }
+            died = play(stage.wire, steps, choose, anywhere)
+            assert (died["hold b"], died["hold c"]) == (None, None)
+            releases = [died["release a"], died["release a again"]]
+            assert [type(one) for one in releases if one] == [NotFound]
+            assert sorted(one.pattern for one in holds.all()) == ["b.example.com", "c.example.com"]
+            entries = [one.action for one in Audit(w.table("tenants")).newest(keys.OPERATORS, 10)]
+            assert sorted(entries) == ["target.held"] * 3 + ["target.released"]
