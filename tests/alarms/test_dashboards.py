@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from canary import handler as canary
 from cli.doctor.expected import ALARMS, FEEDS, FUNCTIONS, TABLES
 from common import telemetry
+from common.planning.execution import Execution
 from executor.completion.outcomes import Result
 from executor.recorder import Report
 from scripts.cloudwatch.alarms import metrics_of
@@ -107,6 +109,16 @@ def test_an_alarm_reads_what_is_emitted(alarm: str) -> None:
     properties = template.alarms()[alarm]
     if "AlarmRule" not in properties:
         assert [one for one in metrics_of(properties) if not is_emitted(one)] == []
+
+
+def test_the_query_of_failed_runs_reads_fields_of_the_log() -> None:
+    [widget] = [widget for _, widget in WIDGETS if widget["type"] == "log"]
+    query = widget["properties"]["query"]
+    read = re.findall(r"count_distinct\((\w+)\)| by (\w+)", query)
+    fields = Execution("alice", "report", 1_000, 1_000, 1).log_fields
+    assert {one or other for one, other in read} == {"job_id", "tenant"} <= fields.keys()
+    assert f"'/aws/lambda/minute8-prod-{FUNCTIONS[2]}'" in query
+    assert "message = 'failed'" in query
 
 
 def test_a_metric_that_nothing_emits_is_noticed() -> None:
