@@ -30,6 +30,7 @@ _RUN_FIELDS = (
     "duration_s",
     "skipped_count",
     "skipped_from_at",
+    "dead_letter_error",
 )
 
 _UNKNOWN: Final = "unknown"

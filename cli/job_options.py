@@ -59,6 +59,7 @@ _TARGET: Final[dict[str, Any]] = {
     ],
     "role_arn": Annotated[Text, typer.Option(help="A role to assume for the call.")],
     "external_id": Annotated[Text, typer.Option(help="What follows minute8:<tenant>: in the external id.")],
+    "schedule_arn": Annotated[Text, typer.Option(help="An EventBridge schedule that the job replaces.")],
     "method": Annotated[Text, typer.Option(help="Of a URL: POST, PUT, PATCH, GET or DELETE.")],
     "headers": Annotated[Texts, typer.Option("--header", help='Of a URL: "name: value"; repeatable.')],
     "subject": Annotated[Text, typer.Option(help="Of a topic: what e-mail subscribers see.")],
@@ -93,6 +94,7 @@ _JOB: Final[dict[str, Any]] = {
     "after_completion": Annotated[
         Text, typer.Option(help="When its last run has ended: keep or delete the job.")
     ],
+    "dead_letter": Annotated[Text, typer.Option(help="An SQS queue for runs that fail: its ARN.")],
     "owner": Annotated[Text, typer.Option(help="Who answers for it.")],
     "runbook": Annotated[Text, typer.Option(help="The URL of what to do when it fails.")],
 }

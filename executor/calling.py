@@ -6,6 +6,7 @@ from typing import Any
 
 from common import telemetry
 from common.errors import shown
+from common.eventbridge.context import input_text
 from common.jobs.job import Job
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
 from common.planning.execution import Execution, traceparent
@@ -51,7 +52,11 @@ def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
         # Lambda passes it to the function's destination; there it proves which attempt the outcome belongs to.
         context["outcome_token"] = token
     payload = job.payload
-    if has_placeholders(payload):
+    if schedule_arn := job.target.get("schedule_arn"):
+        payload = input_text(
+            payload, schedule_arn, execution.fire_at, execution.execution_id, execution.attempt
+        )
+    elif has_placeholders(payload):
         timezone = job.schedule_given.get("timezone", "UTC")
         payload = render(payload, values_for(execution, timezone))
     return {"payload": payload, "minute8": context}

@@ -15,13 +15,14 @@ from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
 from common.runs.changes import RunChanges
-from common.runs.records import DISPATCHED, ENDED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.runs.records import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage.tables import Item
 from executor.admission import Skip, is_of
+from executor.dead_letters import DeadLetters
 from executor.failure_streak import FailureStreak, responsible
 from executor.locks import OverlapPolicy
 from executor.overlap import Wait
-from executor.retry import retry_at
+from executor.retry import exhausted, retry_at
 
 _FIRST_WAIT_S: Final = 0.2
 
@@ -83,6 +84,7 @@ class Recorder:
     changes: RunChanges
     overlap: OverlapPolicy
     failure_streak: FailureStreak
+    dead_letters: DeadLetters
     backfills: Backfills
     ended_jobs: EndedJobs
     events: Events
@@ -123,6 +125,7 @@ class Recorder:
             self._publish_skipped(job, execution, skip)
             return Report("skipped", execution, detail=skip.reason)
         self.failure_streak.given_up(job, execution, skip.reason, error)
+        self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), skip.reason, error)
         return Report("failed", execution, detail=skip.reason)
 
     def _wait(self, claim: Claim, wait: Wait) -> Report:
@@ -171,6 +174,7 @@ class Recorder:
             self._ended(job, claim.execution, record)
             if job and _is_mine(claim, record):
                 self.failure_streak.once_more(job, claim.execution, record)
+                self._dead_letter_once_more(job, claim.execution, record)
         return Report("duplicate", claim.execution, detail=record.get("status", ""))
 
     def _outcome(self, claim: Claim, job: Job | None, outcome: Outcome) -> Report:
@@ -190,7 +194,16 @@ class Recorder:
             self.failure_streak.succeeded(job, execution)
             return Report("succeeded", execution, lateness_s)
         self.failure_streak.failed(job, execution, outcome)
+        why = exhausted(job.retry, execution, outcome) if job else ""
+        self.dead_letters.send(job, execution, outcome.error_type, outcome.error, why)
         return Report("failed", execution, lateness_s, outcome.error_type)
+
+    def _dead_letter_once_more(self, job: Job, execution: Execution, record: Item) -> None:
+        """For a run whose executor may have died between recording its end and sending the message."""
+        last = (record.get("attempts") or [{}])[-1]
+        if record["status"] == FAILED and last.get("outcome") == "failed":
+            said = [str(last.get(name, "")) for name in ("error_type", "error")]
+            self.dead_letters.send(job, execution, said[0], said[1])
 
     def _dispatched(self, claim: Claim, job: Job | None) -> Report:
         try:

@@ -41,6 +41,15 @@ def retry_at(
     return int(now + wait_s) + 1
 
 
+def exhausted(policy: Retry, execution: Execution, outcome: Outcome) -> str:
+    """Which condition of EventBridge Scheduler's retry policy ended a failed run; empty: its error allows no retry."""
+    if outcome.permanent:
+        return ""
+    if not outcome.throttled and execution.attempt - execution.throttles >= policy.max_attempts:
+        return "MaximumRetryAttempts"
+    return "MaximumEventAgeInSeconds"
+
+
 def _curve_s(policy: Retry, execution: Execution, throttled: bool) -> float:
     if throttled:
         failures, factor = execution.throttles, max(policy.factor, _THROTTLED_FACTOR)

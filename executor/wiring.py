@@ -15,6 +15,7 @@ from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.deployed import Tables
 from common.tenants.rules_cache import RulesOf
+from executor.dead_letters import DeadLetters
 from executor.due_jobs import DueJobs
 from executor.failure_streak import FailureStreak
 from executor.locks import Locks, OverlapPolicy
@@ -41,6 +42,7 @@ def executor(
         changes=RunChanges(tables.runs),
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
+        dead_letters=DeadLetters(RunChanges(tables.runs), rules, clock),
         backfills=Backfills(tables.jobs, tables.runs, clock),
         ended_jobs=EndedJobs(tables.due, tables.jobs),
         events=events,

@@ -24,6 +24,7 @@ class Job(TypedDict):
     pause_after_failures: int | None
     on_crash: Literal["retry", "fail"]
     after_completion: Literal["keep", "delete"]
+    dead_letter: str | None
     owner: str
     runbook: str
     job_id: str
@@ -196,6 +197,7 @@ class Run(TypedDict):
     duration_s: NotRequired[float]
     error_type: NotRequired[str]
     error: NotRequired[str]
+    dead_letter_error: NotRequired[str]
     skipped_count: NotRequired[int]
     skipped_from_at: NotRequired[str]
 

@@ -60,6 +60,9 @@ class Run(Answer):
     duration_s: Seconds | None = None
     error_type: str | None = None
     error: str | None = None
+    dead_letter_error: str | None = Field(
+        default=None, description="Why its message is not in the job's dead-letter queue."
+    )
     skipped_count: int | None = Field(default=None, description="How many fire times this record counts.")
     skipped_from_at: Instant | None = None
 

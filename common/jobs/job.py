@@ -71,6 +71,7 @@ class Job:
     pause_after_failures: int | None = None
     on_crash: OnCrash = "retry"
     after_completion: AfterCompletion = "keep"
+    dead_letter: str | None = None
     owner: str = ""
     runbook: str = ""
     name: str = ""
@@ -133,6 +134,7 @@ class Job:
             "failures_in_row": self.failures_in_row or None,
             "on_crash": self.on_crash if self.on_crash != "retry" else None,
             "after_completion": self.after_completion if self.after_completion != "keep" else None,
+            "dead_letter": self.dead_letter,
             "owner": self.owner or None,
             "runbook": self.runbook or None,
             "name": self.name or None,
@@ -164,6 +166,7 @@ class Job:
             failures_in_row=item.get("failures_in_row", 0),
             on_crash=item.get("on_crash", "retry"),
             after_completion=item.get("after_completion", "keep"),
+            dead_letter=item.get("dead_letter"),
             owner=item.get("owner", ""),
             runbook=item.get("runbook", ""),
             name=item.get("name", ""),

@@ -22,8 +22,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from common.errors import InvalidInput
+from common.eventbridge import context
 from common.jobs.job import MOST_ATTEMPTS, Retry
-from common.jobs.placeholders import check_payload
+from common.jobs.placeholders import RENDERED_BYTES, check_payload
 from common.registration import problem_words, target_definitions
 from common.registration.schedule_definition import (
     ExcludeDefinition,
@@ -117,6 +118,12 @@ class JobDefinition(Strict):
     after_completion: Literal["keep", "delete"] = Field(
         default="keep", description="Whether the job is deleted when its last run has ended."
     )
+    dead_letter: Annotated[str, StringConstraints(pattern=target_definitions.STANDARD_QUEUE_ARN)] | None = (
+        Field(
+            default=None,
+            description="The ARN of a standard SQS queue that gets a message of each run that fails.",
+        )
+    )
     owner: Annotated[str, StringConstraints(max_length=NAME_CHARS)] = Field(
         default="", description="Who answers for the job; failure events contain it."
     )
@@ -146,8 +153,8 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             value=definition.timeout_s,
             accepted=f"1 to {limits.longest_timeout_s} s; for longer work use invocation Event",
         )
-    payload_text(definition.payload, limits)
     target = definition.target
+    payload_text(definition.payload, limits, placeholders=not getattr(target, "schedule_arn", None))
     if definition.overlap != "allow" and not target_definitions.is_awaited(target):
         raise InvalidInput(
             "overlap",
@@ -177,6 +184,9 @@ def _check_url(url: str, limits: Limits) -> None:
 
 def check_fits(target: Mapping[str, Any], payload: object) -> None:
     """Whether a target that gets the payload alone can take this one. Raises InvalidInput."""
+    if "schedule_arn" in target:
+        _check_input(target["kind"], payload)
+        return
     if target.get("envelope", True):
         return
     if target["kind"] == "event_bus" and not isinstance(payload, Mapping):
@@ -194,9 +204,34 @@ def check_fits(target: Mapping[str, Any], payload: object) -> None:
         )
 
 
-def payload_text(payload: object, limits: Limits) -> str:
+def _check_input(kind: str, payload: object) -> None:
+    """https://docs.aws.amazon.com/scheduler/latest/APIReference/API_Target.html#scheduler-Type-Target-Input"""
+    if payload is None:
+        return
+    if not isinstance(payload, str) or not payload:
+        raise InvalidInput(
+            "payload",
+            "is an EventBridge schedule's Input",
+            value=payload,
+            accepted="a text that is not empty, or null",
+        )
+    if kind in ("lambda", "step_functions", "event_bus") and not context.is_json(
+        payload, an_object=kind == "event_bus"
+    ):
+        accepted = "a JSON object as a text" if kind == "event_bus" else "JSON as a text"
+        raise InvalidInput("payload", f"must be JSON for {kind}", value=payload, accepted=accepted)
+    if (size := context.longest_bytes(payload)) > RENDERED_BYTES:
+        raise InvalidInput(
+            "payload",
+            f"can grow to {size} bytes by its attributes",
+            accepted=f"at most {RENDERED_BYTES} bytes",
+        )
+
+
+def payload_text(payload: object, limits: Limits, *, placeholders: bool = True) -> str:
     """The payload as compact JSON. Raises InvalidInput if it is too large or has unknown placeholders."""
-    check_payload(payload)
+    if placeholders:
+        check_payload(payload)
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
     if (size := len(text.encode())) > limits.payload_bytes:
         raise InvalidInput(
@@ -237,6 +272,8 @@ def _accepted(kind: str, loc: tuple[int | str, ...]) -> str:
         return _REQUIRED[loc]
     if kind == "extra_forbidden":
         return "the fields " + ", ".join(_fields_at(loc[:-1]))
+    if loc == ("dead_letter",):
+        return "arn:aws:sqs:<region>:<account>:<queue>, not a FIFO queue"
     return target_definitions.accepted(kind, loc) if loc[:1] == ("target",) else ""
 
 

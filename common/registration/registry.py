@@ -180,6 +180,8 @@ def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
 
 def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
     target = target_definitions.stored(definition.target)
+    if definition.dead_letter is not None:
+        _check_dead_letter(definition.dead_letter, rules)
     if is_minute8_resource(target):
         raise InvalidInput(
             "target.arn",
@@ -194,6 +196,17 @@ def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
             f"target.{field}",
             "must be a target that the platform allows this tenant",
             value=reached,
+            accepted=f"what these patterns cover: {patterns_shown(rules.allowed_targets)}",
+        )
+
+
+def _check_dead_letter(arn: str, rules: TenantRules) -> None:
+    queue = {"kind": "sqs", "arn": arn}
+    if is_minute8_resource(queue) or not is_allowed(queue, rules.allowed_targets):
+        raise InvalidInput(
+            "dead_letter",
+            "must be a queue that the platform allows this tenant",
+            value=arn,
             accepted=f"what these patterns cover: {patterns_shown(rules.allowed_targets)}",
         )
 
@@ -221,6 +234,7 @@ def defined(
         pause_after_failures=definition.pause_after_failures,
         on_crash=definition.on_crash,
         after_completion=definition.after_completion,
+        dead_letter=definition.dead_letter,
         owner=definition.owner,
         runbook=definition.runbook,
         name=definition.name,

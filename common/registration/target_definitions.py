@@ -25,6 +25,10 @@ _LAMBDA_ARN: Final = _ARN.format(
 )
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
 _SQS_ARN: Final = _ARN.format(service="sqs", resource=r"[A-Za-z0-9-_]{1,80}(\.fifo)?")
+STANDARD_QUEUE_ARN: Final = _ARN.format(service="sqs", resource=r"[A-Za-z0-9-_]{1,80}")
+_SCHEDULE_ARN: Final = _ARN.format(
+    service="scheduler", resource=r"schedule/[0-9A-Za-z-_.]{1,64}/[0-9A-Za-z-_.]{1,64}"
+)
 _SNS_ARN: Final = _ARN.format(service="sns", resource=r"[A-Za-z0-9-_]{1,256}(\.fifo)?")
 _BUS_ARN: Final = _ARN.format(service="events", resource=r"event-bus/[A-Za-z0-9._/-]{1,256}")
 _STATES_ARN: Final = _ARN.format(
@@ -70,6 +74,11 @@ class _AwsTarget(_Target):
     external_id: Annotated[str, StringConstraints(pattern=_EXTERNAL_ID)] | None = Field(
         default=None,
         description="What of the external id in the role's trust policy follows `minute8:<tenant>:`.",
+    )
+
+    schedule_arn: Annotated[str, StringConstraints(pattern=_SCHEDULE_ARN)] | None = Field(
+        default=None,
+        description="The EventBridge schedule that the job replaces: the target gets the payload as its Input.",
     )
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from common.planning.execution import Execution
 from common.runs.records import RETENTION_S
@@ -39,6 +40,12 @@ class RunChanges:
         except ConditionFailed:
             return False
         return True
+
+    def note_dead_letter(self, execution: Execution, problem: str) -> None:
+        """Record why an ended run's message is not in its dead-letter queue."""
+        change = Expression("SET #dead_letter_error = :problem", {":problem": problem})
+        with suppress(ConditionFailed):  # the record has expired
+            self._table.update(_key(execution), change, Expression("attribute_exists(pk)", {}))
 
     def settle(self, execution: Execution, message_id: str) -> bool:
         """Record that this message's dispatched attempt was made: its redelivery does not repeat the call.

@@ -24,7 +24,12 @@ def encoded(event: Any) -> str:
 
 
 def event_body(target: Mapping[str, Any], event: Event) -> str:
-    """What the target gets, as JSON: the event, or only its payload if the job sets `envelope` to false."""
+    """What the target gets, as JSON: the event, or only its payload if the job sets `envelope` to false.
+
+    The Input of an EventBridge schedule is a text of JSON already.
+    """
+    if "schedule_arn" in target:
+        return str(event["payload"])
     return encoded(event if target.get("envelope", True) else event["payload"])
 
 
@@ -35,7 +40,8 @@ def message_body(target: Mapping[str, Any], event: Event) -> str:
 
 def is_plain(target: Mapping[str, Any], event: Event) -> bool:
     """Whether the target gets the payload's own text, without JSON around it."""
-    return not target.get("envelope", True) and isinstance(event["payload"], str)
+    alone = not target.get("envelope", True) or "schedule_arn" in target
+    return alone and isinstance(event["payload"], str)
 
 
 def context(event: Event, name: str) -> str:

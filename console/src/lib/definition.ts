@@ -36,6 +36,7 @@ export interface Form {
   on_crash: string;
   after_completion: string;
   pause_after_failures: string;
+  dead_letter: string;
 }
 
 export type Definition = Record<string, unknown>;
@@ -76,6 +77,7 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   on_crash: ["on_crash", "choice"],
   after_completion: ["after_completion", "choice"],
   pause_after_failures: ["pause_after_failures", "number"],
+  dead_letter: ["dead_letter", "text"],
 };
 const NAMES = Object.keys(BOXES) as Box[];
 

@@ -157,6 +157,7 @@ export function EditorFields(props: Props): JSX.Element {
             hint="Never if empty."
             mono
           />
+          <Line {...props} name="dead_letter" label="Dead-letter queue" hint="An SQS queue's ARN." mono />
           <Line {...props} name="max_attempts" label="Attempts" hint="3 if empty." mono />
           <Line {...props} name="base_s" label="First wait (s)" hint="30 if empty." mono />
           <Line {...props} name="factor" label="Each wait is longer by" hint="2 if empty." mono />

@@ -1,0 +1,122 @@
+"""Sends runs that failed for good to the job's dead-letter queue, with the attributes of EventBridge Scheduler.
+
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html
+The run has ended by then, whatever becomes of the message. It is sent again if the executor may have died before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from common import telemetry
+from common.clock import Clock
+from common.errors import shown
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.changes import RunChanges
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource
+from common.tenants.rules_cache import RulesOf
+from common.timing.instants import rfc3339
+from executor import calling
+from executor.targets.clients import client
+from executor.targets.events import Event, message_body
+from executor.targets.sqs_queue import queue_url
+
+_TIMEOUT_S: Final = 5
+_TRIES: Final = 2
+_MESSAGE_CHARS: Final = 1_000
+# What SQS refuses in the value of an attribute.
+_REFUSED: Final = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """`rules` returns each tenant's rules: the queue must still be allowed."""
+
+    changes: RunChanges
+    rules: RulesOf
+    clock: Clock
+
+    def send(
+        self, job: Job | None, execution: Execution, error_type: str, error: str, exhausted: str = ""
+    ) -> None:
+        """Send one message if the job names a queue. What goes wrong is noted in the run; nothing is raised.
+
+        `execution` is of the last attempt; `exhausted` the condition of the retry policy that ended the run.
+        """
+        if job is None or job.dead_letter is None:
+            return
+        problem = ""
+        try:
+            if problem := self._forbidden(job):
+                return
+            for left in reversed(range(_TRIES)):
+                try:
+                    _send(job, execution, attributes(job, execution, error_type, error, exhausted))
+                    return
+                except Exception as raised:
+                    if not left:
+                        raise
+                    telemetry.logger().warning("dead letter not sent, tried again", error=shown(str(raised)))
+        except Exception as raised:  # noqa: BLE001  the run has ended, and its message must not come again
+            problem = f"{type(raised).__name__}: {shown(str(raised))}"
+        finally:
+            if problem:
+                self._note(execution, problem)
+
+    def _forbidden(self, job: Job) -> str:
+        queue = _queue(job)
+        rules = self.rules.rules(job.tenant, self.clock.now())
+        if rules and is_allowed(queue, rules.allowed_targets) and not is_minute8_resource(queue):
+            return ""
+        return f"the platform does not allow the tenant the queue {job.dead_letter}"
+
+    def _note(self, execution: Execution, problem: str) -> None:
+        telemetry.logger().error("dead letter not sent", run=execution.execution_id, error=problem)
+        try:
+            self.changes.note_dead_letter(execution, problem)
+        except Exception as raised:  # noqa: BLE001  it is logged
+            telemetry.logger().error("nor noted in the run", error=shown(str(raised)))
+
+
+def attributes(
+    job: Job, execution: Execution, error_type: str, error: str, exhausted: str
+) -> dict[str, dict[str, str]]:
+    """The attributes of the message. `SCHEDULE_ARN` is "tenant/job" for a job that replaces no schedule. Pure."""
+    texts = {
+        "ERROR_CODE": error_type,
+        "ERROR_MESSAGE": error[:_MESSAGE_CHARS],
+        "EXECUTION_ID": execution.execution_id,
+        "EXHAUSTED_RETRY_CONDITION": exhausted,
+        "IS_PAYLOAD_TRUNCATED": "false",
+        "RETRY_ATTEMPTS": str(max(0, execution.attempt - 1)),
+        "SCHEDULED_TIME": rfc3339(execution.fire_at),
+        "SCHEDULE_ARN": str(job.target.get("schedule_arn") or job.key),
+        "TARGET_ARN": str(job.target.get("arn") or job.target.get("url")),
+    }
+    return {
+        name: {"DataType": "String", "StringValue": value}
+        for name, text in texts.items()
+        if (value := _REFUSED.sub("\ufffd", text))
+    }
+
+
+def _send(job: Job, execution: Execution, said: dict[str, dict[str, str]]) -> None:
+    event = calling.event(job, execution, "")
+    queue = _queue(job)
+    client("sqs", queue, event, _TIMEOUT_S).send_message(
+        QueueUrl=queue_url(queue["arn"]), MessageBody=_body(job, event), MessageAttributes=said
+    )
+
+
+def _body(job: Job, event: Event) -> str:
+    """What the target would have got."""
+    return message_body(job.target, event) or "{}"
+
+
+def _queue(job: Job) -> dict[str, Any]:
+    """As a target: with the role of the job's own, which may be the one that may write to the queue."""
+    role = {name: job.target[name] for name in ("role_arn", "external_id") if name in job.target}
+    return {"kind": "sqs", "arn": job.dead_letter, **role}
