@@ -71,6 +71,7 @@ FIELDS: Final[dict[str, str]] = {
     "note": "Why, for people.",
     "on_crash": "What happens if the executor dies during the call.",
     "overlap": "What happens while the previous run still goes.",
+    "dead_letter": "The ARN of an SQS queue that gets a message of each run that fails.",
     "owner": "Who is responsible for the job.",
     "pause_after_failures": "Pause the job after this many failed runs in a row; null: never.",
     "paused": "How many are paused.",

@@ -58,6 +58,7 @@ class JobPatch(BaseModel):
     pause_after_failures: int | None = Field(default=None, ge=1, le=1_000)
     on_crash: Literal["retry", "fail"] | None = None
     after_completion: Literal["keep", "delete"] | None = None
+    dead_letter: str | None = None
     owner: str | None = None
     runbook: str | None = None
 

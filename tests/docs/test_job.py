@@ -33,7 +33,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     **{f"Target `{kind}`": model for kind, model in MODELS.items()},
 }
 # Fields of several kinds, listed once.
-SHARED = ("role_arn", "external_id", "envelope")
+SHARED = ("role_arn", "external_id", "schedule_arn", "envelope")
 Row = dict[str, str]
 
 
