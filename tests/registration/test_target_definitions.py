@@ -83,7 +83,7 @@ def test_accepted(target: dict[str, Any]) -> None:
         (
             {"kind": "lambda", "arn": LAMBDA, "queue": 1},
             "target.queue",
-            "envelope, role_arn, external_id, kind, arn",
+            "envelope, role_arn, external_id, schedule_arn, kind, arn",
         ),
         ({"kind": "lambda", "arn": LAMBDA, "role_arn": LAMBDA}, "target.role_arn", "arn:aws:iam:"),
         ({"kind": "lambda", "arn": LAMBDA, "external_id": "x"}, "target", ""),
