@@ -31,7 +31,7 @@ _SUMMARISED: Final = ("sk", "fire_at", "status", "reason", "skipped_count", "lat
 _LISTED: Final = (
     *("pk", "sk", "tenant", "job_id", "status", "reason", "detail", "trigger", "schedule_revision", "fire_at"),
     *("due_at", "started_at", "finished_at", "next_attempt_at", "lateness_s", "duration_s", "skipped_count"),
-    *("skipped_from_at", "attempt", "error_type", "error", "lost_calls", "attempts[0]"),
+    *("skipped_from_at", "dead_letter_error", "attempt", "error_type", "error", "lost_calls", "attempts[0]"),
 )  # fmt: skip
 
 _Ranked = tuple[str, str, Item]
