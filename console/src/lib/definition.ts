@@ -20,6 +20,9 @@ export interface Form {
   exclude_calendars: string;
   spread_s: string;
   jitter_s: string;
+  pace_per_second: string;
+  pace_tolerance_s: string;
+  pace_key: string;
   /** The target as JSON. */
   target: string;
   /** As JSON. */
@@ -63,6 +66,9 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   exclude_calendars: ["schedule.exclude.calendars", "list"],
   spread_s: ["schedule.spread_s", "number"],
   jitter_s: ["schedule.jitter_s", "number"],
+  pace_per_second: ["schedule.pace.per_second", "number"],
+  pace_tolerance_s: ["schedule.pace.tolerance_s", "number"],
+  pace_key: ["schedule.pace.key", "text"],
   target: ["target", "json"],
   payload: ["payload", "json"],
   timeout_s: ["timeout_s", "number"],

@@ -82,6 +82,21 @@ export function EditorFields(props: Props): JSX.Element {
             mono
           />
           <Line {...props} name="jitter_s" label="Jitter (s)" hint="Each run is due 0 to this many later." mono />
+          <Line
+            {...props}
+            name="pace_per_second"
+            label="Pace (executions a second)"
+            hint="Shared by all jobs with the same key; none if empty."
+            mono
+          />
+          <Line
+            {...props}
+            name="pace_tolerance_s"
+            label="Pace: tolerance (s)"
+            hint="How far the pace may delay a run; 60 if empty."
+            mono
+          />
+          <Line {...props} name="pace_key" label="Pace: key" hint="The target if empty." mono />
           <Line {...props} name="exclude_dates" label="Not on these dates" hint="2026-12-24, 2026-12-25" mono />
           <Line
             {...props}
