@@ -19,6 +19,7 @@ from common.history.upcoming import Upcoming
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
+from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
 from common.platform.planning_state import PlanningState
 from common.platform.request_rate import RequestRate
@@ -66,6 +67,7 @@ class Services:
     audit: Audit
     deletions: Deletions
     planning: PlanningState
+    dead_letters: DeadLetters
     clock: Clock
     # How many calls of targets the deployment's parameters allow at once.
     calls_at_once: int
@@ -81,7 +83,8 @@ class Services:
     def of(cls, settings: Config) -> Services:
         """The services of a deployment."""
         clock = SystemClock()
-        queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
+        queue_url = settings.required("executions_queue_url")
+        queue = ExecutionsQueue(aws.sqs(), queue_url, clock)
         limits = Limits.of_executor(
             settings.executor_timeout_s,
             plain_http=settings.plain_http_targets,
@@ -95,6 +98,7 @@ class Services:
             queue,
             clock,
             limits,
+            DeadLetters(aws.sqs(), queue_url),
             tokens,
             masters,
             settings.stage,
@@ -110,6 +114,7 @@ class Services:
         queue: ExecutionsQueue,
         clock: Clock,
         limits: Limits,
+        dead_letters: DeadLetters,
         tokens: Tokens | None = None,
         masters: StoredMasters | None = None,
         stage: str = "",
@@ -139,6 +144,7 @@ class Services:
             audit=Audit(tables.tenants),
             deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
             planning=PlanningState(tables.due, clock, stage),
+            dead_letters=dead_letters,
             clock=clock,
             calls_at_once=calls_at_once,
             masters=masters or StoredMasters(lambda: None),

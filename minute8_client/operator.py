@@ -16,6 +16,10 @@ from minute8_client.operations import (
 )
 from minute8_client.shapes import (
     AuditEntry,
+    DeadLetterCount,
+    DeadLetterCounts,
+    DeadLetterList,
+    DeadLettersDone,
     Hold,
     Holds,
     Key,
@@ -120,6 +124,26 @@ class OperatorCalls:
         """Up to when all is planned, how so many of the last windows went (36 by default), what is set aside."""
         return Request("GET", "/v1/operator-planning", query={"windows": windows})
 
+    @Operation
+    def dead_letter_counts(self) -> Request[list[DeadLetterCount]]:
+        """How many messages of each queue were given up."""
+        return Request("GET", path_of("dead-letters"), shape=_counted)
+
+    @Operation
+    def dead_letters(self, queue: str, *, limit: int | None = None) -> Request[DeadLetterList]:
+        """What the given-up messages of `executions`, `planning` or `outcomes` are about; 100 at most."""
+        return Request("GET", path_of("dead-letters", queue), query={"limit": limit})
+
+    @Operation
+    def redrive(self, queue: str, message_ids: list[str] | None = None) -> Request[DeadLettersDone]:
+        """Send some again, or without ids all, of which a request takes 100."""
+        return Request("POST", path_of("dead-letters", queue, "redrive"), _letters(message_ids))
+
+    @Operation
+    def discard(self, queue: str, message_ids: list[str] | None = None) -> Request[DeadLettersDone]:
+        """Delete some, or without ids all, of which a request takes 100."""
+        return Request("POST", path_of("dead-letters", queue, "discard"), _letters(message_ids))
+
     @Listing
     def keys_of(self, tenant_id: str) -> ListSteps[Key]:
         """A tenant's keys, oldest first."""
@@ -193,6 +217,14 @@ class OperatorCalls:
 
 class Operator(OperatorCalls, Transport):
     """The API for the platform: tenants, their keys and the platform's own. Tenants' jobs and runs are not visible."""
+
+
+def _counted(answer: DeadLetterCounts) -> list[DeadLetterCount]:
+    return answer["queues"]
+
+
+def _letters(message_ids: list[str] | None) -> Json:
+    return {"all": True} if message_ids is None else {"message_ids": message_ids}
 
 
 def _held(answer: Holds) -> list[Hold]:

@@ -544,6 +544,46 @@ class PlatformPlanning(TypedDict):
     findings: list[DoctorFinding]
 
 
+class DeadLetterCount(TypedDict):
+    """How many messages of a queue were given up."""
+
+    queue: Literal["executions", "planning", "outcomes"]
+    letters: int
+
+
+class DeadLetterCounts(TypedDict):
+    """The queues with their given-up messages."""
+
+    queues: list[DeadLetterCount]
+
+
+class DeadLetter(TypedDict):
+    """A given-up message, without its text."""
+
+    message_id: str
+    sent_at: str
+    bytes: int
+    about: list[str]
+    problem: str | None
+
+
+class DeadLetterList(TypedDict):
+    """Some given-up messages of a queue, in no order."""
+
+    queue: Literal["executions", "planning", "outcomes"]
+    letters: list[DeadLetter]
+    more: bool
+
+
+class DeadLettersDone(TypedDict):
+    """What became of given-up messages."""
+
+    queue: Literal["executions", "planning", "outcomes"]
+    done: int
+    left: list[DeadLetter]
+    more: bool
+
+
 class Usage(TypedDict):
     """What the tenant's jobs take of its quotas."""
 

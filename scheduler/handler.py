@@ -17,7 +17,7 @@ from common.jobs.group_deletion import GroupDeletions
 from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
-from common.planning.planned_windows import PlannedWindow, PlannedWindows
+from common.planning.planned_windows import PlannedWindow
 from common.planning.shares import PlanningQueue, Shares
 from common.platform.deletion import Deletions
 from common.runs.records import Runs
@@ -90,7 +90,7 @@ def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> No
         planners=planners,
     )
     try:
-        _windows().add(part)
+        scheduler().index.windows.add(part)
     except (BotoCoreError, ClientError) as error:
         telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
 
@@ -126,11 +126,6 @@ def _completion() -> Completion:
 def _deletions() -> Deletions:
     tables = deployed.tables(config())
     return Deletions(tables.tenants, tables.jobs, tables.runs, DueIndex(tables.due))
-
-
-@cache
-def _windows() -> PlannedWindows:
-    return PlannedWindows(deployed.tables(config()).due)
 
 
 @cache

@@ -24,7 +24,7 @@ _GIVEN: Final = (
     "Holds",
     *("UnrecordedPage", "RanUnrecorded"),
     "FailureGroups",
-    "PlatformPlanning",
+    *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
     *("Overview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),

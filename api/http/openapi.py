@@ -12,6 +12,7 @@ from api.http.problems import KINDS, Kind
 from api.http.routing import NDJSON, Route
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
 from common.platform.api_keys import OPERATOR
+from common.platform.dead_letters import QUEUES
 
 _REF = "#/components/schemas/{model}"
 # What each parameter is, and its pattern. Any other text is not found, or refused.
@@ -22,6 +23,7 @@ _PATH_PARAMETERS = {
     "backfill_id": ("The backfill's id.", id_pattern(NONCE_CHARS)),
     "tenant_id": ("The tenant's id.", id_pattern(TENANT_ID_CHARS)),
     "key_id": ("The key's id, which is not the key.", "^[0-9a-f]{16}$"),
+    "queue": ("The queue.", f"^({'|'.join(QUEUES)})$"),
 }
 _DESCRIPTION = """A multi-tenant cron: jobs, and the runs that they have made.
 

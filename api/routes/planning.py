@@ -36,7 +36,7 @@ def planning(services: Services, request: Request) -> Reply:
             "mark": _mark_view(mark, request.now) if mark else None,
             "shares_left": len(state.shares().left(mark)) if mark and mark.is_divided else 0,
             "calls_at_once": services.calls_at_once,
-            "windows": [_window_view(one, mark) for one in state.windows().newest(windows)],
+            "windows": [_window_view(one, mark) for one in state.index().windows.newest(windows)],
             "set_aside": [_set_aside_view(one) for one in set_aside],
             "findings": [
                 {"check": one.check, "level": _LEVELS[one.level], "found": one.found, "remedy": one.remedy}

@@ -109,6 +109,7 @@ ENTRIES: Mapping[str, Entry] = {
     "operator-keys": Entry(
         "Keys of operators; needs an operator key or AWS credentials.", ".keys:operator_app"
     ),
+    "dead-letters": Entry("Messages that were given up; needs an operator key.", ".dead_letters:app"),
     "planning": Entry(
         "Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key.",
         ".planning:planning",

@@ -61,7 +61,7 @@ class Deployment:
             return None
         name, kind, rest = match[1].lower(), match[2], match[3] or ""
         if kind == "Queue":
-            return self.queue_arn(name)
+            return self.queue_arn(name.replace("deadletter", "-dead"))
         return f"arn:{self.partition}:dynamodb:{here}:table/{self.named(name)}{rest}"
 
     def function(self, function: str) -> Any:

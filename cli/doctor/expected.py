@@ -46,6 +46,10 @@ FEEDS: Final = (
 _READ = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 _WRITE = {"dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
 _RECORD = {"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}
+# What an operator does with dead letters.
+_LETTERS = {
+    *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage")
+}
 # Function -> what its role may do, except its own log. Add new permissions here too.
 PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Scheduler": {
@@ -111,7 +115,8 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "RunsTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
         "SigningMasters": {"ssm:GetParameter"},
-        "ExecutionsQueue": {"sqs:SendMessage"},
+        **{f"{feed.queue.title()}Queue": {"sqs:SendMessage"} for feed in FEEDS},
+        **{f"{feed.queue.title()}DeadLetterQueue": _LETTERS for feed in FEEDS},
     },
 }
 FUNCTIONS: Final = tuple(name.lower() for name in PERMISSIONS)

@@ -14,6 +14,7 @@ from common.planning.bad_entry import BadEntry as BadEntry
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.plan import DueEntry
 from common.planning.planned import PlannedLog
+from common.planning.planned_windows import PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.tables import (
@@ -83,6 +84,7 @@ class DueIndex:
         self._table = table
         self.directory = Directory(table)
         self.planned = PlannedLog(table)
+        self.windows = PlannedWindows(table)
 
     # The mark
 

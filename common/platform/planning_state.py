@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from common.clock import Clock
 from common.planning.due_index import DueIndex
-from common.planning.planned_windows import PlannedWindows
 from common.planning.quarantine import Quarantine
 from common.planning.shares import Shares
 from common.storage.tables import Table
@@ -28,9 +27,6 @@ class PlanningState:
 
     def quarantine(self) -> Quarantine:
         return Quarantine(self.due)
-
-    def windows(self) -> PlannedWindows:
-        return PlannedWindows(self.due)
 
     def named(self, what: str) -> str:
         """As serverless.yml names it."""

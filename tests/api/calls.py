@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import httpx
 
 from api import handler
+from tests.api.letters import LetterBox
 from tests.worlds import World
 
 
@@ -117,6 +118,7 @@ class Office:
     """A world with its API, keys and tokens of every role, and invalid keys and tokens."""
 
     world: World
+    letters: LetterBox
     alice: Caller
     alice_reads: Caller
     alice_admin: Caller

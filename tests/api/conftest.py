@@ -13,6 +13,7 @@ from api.auth.tokens import Tokens
 from api.services import Services
 from common.history.tenant_runs import Bounds, TenantRuns
 from common.planning.execution import Execution
+from common.platform.dead_letters import DeadLetters
 from common.platform.key_format import new_key
 from common.platform.tenants import ROLES, Tenants
 from common.registration.definition import Limits
@@ -21,6 +22,7 @@ from common.storage import keys
 from tests.api import issuer
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
+from tests.api.letters import URL, LetterBox
 from tests.api.scheduler_client import new_pair, scheduler_client, sign_at, stored_masters
 from tests.api.walk import LEAVING, SPARE_KEY, SPARE_OPERATOR_KEY
 from tests.worlds import World, at, job, world
@@ -95,15 +97,19 @@ def aws(
     return lambda tenant="alice", role="write", **more: scheduler_client(*pair(tenant, role), **more)
 
 
-def serve(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Tenants:
+def serve(
+    w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS, letters: LetterBox | None = None
+) -> Tenants:
     """The API as a new process: its caches are empty."""
-    services = Services.wired(w.tables, w.queue, w.clock, Limits(), takes, stored_masters())
+    dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
+    services = Services.wired(w.tables, w.queue, w.clock, Limits(), dead, takes, stored_masters())
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants
 
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
-    tenants = serve(w, monkeypatch, takes)
+    letters = LetterBox()
+    tenants = serve(w, monkeypatch, takes, letters)
     now = w.clock.now()
     for tenant in ("alice", "bob"):
         tenants.create(tenant, tenant.title(), now, {"allowed_targets": ["*"]})
@@ -129,6 +135,7 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
         operator_key(name="spare")
     return Office(
         world=w,
+        letters=letters,
         alice=Caller(key("alice")),
         alice_reads=Caller(key("alice", "read")),
         alice_admin=Caller(key("alice", "admin")),

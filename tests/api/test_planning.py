@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from common.planning.planned_windows import PlannedWindows
 from scheduler import handler
 from tests.api.calls import Office
 from tests.cli.conftest import Desk
@@ -24,7 +23,6 @@ def tick_twice(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two ticks, the second of which meets a group that it cannot read."""
     w = office.world
     monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
-    monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     for until in ("2026-11-21T03:18:00Z", "2026-11-21T03:28:00Z"):
         w.run_until(until)
@@ -65,7 +63,7 @@ def test_the_lag_of_a_mark_that_stands_still(ticked: Office) -> None:
 
 
 def test_a_day_of_windows_is_an_answer(ticked: Office) -> None:
-    windows = PlannedWindows(ticked.world.table("due"))
+    windows = ticked.world.index.windows
     (newest,) = windows.newest(1)
     for nth in range(200):
         windows.add(type(newest)(newest.end + nth * 600, newest.end + (nth + 1) * 600, 0, 1, planned=nth))
@@ -74,7 +72,7 @@ def test_a_day_of_windows_is_an_answer(ticked: Office) -> None:
 
 
 def test_planners_add_to_their_window(ticked: Office) -> None:
-    windows = PlannedWindows(ticked.world.table("due"))
+    windows = ticked.world.index.windows
     (before,) = windows.newest(1)
     part = type(before)(
         before.start, before.end, before.began_at + 5, before.ended_at + 9, planned=7, planners=1

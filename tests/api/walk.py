@@ -24,6 +24,7 @@ BODIES: dict[str, Any] = {
     "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z:1"]},
     "RunNow": {"nonce": "walk", "payload": {"customer": 7}},
     "SkipFires": {"note": "maintenance"},
+    "WhichLetters": {"all": True},
     "NewHold": {"pattern": "hooks.example.com", "note": "maintenance"},
     "Release": {"pattern": "hooks.example.com"},
     "PauseJobs": {"name_prefix": "report", "note": "maintenance"},
@@ -47,6 +48,7 @@ NAMES = {
     "execution_id": "alice:report:20261121T031300Z:1",
     "backfill_id": "one",
     "name": "holidays",
+    "queue": "executions",
     "tenant_id": "alice",
     "key_id": hash_of(SPARE_KEY)[:16],
 }
@@ -65,6 +67,7 @@ NOTHING = {
     "execution_id": "alice:nothing:20261121T031300Z:1",
     "backfill_id": "nothing",
     "name": "nothing",
+    "queue": "nothing",
     "tenant_id": "nobody",
     "key_id": "0" * 16,
 }

@@ -22,6 +22,7 @@ from scheduler.tick import Scheduler
 from tests import worlds
 from tests.api import scheduler_client
 from tests.api.conftest import open_office
+from tests.api.letters import LetterBox
 from tests.flows.test_outcomes import Destination
 from tests.planning import test_shares
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -94,6 +95,7 @@ class Recorder:
             patch.setattr(Calls, "__call__", self._aside(Calls.__call__))
             for name in (*_ONE_ITEM, *_BATCHES, "query", "transact_write_items", "batch_execute_statement"):
                 self._watch(patch, MemoryDynamoDB, name, _of_dynamodb)
+            self._watch(patch, LetterBox, "send_message", _of_letters)
             for client, name, action, resource in _OTHERS:
                 self._watch(patch, client, name, lambda *_, need=(action, resource, ""): [need])
             yield
@@ -156,6 +158,10 @@ def _of_dynamodb(name: str, asked: Mapping[str, Any]) -> Iterator[tuple[str, str
         for one in asked["Statements"]:
             assert one["Statement"].startswith("INSERT INTO "), one
             yield "dynamodb:PartiQLInsert", _table(one["Statement"].split('"')[1]), ""
+
+
+def _of_letters(name: str, asked: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    yield "sqs:SendMessage", f"{asked['QueueUrl'].rpartition('-')[2].title()}Queue", ""
 
 
 def _table(name: str) -> str:

@@ -18,7 +18,7 @@ from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
 from scheduler import removal
 from tests import worlds
-from tests.api import scheduler_client, test_bulk, test_calendars, test_manual, test_operator
+from tests.api import scheduler_client, test_bulk, test_calendars, test_dead_letters, test_manual, test_operator
 from tests.api.conftest import open_office, settle
 from tests.api.walk import calls_of_document
 from tests.deploy.role_calls import ENTRIES, Needed, Recorder, play
@@ -116,7 +116,7 @@ def needed() -> set[Needed]:
         play(test_outcomes, test_overlap, test_overlap_ends, test_registering, test_throttling, test_ticks)
         play(test_reconcile)
         play(test_packs, test_quarantine, test_removal, test_shares)
-        play(test_bulk, test_calendars, test_manual, test_operator)
+        play(test_bulk, test_calendars, test_dead_letters, test_manual, test_operator)
         for flow in (aws_clients, every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):
             with world() as w:
                 flow(w)

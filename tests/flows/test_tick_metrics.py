@@ -24,7 +24,6 @@ def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr(handler, "_completion", lambda: w.completion)
     monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
     tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
-    monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
     monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))
     for cached in (config.config, telemetry.metrics):
         cached.cache_clear()
@@ -60,7 +59,7 @@ def test_a_tick_that_succeeds_says_what_it_did(deployed: World, capsys: pytest.C
         "SetAside": 1.0,
         "ExecutionsWithoutRecord": 0.0,
     }
-    (window,) = PlannedWindows(deployed.table("due")).newest(5)
+    (window,) = deployed.index.windows.newest(5)
     assert (window.planned, window.ticks, window.end) == (20, 1, at("2026-11-21T03:40:00Z"))
 
 

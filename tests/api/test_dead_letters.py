@@ -1,0 +1,127 @@
+"""Dead letters: an operator counts them, sees what they are about, sends them again and discards them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from common.storage import keys
+from common.tenants.audit import Audit
+from tests.api.calls import Office
+from tests.cli.conftest import Desk
+from tests.cli.conftest import desk as desk
+from tests.worlds import job
+
+SHARE = '{"v":1,"end":1795231800,"share":3}'
+OUTCOME = '{"requestPayload": {"minute8": {"execution_id": "alice:report:20261121T031500Z:1"}}}'
+RUN = "alice:report:20261121T031500Z:1"
+
+
+def letters_of(office: Office) -> list[str]:
+    """A pack and one execution, and garbage, in the dead letters of the executions; one each in the others."""
+    office.alice("PUT", "/v1/jobs/report", job(at="2026-11-21T03:15:00Z"))
+    (body,) = office.world.sqs.bodies
+    pack = f"{body}\n{body.replace('report', 'sync').replace('alice', 'bob')}"
+    office.letters.put("executions-dead", body, pack, "<script>")
+    office.letters.put("planning-dead", SHARE)
+    office.letters.put("outcomes-dead", OUTCOME, "null")
+    return [body, pack]
+
+
+def listed(office: Office, queue: str) -> dict[str, dict[str, Any]]:
+    found = office.operator("GET", f"/v1/dead-letters/{queue}").json["letters"]
+    return {one["message_id"]: one for one in found}
+
+
+def counts(office: Office) -> dict[str, int]:
+    found = office.operator("GET", "/v1/dead-letters").json["queues"]
+    return {one["queue"]: one["letters"] for one in found}
+
+
+def test_they_are_counted_and_what_they_are_about_is_shown(office: Office) -> None:
+    letters_of(office)
+    assert counts(office) == {"executions": 3, "planning": 1, "outcomes": 2}
+    for _ in range(2):  # looking hides none
+        one, pack, garbage = listed(office, "executions").values()
+        assert (one["about"], one["problem"]) == ([RUN], None)
+        assert pack["about"] == [RUN, "bob:sync:20261121T031500Z:1"]
+        assert garbage["about"] == [] and "not an execution" in garbage["problem"]
+    (share,) = listed(office, "planning").values()
+    assert share["about"] == ["share 3 of the window until 1795231800"]
+    assert [one["about"] for one in listed(office, "outcomes").values()] == [[RUN], []]
+
+
+def test_they_are_sent_again_but_for_what_cannot_be_read(office: Office) -> None:
+    readable = letters_of(office)
+    done = office.operator("POST", "/v1/dead-letters/executions/redrive", {"all": True}).json
+    assert (done["done"], len(done["left"]), done["more"]) == (2, 1, False)
+    assert office.letters.bodies("executions") == readable
+    assert counts(office)["executions"] == 1
+    for queue in ("outcomes", "planning"):
+        office.operator("POST", f"/v1/dead-letters/{queue}/redrive", {"all": True})
+    assert (office.letters.bodies("outcomes"), office.letters.bodies("planning")) == (
+        [OUTCOME, "null"],
+        [SHARE],
+    )
+    audit = Audit(office.world.table("tenants")).newest(keys.OPERATORS, 50)
+    told = [one for one in audit if one.action == "dead_letters.redriven"]
+    moved = {"executions": {"moved": 2}, "outcomes": {"moved": 2}, "planning": {"moved": 1}}
+    assert {one.subject: one.after for one in told} == moved
+    assert not any(one.by == "aws" for one in told)
+
+
+def test_only_the_chosen_ones_are_discarded(office: Office) -> None:
+    letters_of(office)
+    garbage = [key for key, one in listed(office, "executions").items() if one["problem"]]
+    done = office.operator("POST", "/v1/dead-letters/executions/discard", {"message_ids": garbage}).json
+    assert (done["done"], done["left"]) == (1, [])
+    assert len(listed(office, "executions")) == 2
+    again = office.operator("POST", "/v1/dead-letters/executions/discard", {"message_ids": garbage}).json
+    assert again["done"] == 0
+
+
+def test_a_request_takes_a_hundred(office: Office) -> None:
+    office.letters.put("planning-dead", *[SHARE] * 130)
+    assert office.operator("GET", "/v1/dead-letters/planning").json["more"] is True
+    last = next(iter(office.letters.queues.values()))
+    chosen = [*last][-3:]  # behind more letters than a list shows
+    assert (
+        office.operator("POST", "/v1/dead-letters/planning/discard", {"message_ids": chosen}).json["done"]
+        == 3
+    )
+    done = office.operator("POST", "/v1/dead-letters/planning/discard", {"all": True}).json
+    assert (done["done"], done["more"], counts(office)["planning"]) == (100, True, 27)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"all": False},
+        {"message_ids": []},
+        {"message_ids": ["a"], "all": True},
+        {"message_ids": [7]},
+        {"message_ids": ["x"] * 101},
+        {"message_ids": ["x" * 101]},
+        {"all": "yes"},
+        {"which": 1},
+    ],
+)
+def test_which_ones_has_to_be_said(office: Office, body: dict[str, Any]) -> None:
+    office.letters.put("planning-dead", SHARE)
+    for verb in ("redrive", "discard"):
+        assert office.operator("POST", f"/v1/dead-letters/planning/{verb}", body).problem == "invalid-input"
+    assert counts(office)["planning"] == 1
+
+
+def test_the_command_does_the_same(desk: Desk) -> None:
+    letters_of(desk.office)
+    desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
+    assert "executions  3" in desk("dead-letters", "list").out
+    assert RUN in desk("dead-letters", "list", "executions").out
+    told = desk("dead-letters", "redrive", "executions").out
+    assert "2 done, 1 left" in told and "not an execution" in told
+    assert desk("dead-letters", "discard", "executions", stdin="n\n").code == 1
+    assert "1 done, 0 left" in desk("dead-letters", "discard", "executions", "--yes").out
+    assert desk("dead-letters", "list", "nothing").code != 0
