@@ -515,7 +515,7 @@ class WindowPlanned(TypedDict):
 class NotPlanned(TypedDict):
     """A group, a share or a job's entry that could not be planned."""
 
-    kind: str
+    kind: Literal["group", "share", "entry"]
     name: str
     reason: str
     seen_at: str

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { binsOf, stack, ticks, worst } from "../src/draw/bins";
+import { binsOf, columnsOf, stack, ticks, worst } from "../src/draw/bins";
 import { cronWords, scheduleWords } from "../src/lib/words";
 
 vi.stubGlobal("location", { hash: "", href: "https://x.example/console" });
@@ -137,5 +137,17 @@ describe("a time line", () => {
     const hour = 3_600_000;
     expect(ticks(hour / 2, 6 * hour, 6)).toEqual([1, 2, 3, 4, 5, 6].map((n) => n * hour));
     expect(ticks(0, 48 * hour, 8).length).toBeLessThanOrEqual(9);
+  });
+});
+
+describe("the columns of a time line", () => {
+  const [hour, day] = [3_600_000, 86_400_000];
+  it.each([
+    [hour, 970, 60, hour],
+    [hour, 240, 30, hour],
+    [8 * hour, 970, 160, 8 * hour],
+    [day, 200, 33, 33 * 44 * 60_000],
+  ])("of %i ms on %i px are whole minutes", (range, width, columns, end) => {
+    expect(columnsOf(0, range, width, 6)).toEqual([columns, end]);
   });
 });

@@ -327,7 +327,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "permission gone",
         lambda p: p.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning")),
-        {"permissions scheduler": F, "permissions planner": F},
+        {"permissions scheduler": F, "permissions planner": F, "permissions api": F},
         "may not sqs:SendMessage on arn:aws:sqs:us-east-1:123456789012:minute8-test-planning",
     ),
     (

@@ -34,6 +34,14 @@ export function binsOf(marks: Iterable<Mark>, from: number, until: number, colum
   }));
 }
 
+/** How many columns a line of this width has, each of whole minutes, so that all hold as many; and where they end. */
+export function columnsOf(from: number, until: number, width: number, columnPx: number): [number, number] {
+  const most = Math.max(20, Math.floor(width / columnPx));
+  const step = Math.max(1, Math.ceil((until - from) / most / 60_000)) * 60_000;
+  const columns = Math.max(1, Math.ceil((until - from) / step));
+  return [columns, from + columns * step];
+}
+
 /** The worst state of several; undefined of none. */
 export function worst(states: Iterable<string>): string | undefined {
   let found: string | undefined;

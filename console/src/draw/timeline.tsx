@@ -5,7 +5,7 @@ import { lookOf } from "../lib/states";
 import { absolute, DAY, local, now, zoneChoice, zoneOf } from "../lib/time";
 import { useWidth } from "../ui/hooks";
 import { Icon } from "../ui/icons";
-import { type Bin, binsOf, type Mark, stack, ticks } from "./bins";
+import { type Bin, binsOf, columnsOf, type Mark, stack, ticks } from "./bins";
 
 const COLUMN_PX = 6;
 const AXIS_PX = 20;
@@ -20,10 +20,10 @@ export function TimeLine(props: {
   open?: (bin: Bin) => void;
 }): JSX.Element {
   const [box, width] = useWidth<HTMLDivElement>();
-  const { from, until, marks } = props;
+  const { from, marks } = props;
   const height = props.height ?? 72;
   const zone = zoneOf(zoneChoice.value, props.zone);
-  const columns = Math.max(20, Math.floor(width / COLUMN_PX));
+  const [columns, until] = columnsOf(from, props.until, width, COLUMN_PX);
   const bins = binsOf(marks, from, until, columns);
   const most = Math.max(1, ...bins.map((bin) => bin.total));
   const x = (at: number) => ((at - from) / (until - from)) * width;

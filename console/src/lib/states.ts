@@ -27,6 +27,9 @@ const LOOKS: Record<string, Look> = {
   not_kept: { tone: "quiet", shape: "dash", word: "no longer kept" },
   to_come: { tone: "quiet", shape: "ring", word: "to come" },
   not_due: { tone: "quiet", shape: "dash", word: "not due" },
+  // findings
+  warning: { tone: "late", shape: "bang", word: "warning" },
+  not_checked: { tone: "quiet", shape: "dash", word: "not checked" },
   // jobs, tenants, keys
   active: { tone: "good", shape: "check", word: "active" },
   paused: { tone: "late", shape: "pause", word: "paused" },

@@ -8,9 +8,11 @@ import { added } from "../lib/coming";
 import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api } from "../lib/session";
-import { HOUR, MINUTE, now, rfc3339 } from "../lib/time";
+import { HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
 import { Ask, Field, say } from "../ui/actions";
 import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { DeadLetters } from "./platform-letters";
+import { PlanningCard } from "./platform-planning";
 
 type Tenant = Shapes["TenantLine"];
 
@@ -18,10 +20,12 @@ export function Platform(): JSX.Element {
   const [creating, setCreating] = useState(false);
   const [suspending, setSuspending] = useState<Tenant>();
   const found = useLoad("tenants", loadTenants, 30);
+  const planning = useLoad("planning", (signal) => api().get("/v1/operator-planning", { signal }), 30);
   const tenants = found.data ?? [];
   const sum = (of: (tenant: Tenant) => number) =>
     tenants.reduce((total, tenant) => total + of(tenant), 0).toLocaleString("en");
   const failed = tenants.filter((one) => one.failures.count);
+  const noted = tenants.some((one) => one.note);
   const resume = async (tenant: Tenant) => {
     await api().post("/v1/tenants/{tenant_id}/resume", { path: { tenant_id: tenant.tenant_id }, repeatable: true });
     say(`${tenant.tenant_id} is active again`);
@@ -57,7 +61,9 @@ export function Platform(): JSX.Element {
           />
         </dl>
       ) : null}
-      <Density />
+      <Density callsAtOnce={planning.data?.calls_at_once} />
+      <DeadLetters />
+      <PlanningCard found={planning} />
       <Card title="Tenants">
         {!found.data ? (
           <Waiting lines={6} />
@@ -78,8 +84,8 @@ export function Platform(): JSX.Element {
                     Executions a day
                   </th>
                   <th scope="col">Created</th>
-                  <th scope="col">Note</th>
-                  <th scope="col">
+                  {noted ? <th scope="col">Note</th> : null}
+                  <th scope="col" class="end">
                     <span class="sr">Actions</span>
                   </th>
                 </tr>
@@ -106,10 +112,12 @@ export function Platform(): JSX.Element {
                     <td>
                       <Time at={tenant.created_at} />
                     </td>
-                    <td class="clip">
-                      <Text>{tenant.note}</Text>
-                    </td>
-                    <td>
+                    {noted ? (
+                      <td class="clip">
+                        <Text>{tenant.note}</Text>
+                      </td>
+                    ) : null}
+                    <td class="end">
                       {tenant.state === "active" ? (
                         <button type="button" class="quiet" onClick={() => setSuspending(tenant)}>
                           Suspend
@@ -142,7 +150,7 @@ export function Platform(): JSX.Element {
 }
 
 /** The executions of all tenants in the next hours, by minute. */
-function Density(): JSX.Element {
+function Density({ callsAtOnce }: { callsAtOnce: number | undefined }): JSX.Element {
   const [hours, setHours] = useState(1);
   const present = Math.floor(now.value / MINUTE) * MINUTE;
   const until = present + hours * HOUR;
@@ -184,7 +192,8 @@ function Density(): JSX.Element {
           />
           <p class="hint">
             The fullest minute has {fullest.toLocaleString("en")} executions, which is {(fullest / 60).toFixed(1)} a
-            second on average. {most.length ? "Most are of " : ""}
+            second on average. {callsAtOnce ? `${capacityWords(fullest, callsAtOnce)} ` : ""}
+            {most.length ? "Most are of " : ""}
             {most.map(([id, count]) => (
               <a key={id} class="tag" href={to(["tenants", id])}>
                 {id} {count.toLocaleString("en")}
@@ -197,6 +206,13 @@ function Density(): JSX.Element {
       )}
     </Card>
   );
+}
+
+/** The fullest minute against what the executor's parameters allow. Pure. */
+export function capacityWords(aMinute: number, callsAtOnce: number): string {
+  const at = callsAtOnce.toLocaleString("en");
+  if (!aMinute) return `The executor makes up to ${at} calls at once.`;
+  return `The executor makes up to ${at} calls at once: enough for it while a call takes up to ${span((60 * callsAtOnce) / aMinute)}.`;
 }
 
 async function loadTenants(signal: AbortSignal): Promise<Tenant[]> {

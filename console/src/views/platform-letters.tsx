@@ -1,0 +1,136 @@
+/** Dead letters: what a function failed on until it was given up; an operator sends it again or discards it. */
+
+import type { Shapes } from "minute8-client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useLoad } from "../lib/load";
+import { api } from "../lib/session";
+import { Ask, say } from "../ui/actions";
+import { Card, Empty, Problem, Text, Time, Waiting } from "../ui/parts";
+
+type Letter = Shapes["DeadLetter"];
+type Queue = Shapes["DeadLetterCount"]["queue"];
+type Verb = "redrive" | "discard";
+type Asked = { verb: Verb; queue: Queue; letter?: Letter };
+
+const TITLES: Record<Verb, string> = { redrive: "Send again", discard: "Discard" };
+
+export function DeadLetters(): JSX.Element {
+  const [asked, ask] = useState<Asked>();
+  const [shown, show] = useState<Queue>();
+  const found = useLoad("dead letters", (signal) => api().get("/v1/dead-letters", { signal }), 30);
+  const full = (found.data?.queues ?? []).filter((one) => one.letters);
+  return (
+    <Card title="Dead letters">
+      <Problem error={found.error} retry={found.reload} />
+      {!found.data ? (
+        found.error ? null : (
+          <Waiting lines={1} />
+        )
+      ) : full.length ? (
+        full.map(({ queue, letters }) => (
+          <div key={queue} class="apart">
+            <div class="actions">
+              <strong class="bad">
+                {letters.toLocaleString("en")} of {queue}
+              </strong>
+              <button type="button" aria-expanded={shown === queue} onClick={() => show(queue)}>
+                Show
+              </button>
+              <button type="button" onClick={() => ask({ verb: "redrive", queue })}>
+                Send all again
+              </button>
+              <button type="button" class="danger" onClick={() => ask({ verb: "discard", queue })}>
+                Discard all
+              </button>
+            </div>
+            {shown === queue ? <Letters queue={queue} count={letters} ask={ask} /> : null}
+          </div>
+        ))
+      ) : (
+        <Empty title="No message was given up">Executions, shares and outcomes all went through.</Empty>
+      )}
+      {asked ? <Sure {...asked} close={() => ask(undefined)} changed={found.reload} /> : null}
+    </Card>
+  );
+}
+
+function Letters(props: { queue: Queue; count: number; ask: (asked: Asked) => void }): JSX.Element {
+  const { queue } = props;
+  const path = { queue };
+  const found = useLoad(`letters ${queue} ${props.count}`, (signal) =>
+    api().get("/v1/dead-letters/{queue}", { path, signal }),
+  );
+  if (!found.data) return found.error ? <Problem error={found.error} retry={found.reload} /> : <Waiting lines={2} />;
+  return (
+    <div class="scroll">
+      <table aria-label={`Dead letters of ${queue}`}>
+        <thead>
+          <tr>
+            <th scope="col">Sent</th>
+            <th scope="col">About</th>
+            <th scope="col">
+              <span class="sr">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {found.data.letters.map((letter) => (
+            <tr key={letter.message_id}>
+              <td>
+                <Time at={letter.sent_at} />
+              </td>
+              <td class="wrap">
+                {letter.about.map((one) => (
+                  <div key={one} class="mono">
+                    <Text>{one}</Text>
+                  </div>
+                ))}
+                {letter.problem ? <Text most={400}>{letter.problem}</Text> : null}
+                {letter.about.length || letter.problem ? null : `${letter.bytes} bytes`}
+              </td>
+              <td>
+                <div class="actions">
+                  {letter.problem ? null : (
+                    <button type="button" class="quiet" onClick={() => props.ask({ verb: "redrive", queue, letter })}>
+                      Send again
+                    </button>
+                  )}
+                  <button type="button" class="quiet" onClick={() => props.ask({ verb: "discard", queue, letter })}>
+                    Discard
+                  </button>
+                </div>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {found.data.more ? <p class="hint">There may be more than these {found.data.letters.length}.</p> : null}
+    </div>
+  );
+}
+
+function Sure(props: Asked & { close: () => void; changed: () => void }): JSX.Element {
+  const { verb, queue, letter } = props;
+  const act = async () => {
+    const body = letter ? { message_ids: [letter.message_id] } : { all: true };
+    const asked = { path: { queue }, body };
+    const done =
+      verb === "redrive"
+        ? await api().post("/v1/dead-letters/{queue}/redrive", asked)
+        : await api().post("/v1/dead-letters/{queue}/discard", asked);
+    const left = done.left.length ? `, ${done.left.length} cannot be read and stay` : "";
+    say(`${TITLES[verb]}: ${done.done} of ${queue}${left}${done.more ? "; there may be more" : ""}`);
+    props.changed();
+  };
+  return (
+    <Ask title={TITLES[verb]} verb={TITLES[verb]} danger={verb === "discard"} act={act} close={props.close}>
+      <p>
+        {letter ? "One message" : "Up to 100 messages"} of <code>{queue}</code>.{" "}
+        {verb === "redrive"
+          ? "An execution that has run meanwhile does not run again. What cannot be read stays."
+          : "They are deleted. An execution that has not run never will: it shows as no record."}
+      </p>
+    </Ask>
+  );
+}
