@@ -32,7 +32,10 @@ export function Messages(): JSX.Element {
   );
 }
 
-/** A dialog that asks, does, and shows what went wrong. `act` throws to stay open. */
+/** What `act` of a dialog returns to stay open. */
+export const STAY = Symbol("stay");
+
+/** A dialog that asks, does, and shows what went wrong. It stays open if `act` throws or returns STAY. */
 export function Ask(props: {
   title: string;
   verb: string;
@@ -55,8 +58,8 @@ export function Ask(props: {
     setBusy(true);
     setError(undefined);
     try {
-      await props.act();
-      props.close();
+      if ((await props.act()) === STAY) setBusy(false);
+      else props.close();
     } catch (problem) {
       setError(problem);
       setBusy(false);

@@ -6,9 +6,9 @@ import { type Job, removeJob, replaceJob } from "../lib/jobs";
 import { refresh } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api, may } from "../lib/session";
-import { DAY, rfc3339 } from "../lib/time";
 import { Ask, Field, say } from "../ui/actions";
 import { Text } from "../ui/parts";
+import { Backfill } from "./job-backfill";
 
 type Dialog = "run" | "skip" | "pause" | "backfill" | "delete";
 
@@ -136,64 +136,6 @@ function Pause(props: { job: Job; done: (job: Job) => void; close: () => void })
       <Field label="Note" hint="Why; everybody who looks at the job reads it." wide>
         {(attributes) => (
           <input {...attributes} maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
-        )}
-      </Field>
-    </Ask>
-  );
-}
-
-function Backfill({ job, close }: { job: Job; close: () => void }): JSX.Element {
-  const [start, setStart] = useState(() => rfc3339(Date.now() - DAY));
-  const [end, setEnd] = useState(() => rfc3339(Date.now()));
-  const [concurrency, setConcurrency] = useState(1);
-  const [count, setCount] = useState<number>();
-  const path = { job_id: job.job_id };
-  const body = { start_at: start, end_at: end, concurrency };
-  const act = async () => {
-    if (count === undefined) {
-      const counted = await api().post("/v1/jobs/{job_id}/backfills", {
-        path,
-        body: { ...body, dry_run: true },
-        repeatable: true,
-      });
-      setCount(counted.total);
-      throw new Error(`That is ${counted.total} fire times. Press the button once more to run them.`);
-    }
-    await api().post("/v1/jobs/{job_id}/backfills", { path, body });
-    say(`${count} runs of ${job.job_id} begin, ${concurrency} at a time`);
-  };
-  const change = (set: () => void) => {
-    set();
-    setCount(undefined);
-  };
-  return (
-    <Ask
-      title="Run a past range"
-      verb={count === undefined ? "Count" : `Run ${count} fire times`}
-      disabled={count === 0}
-      act={act}
-      close={close}
-    >
-      <Field label="From" hint="An instant in UTC, included.">
-        {(attributes) => (
-          <input {...attributes} value={start} onInput={(event) => change(() => setStart(event.currentTarget.value))} />
-        )}
-      </Field>
-      <Field label="Until" hint="Not included.">
-        {(attributes) => (
-          <input {...attributes} value={end} onInput={(event) => change(() => setEnd(event.currentTarget.value))} />
-        )}
-      </Field>
-      <Field label="At a time" hint="How many of its runs go at once.">
-        {(attributes) => (
-          <input
-            {...attributes}
-            type="number"
-            min={1}
-            max={100}
-            value={concurrency}
-            onInput={(event) => setConcurrency(Number(event.currentTarget.value))}
-          />
         )}
       </Field>
     </Ask>

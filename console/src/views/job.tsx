@@ -12,6 +12,7 @@ import { api, may } from "../lib/session";
 import { DAY, HOUR, now, rfc3339, span } from "../lib/time";
 import { Card, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { JobActions } from "./job-actions";
+import { BackfillProgress } from "./job-backfill";
 import { Definition, Revisions } from "./job-definition";
 import { ClockChangeCard, NextTimes } from "./job-times";
 import { Why } from "./job-why";
@@ -49,6 +50,7 @@ export function Job({ id }: { id: string }): JSX.Element {
           Paused{job.data.note ? ": " : "."} <Text most={500}>{job.data.note}</Text>
         </div>
       ) : null}
+      <BackfillProgress id={id} />
       <Strip id={id} zone={zone} />
       <div class="grid">
         <Runs id={id} zone={zone} />

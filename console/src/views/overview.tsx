@@ -14,6 +14,7 @@ import { api, may } from "../lib/session";
 import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
 import { Card, Empty, Figure, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { HealthState } from "./jobs";
+import { ClockChanges } from "./overview-clock";
 
 export function Overview(): JSX.Element {
   useJobs();
@@ -201,40 +202,6 @@ function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
           ))}
         </>
       ) : null}
-    </Card>
-  );
-}
-
-/** The jobs that the next clock changes of their zones move, before they do. */
-function ClockChanges(): JSX.Element | null {
-  const found = useLoad("clock changes", (signal) => api().get("/v1/clock-changes", { signal }));
-  if (!found.data?.moved.length) return null;
-  return (
-    <Card
-      title="Moved by the next clock change"
-      side={`${found.data.moved.length}${found.data.next_cursor ? "+" : ""} jobs`}
-    >
-      <div class="scroll">
-        <table aria-label="Jobs that a clock change moves">
-          <tbody>
-            {found.data.moved.slice(0, 6).map((moved) => (
-              <tr key={moved.job_id}>
-                <td class="clip">
-                  <a class="mono" href={to(["jobs", moved.job_id])}>
-                    {moved.job_id}
-                  </a>
-                </td>
-                <td>
-                  <Time at={moved.change_at} full /> <span class="muted small">{moved.timezone}</span>
-                </td>
-                <td class="wrap">
-                  <Text most={300}>{moved.text}</Text>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
     </Card>
   );
 }
