@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from common.jobs.group_deletion import GroupDeletions
-from common.planning.planned_windows import PlannedWindows
 from common.platform.deletion import Deletion, Deletions
 from scheduler import handler
 from scheduler.removal import WORKS_FOR_S, remove_tenants
@@ -20,7 +19,6 @@ def test_the_ticks_do_it(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
     monkeypatch.setattr(handler, "_completion", lambda: w.completion)
     monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
-    monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
     monkeypatch.setattr(handler, "_deletions", lambda: deletions_of(w))
     monkeypatch.setattr(handler, "_group_deletions", lambda: GroupDeletions(w.store))
     for time in ("03:18:00", "03:28:00"):

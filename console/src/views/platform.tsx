@@ -13,6 +13,7 @@ import { Ask, Field, say } from "../ui/actions";
 import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { DeadLetters } from "./platform-letters";
 import { PlanningCard } from "./platform-planning";
+import { Unrecorded } from "./platform-unrecorded";
 
 type Tenant = Shapes["TenantLine"];
 
@@ -62,7 +63,10 @@ export function Platform(): JSX.Element {
         </dl>
       ) : null}
       <Density callsAtOnce={planning.data?.calls_at_once} />
-      <DeadLetters />
+      <div class="grid">
+        <DeadLetters />
+        <Unrecorded />
+      </div>
       <PlanningCard found={planning} />
       <Card title="Tenants">
         {!found.data ? (
