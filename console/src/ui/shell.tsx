@@ -62,6 +62,8 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
             onSubmit={(event) => {
               event.preventDefault();
               go(["jobs"], { search: search.current?.value });
+              // So that `j` and `k` move through what was found.
+              search.current?.blur();
             }}
           >
             <input ref={search} type="search" placeholder="Search jobs  /" aria-label="Search jobs" />
@@ -164,10 +166,16 @@ function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.closest("input, textarea, select, dialog") !== null;
 }
 
+/** Out of a field, where it is in no dialog: then the shortcuts work again. */
+function leaveField(target: EventTarget | null): void {
+  if (target instanceof HTMLElement && isTyping(target) && !target.closest("dialog")) target.blur();
+}
+
 function useKeyboard(search: { current: HTMLInputElement | null }, help: () => void): void {
   useEffect(() => {
     let going = false;
     const pressed = (event: KeyboardEvent) => {
+      if (event.key === "Escape") leaveField(event.target);
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       const entry = entries().find((one) => one.letter === event.key);
       if (going) {
@@ -221,6 +229,7 @@ const KEYS: [string, string][] = [
     "go to a view: o overview, j jobs, f failures, r runs, c calendars, k keys, a audit, q quota, i API",
   ],
   ["j, k", "next and previous row; Enter opens it"],
+  ["Esc", "leave a field or a dialog"],
   ["r", "load again"],
   ["p", "pause live updates"],
   ["z", "next time zone: UTC, the job’s, yours"],

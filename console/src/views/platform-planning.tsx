@@ -96,7 +96,8 @@ function Mark({ planning }: { planning: Planning }): JSX.Element {
 
 function Windows({ windows }: { windows: readonly PlannedWindow[] }): JSX.Element {
   return (
-    <div class="scroll">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls has to be reachable by keyboard
+    <section class="scroll" tabIndex={0} aria-label="Windows">
       <table aria-label="Windows planned">
         <thead>
           <tr>
@@ -136,7 +137,7 @@ function Windows({ windows }: { windows: readonly PlannedWindow[] }): JSX.Elemen
           ))}
         </tbody>
       </table>
-    </div>
+    </section>
   );
 }
 
@@ -144,7 +145,8 @@ function SetAside({ found }: { found: Planning["set_aside"] }): JSX.Element {
   return (
     <>
       <h3>Set aside</h3>
-      <div class="scroll">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls has to be reachable by keyboard */}
+      <section class="scroll" tabIndex={0} aria-label="Set aside">
         <table aria-label="What could not be planned">
           <tbody>
             {found.map((one) => (
@@ -163,7 +165,7 @@ function SetAside({ found }: { found: Planning["set_aside"] }): JSX.Element {
             ))}
           </tbody>
         </table>
-      </div>
+      </section>
     </>
   );
 }
