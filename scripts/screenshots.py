@@ -73,7 +73,7 @@ def _shots(embedded: Embedded) -> list[dict[str, Any]]:
             "width": 360,
             "height": 720,
         },
-        {"name": "platform", "key": keys.create_operator_key(now)[0], "view": ""},
+        {"name": "platform", "key": keys.create_operator_key(now)[0], "view": "", "height": 1100},
     ]
 
 

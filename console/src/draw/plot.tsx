@@ -52,7 +52,7 @@ export function Plot({
           </g>
         ))}
         {ticks(from, until, Math.max(2, Math.floor(width / 130))).map((at) => (
-          <text key={at} x={Math.min(x(at), width - 60)} y={height - 4}>
+          <text key={at} x={Math.min(x(at), width - 68)} y={height - 4}>
             {absolute(at, shownIn).slice(5, 16)}
           </text>
         ))}

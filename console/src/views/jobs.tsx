@@ -216,7 +216,7 @@ function columns(
           </span>
         )),
     },
-    { name: "Target", cell: (job) => <span class="muted">{job.target.kind}</span> },
+    { name: "Target", class: "spare", cell: (job) => <span class="muted">{job.target.kind}</span> },
   ];
 }
 
