@@ -18,7 +18,14 @@ from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
 from scheduler import removal
 from tests import worlds
-from tests.api import scheduler_client, test_bulk, test_calendars, test_dead_letters, test_manual, test_operator
+from tests.api import (
+    scheduler_client,
+    test_bulk,
+    test_calendars,
+    test_dead_letters,
+    test_manual,
+    test_operator,
+)
 from tests.api.conftest import open_office, settle
 from tests.api.walk import calls_of_document
 from tests.deploy.role_calls import ENTRIES, Needed, Recorder, play
