@@ -8,6 +8,7 @@ import hook, and nothing of it ever asks for a package called `common`.
 from __future__ import annotations
 
 import ast
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,9 @@ class BuildMoved(build_py):
 
 folders = find_packages(include=["cli", "cli.*", "common", "common.*", "minute8_client"])
 setup(
+    version=json.loads(Path("common/version.json").read_text("utf-8"))["version"],
     packages=[installed_name(folder) for folder in folders],
     package_dir={installed: folder for folder, installed in INSTALLED.items()},
-    package_data={"minute8_client": ["py.typed"]},
+    package_data={"minute8.common": ["version.json"], "minute8_client": ["py.typed"]},
     cmdclass={"build_py": BuildMoved},
 )

@@ -38,6 +38,7 @@ from api.routes import (
     tenants,
     unrecorded,
     upcoming,
+    version,
     webhooks,
 )
 from api.services import Services
@@ -78,6 +79,7 @@ ROUTES: tuple[Route, ...] = (
     *holds.ROUTES,
     *unrecorded.ROUTES,
     *audit.ROUTES,
+    *version.ROUTES,
     Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
 )
 

@@ -9,7 +9,7 @@ import typer
 
 from cli.commands.table import Commands
 from cli.session import Session
-from cli.version import VERSION
+from common.version import VERSION
 
 
 class _Guarded(Commands):

@@ -900,3 +900,9 @@ class TenantDeletion(TypedDict):
     finished_at: str | None
     jobs_registered: int
     removed: Removed
+
+
+class Version(TypedDict):
+    """What is deployed."""
+
+    version: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minute8_client.operations import Json, Listing, ListSteps, Operation, Request, entries_of, path_of
-from minute8_client.shapes import AuditEntry, AuditPage, Key, MadeKey, Tenant
+from minute8_client.shapes import AuditEntry, AuditPage, Key, MadeKey, Tenant, Version
 
 
 class TenantCalls:
@@ -55,6 +55,11 @@ class TenantCalls:
     @Operation
     def tenant(self) -> Request[Tenant]:
         return Request("GET", "/v1/tenant")
+
+    @Operation
+    def version(self) -> Request[Version]:
+        """The version of Minute8 that answers. Needs no key."""
+        return Request("GET", "/v1")
 
 
 class KeyCalls:

@@ -28,6 +28,7 @@ _GIVEN: Final = (
     *("Overview", "TenantHealth", "RuleEffects"),
     *("UpcomingPage", "TenantDensity", "PlatformDensity", "ClockChangePage", "TzdataChangePage"),
     *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion"),
+    "Version",
 )
 _CALLED: Final = {"KeyView": "Key"}
 _HEAD: Final = '''"""What the API answers, as it comes: an answer of a newer API may hold more.

@@ -97,7 +97,7 @@ def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
-        "tags": [route.path.split("/")[2].removesuffix(".json")],
+        "tags": [(route.path.split("/")[2:3] or ["version"])[0].removesuffix(".json")],
         "responses": _responses(route, named),
     }
     if parameters := _parameters(route):

@@ -26,6 +26,7 @@ from api.shapes import (
     tenants,
     unrecorded,
     upcoming,
+    version,
 )
 
 _ALL = (
@@ -47,6 +48,7 @@ _ALL = (
     tenants,
     unrecorded,
     upcoming,
+    version,
 )
 # By the names that the routes use.
 TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.TAKEN}

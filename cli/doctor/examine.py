@@ -29,6 +29,7 @@ class Check(NamedTuple):
 
 CHECKS: Final = (
     Check("stack", surroundings.stack),
+    Check("version", functions.version),
     Check("rule", planning.rule),
     *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
     Check("without record", unrecorded.without_record),

@@ -9,6 +9,7 @@ from cli.doctor.deployment import Deployment
 from cli.doctor.expected import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
 from cli.doctor.role_policies import restoring
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
+from common.version import VERSION
 
 # Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
@@ -79,6 +80,28 @@ def _believed_timeout(deployment: Deployment, found: dict[str, object]) -> Itera
             " longer calls are cut off",
             DEPLOY,
         )
+
+
+def version(deployment: Deployment) -> Iterator[Finding]:
+    """Whether all functions run one version of Minute8, and whether this command is of that version."""
+    deployed: dict[str, list[str]] = {}
+    for name in FUNCTIONS:
+        if found := deployment.function(name):
+            named = (
+                found.get("Environment", {})
+                .get("Variables", {})
+                .get("VERSION", "none, so it is before 0.2.0")
+            )
+            deployed.setdefault(named, []).append(name)
+    if len(deployed) > 1:
+        told = "; ".join(f"{', '.join(names)}: {one}" for one, names in deployed.items())
+        yield failed(f"the functions run different versions: {told}", DEPLOY)
+    elif deployed and VERSION not in deployed:
+        yield warning(
+            f"the deployment's version is {next(iter(deployed))}, this command's is {VERSION}",
+            "deploy this version, or install the command of that one: docs/upgrading.md",
+        )
+    yield ok(f"{VERSION}, here and there")
 
 
 def concurrency(deployment: Deployment) -> Iterator[Finding]:

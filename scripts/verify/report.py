@@ -13,7 +13,7 @@ from typing import Any
 import botocore
 
 from benchmarks.result import Table, this_machine
-from cli.version import VERSION
+from common.version import VERSION
 from scripts.build_layer import ROOT
 from scripts.verify.found import Found
 

@@ -191,7 +191,7 @@ def test_odd_queries(settled: Office, query: str) -> None:
 
 
 def test_paths_and_methods_that_are_not_there(settled: Office) -> None:
-    for url in ("/v1", "/v1/", "/", "/v2/jobs", "/v1/jobs/a/b/c", "/v1/jobs/"):
+    for url in ("/v1/", "/", "/v2/jobs", "/v1/jobs/a/b/c", "/v1/jobs/"):
         assert settled.alice("GET", url).problem == "no-such-route", url
     refused = settled.alice("PATCH", "/v1/tenant")
     assert (refused.status, refused.problem, refused.headers["allow"]) == (405, "method-not-allowed", "GET")

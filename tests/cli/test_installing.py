@@ -12,7 +12,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from cli.version import VERSION
+from common.version import VERSION
 from tests.docs.test_architecture import ROOT
 
 # Requirements of modules in common/ that only functions import.

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from cli.version import VERSION
+from common.version import VERSION
 from tests.docs.test_architecture import ROOT
 
 _FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")

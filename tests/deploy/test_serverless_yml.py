@@ -10,6 +10,7 @@ import yaml
 from cli.doctor import expected
 from cli.doctor.expected import PERMISSIONS
 from common.storage import keys
+from common.version import VERSION
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.embedded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-EVERY_FUNCTION = {"STAGE", "POWERTOOLS_SERVICE_NAME", "LOG_LEVEL"}
+EVERY_FUNCTION = {"STAGE", "VERSION", "POWERTOOLS_SERVICE_NAME", "LOG_LEVEL"}
 ENVIRONMENT = {
     "Scheduler": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
@@ -51,6 +52,7 @@ LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 def test_a_function_is_given_the_environment_that_it_uses(template: dict[str, Any], function: str) -> None:
     variables = template["Resources"][f"{function}LambdaFunction"]["Properties"]["Environment"]["Variables"]
     assert set(variables) == ENVIRONMENT[function] | EVERY_FUNCTION
+    assert variables["VERSION"] == VERSION
 
 
 @pytest.mark.parametrize("function", ["Scheduler", "Planner"])
@@ -60,8 +62,8 @@ def test_what_writes_packs_is_updated_after_what_reads_them(template: dict[str, 
 
 def test_the_configuration_reads_what_the_functions_are_given() -> None:
     read = set(re.findall(r'env(?:\.get\(|\[)"([A-Z0-9_]+)"', (ROOT / "common" / "config.py").read_text()))
-    powertools = {name for name in EVERY_FUNCTION if name.startswith("POWERTOOLS_")}
-    assert read == set.union(EVERY_FUNCTION - powertools, *ENVIRONMENT.values())
+    for_others = {"POWERTOOLS_SERVICE_NAME", "VERSION"}  # the doctor reads the version
+    assert read == set.union(EVERY_FUNCTION - for_others, *ENVIRONMENT.values())
 
 
 @pytest.mark.parametrize("function", PERMISSIONS)

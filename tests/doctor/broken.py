@@ -7,11 +7,12 @@ from typing import Any
 
 import httpx
 
+from cli.doctor.expected import FUNCTIONS
 from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import Cut, Shares
 from common.platform.findings import Level
-from tests.doctor.stage import Patient
+from tests.doctor.stage import VARIABLES, Patient
 from tests.worlds import at
 
 Break = Callable[[Patient], Any]
@@ -103,6 +104,15 @@ def without_index(patient: Patient) -> None:
     patient["dynamodb"].update_table(
         TableName=patient.name("runs"), GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "failures"}}]
     )
+
+
+def at_version(version: str, *functions: str) -> Break:
+    def broken(patient: Patient) -> None:
+        variables = {**VARIABLES, "VERSION": version} if version else {}
+        for function in functions:
+            configured(function, Environment={"Variables": variables})(patient)
+
+    return broken
 
 
 def later(text: str) -> Break:
@@ -396,6 +406,24 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         lambda p: setattr(p.stacks, "status", "UPDATE_IN_PROGRESS"),
         {"stack": W},
         "under way",
+    ),
+    (
+        "deployed by a later version",
+        at_version("9.0.0", *FUNCTIONS),
+        {"version": W},
+        "the deployment's version is 9.0.0, this command's is",
+    ),
+    (
+        "deployed before versions were told",
+        at_version("", *FUNCTIONS),
+        {"version": W},
+        "version is none, so it is before 0.2.0",
+    ),
+    (
+        "half deployed",
+        at_version("0.1.9", "executor"),
+        {"version": F},
+        "the functions run different versions: ",
     ),
     (
         "by other means",

@@ -19,12 +19,14 @@ from cli.doctor.expected import ALARMS, FEEDS, FUNCTIONS, RUNTIME, TABLES, TICK_
 from common.clock import ManualClock
 from common.planning.due_index import DueIndex, Mark
 from common.storage.tables import Table
+from common.version import VERSION
 from tests.worlds import at, make_tables
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
 API_URL = "https://api.test"
 EXECUTOR_TIMEOUT_S = 20
+VARIABLES = {"EXECUTOR_TIMEOUT_S": str(EXECUTOR_TIMEOUT_S), "VERSION": VERSION}
 # Two minutes after the tick of 3:18, which planned until 3:30.
 NOW = "2026-11-21T03:20:00Z"
 
@@ -241,7 +243,7 @@ class Patient:
             Role=role,
             Code={"ZipFile": code.getvalue()},
             Timeout=EXECUTOR_TIMEOUT_S,
-            Environment={"Variables": {"EXECUTOR_TIMEOUT_S": str(EXECUTOR_TIMEOUT_S)}},
+            Environment={"Variables": VARIABLES},
         )
 
     def _make_rule(self) -> None:
