@@ -18,6 +18,7 @@ from common.history.tenant_runs import TenantRuns
 from common.history.upcoming import Upcoming
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
+from common.notices.subscription import Subscriptions
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
@@ -29,6 +30,7 @@ from common.platform.unrecorded import RunAgain
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry
+from common.registration.subscriptions import SubscriptionStore
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
@@ -62,6 +64,7 @@ class Services:
     known_tenants: KnownTenants
     request_rate: RequestRate
     webhook_secrets: WebhookSecrets
+    subscriptions: SubscriptionStore
     holds: Holds
     run_again: RunAgain
     audit: Audit
@@ -124,6 +127,7 @@ class Services:
         known_tenants = KnownTenants(tables.tenants)
         store = job_store(tables, queue, clock, known_tenants, by=AWS)
         runs = Runs(tables.runs)
+        secrets = WebhookSecrets(tables.tenants)
         return cls(
             registry=Registry(store, limits),
             runs=runs,
@@ -138,7 +142,10 @@ class Services:
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,
             request_rate=RequestRate(tables.tenants),
-            webhook_secrets=WebhookSecrets(tables.tenants),
+            webhook_secrets=secrets,
+            subscriptions=SubscriptionStore(
+                Subscriptions(tables.jobs), known_tenants, secrets, limits, clock
+            ),
             holds=Holds(tables.tenants, clock),
             run_again=RunAgain(Unrecorded(tables.due, tables.runs), queue, tables.tenants, clock),
             audit=Audit(tables.tenants),

@@ -32,6 +32,9 @@ _STYLES = {
     "expired": "yellow",
     "failed": "bold red",
     "revoked": "red",
+    "working": "green",
+    "failing": "bold red",
+    "disabled": "red",
 }
 
 

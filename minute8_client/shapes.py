@@ -463,6 +463,68 @@ class RanUnrecorded(TypedDict):
     recorded: list[str]
 
 
+class SentTry(TypedDict):
+    """One try of a message."""
+
+    at: str
+    ok: bool
+    error: str
+
+
+class WaitingNotices(TypedDict):
+    """What waits to be reported: for the end of `delay_s`, or of the quiet after a message."""
+
+    failed: int
+    overdue: int
+    recovered: int
+
+
+class NoticeOnItsWay(TypedDict):
+    """The message that is being sent, or tried again."""
+
+    id: str
+    made_at: str
+    tries: int
+    next_try_at: str
+
+
+class SubscriptionDelivery(TypedDict):
+    """How the deliveries of a subscription went."""
+
+    state: Literal["new", "working", "failing", "disabled"]
+    last_try: SentTry | None
+    last_test: SentTry | None
+    test_waits: bool
+    delivered_at: str | None
+    failing_since: str | None
+    disabled_at: str | None
+    quiet_until: str | None
+    waiting: WaitingNotices
+    message: NoticeOnItsWay | None
+
+
+class SubscriptionView(TypedDict):
+    """An address that gets messages about failures, recoveries and overdue jobs."""
+
+    name: str
+    target: dict[str, Any]
+    kinds: list[str]
+    job_id: NotRequired[str]
+    name_prefix: NotRequired[str]
+    tag: NotRequired[str]
+    delay_s: int
+    group_s: int
+    created_at: str
+    updated_at: str
+    delivery: SubscriptionDelivery
+
+
+class SubscriptionList(TypedDict):
+    """All subscriptions of the tenant, by name; there are few."""
+
+    subscriptions: list[SubscriptionView]
+
+
 class FailureGroup(TypedDict):
     """Failed runs of one job with one error."""
 

@@ -1,11 +1,20 @@
-"""Calls about the tenant itself: its calendars, webhook secret, keys."""
+"""Calls about the tenant itself: its calendars, webhook secret, subscriptions, keys."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from minute8_client.operations import Json, Listing, ListSteps, Operation, Request, entries_of, path_of
-from minute8_client.shapes import AuditEntry, AuditPage, Key, MadeKey, Tenant, Version
+from minute8_client.shapes import (
+    AuditEntry,
+    AuditPage,
+    Key,
+    MadeKey,
+    SubscriptionList,
+    SubscriptionView,
+    Tenant,
+    Version,
+)
 
 
 class TenantCalls:
@@ -38,6 +47,30 @@ class TenantCalls:
     def rotate_webhook_secret(self) -> Request[str]:
         """A new secret; the one before goes on signing for a day."""
         return Request("POST", "/v1/webhook-secret/rotate", repeatable=False, shape=_secret)
+
+    @Operation
+    def subscriptions(self) -> Request[list[SubscriptionView]]:
+        """The addresses that get messages about failures, recoveries and overdue jobs, and how deliveries went."""
+        return Request("GET", "/v1/subscriptions", shape=_subscriptions)
+
+    @Operation
+    def put_subscription(self, name: str, subscription: Json) -> Request[SubscriptionView]:
+        """Create a subscription or replace the whole of it; a disabled address is enabled again."""
+        return Request("PUT", path_of("subscriptions", name), subscription)
+
+    @Operation
+    def get_subscription(self, name: str) -> Request[SubscriptionView]:
+        return Request("GET", path_of("subscriptions", name))
+
+    @Operation
+    def delete_subscription(self, name: str) -> Request[None]:
+        """What waits is not sent."""
+        return Request("DELETE", path_of("subscriptions", name))
+
+    @Operation
+    def test_subscription(self, name: str) -> Request[SubscriptionView]:
+        """Have a test message sent, within two minutes; `delivery.last_test` then has its result."""
+        return Request("POST", path_of("subscriptions", name, "test"), repeatable=True)
 
     @Operation
     def audit_page(
@@ -89,6 +122,10 @@ class KeyCalls:
 
 def key_body(name: str, expires_at: str | None) -> Json:
     return {"name": name, "expires_at": expires_at}
+
+
+def _subscriptions(answer: SubscriptionList) -> list[SubscriptionView]:
+    return answer["subscriptions"]
 
 
 def _secret(answer: Json) -> str:

@@ -23,6 +23,7 @@ _GIVEN: Final = (
     "ManyDone",
     "Holds",
     *("UnrecordedPage", "RanUnrecorded"),
+    "SubscriptionList",
     "FailureGroups",
     *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
     *("Overview", "TenantHealth", "RuleEffects"),

@@ -96,6 +96,9 @@ ENTRIES: Mapping[str, Entry] = {
         "Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key.",
         ".webhooks:webhook_secret",
     ),
+    "subscriptions": Entry(
+        "Addresses that get messages about failures, recoveries and overdue jobs.", ".subscriptions:app"
+    ),
     "tenants": Entry(
         "Tenants; needs an operator key or AWS credentials.",
         ".tenants:app",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 TICK_EXPRESSION: Final = "cron(8/10 * * * ? *)"
+ROUND_EXPRESSION: Final = "cron(* * * * ? *)"
 RUNTIME: Final = "python3.13"
 # Of botocore, as requirements.txt has it: what everything was tested with.
 SDK: Final = "1.43.106"
@@ -106,6 +107,15 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
             *("sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes"),
             "sqs:ReceiveMessage",
         },
+    },
+    "Notifier": {
+        "JobsTable": _READ | {"dynamodb:DeleteItem", "dynamodb:PutItem"},
+        "DueTable": {"dynamodb:GetItem"},
+        "RunsTable": {"dynamodb:GetItem", "dynamodb:Query"},
+        "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
+        "TenantsTable": {"dynamodb:GetItem", "dynamodb:Query"},
+        # The ARNs in targetArns; an action has no effect on another service's ARN.
+        "function:*": {"sns:Publish"},
     },
     "Api": {
         "JobsTable": _READ | _WRITE | {"dynamodb:ConditionCheckItem"},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import SDK, TICK_EXPRESSION
+from cli.doctor.expected import ROUND_EXPRESSION, SDK, TICK_EXPRESSION
 from common.platform.findings import (
     DEPLOY,
     Finding,
@@ -23,18 +23,29 @@ from common.timing.zones import TZDATA_VERSION
 
 def rule(deployment: Deployment) -> Iterator[Finding]:
     """The rule that starts the scheduler at minute 8 of every ten minutes."""
-    events, name = deployment.client("events"), deployment.named("tick")
-    scheduler = deployment.function_arn("scheduler")
+    return _rule(deployment, "tick", "scheduler", TICK_EXPRESSION, "nothing is planned")
+
+
+def notify_rule(deployment: Deployment) -> Iterator[Finding]:
+    """The rule that starts the notifier each minute."""
+    return _rule(deployment, "notify", "notifier", ROUND_EXPRESSION, "subscriptions get no messages")
+
+
+def _rule(
+    deployment: Deployment, what: str, function: str, wanted: str, consequence: str
+) -> Iterator[Finding]:
+    events, name = deployment.client("events"), deployment.named(what)
+    called = deployment.function_arn(function)
     put = Repair(
-        f"aws events put-rule --name {name} --schedule-expression {TICK_EXPRESSION!r}",
-        lambda: events.put_rule(Name=name, ScheduleExpression=TICK_EXPRESSION, State="ENABLED"),
+        f"aws events put-rule --name {name} --schedule-expression {wanted!r}",
+        lambda: events.put_rule(Name=name, ScheduleExpression=wanted, State="ENABLED"),
     )
     target = Repair(
-        f"aws events put-targets --rule {name} --targets Id=scheduler,Arn={scheduler}",
-        lambda: events.put_targets(Rule=name, Targets=[{"Id": "scheduler", "Arn": scheduler}]),
+        f"aws events put-targets --rule {name} --targets Id={function},Arn={called}",
+        lambda: events.put_targets(Rule=name, Targets=[{"Id": function, "Arn": called}]),
         order=1,
     )
-    let_in = _letting_in(deployment, name)
+    let_in = _letting_in(deployment, name, function)
     try:
         found = events.describe_rule(Name=name)
     except events.exceptions.ResourceNotFoundException:
@@ -42,29 +53,29 @@ def rule(deployment: Deployment) -> Iterator[Finding]:
             f"{put.told}, put-targets, and aws lambda add-permission",
             lambda: [one.do() for one in (put, target, let_in)],
         )
-        yield repairable(f"there is no rule {name}: nothing is planned", repair)
+        yield repairable(f"there is no rule {name}: {consequence}", repair)
         return
     if found["State"] == "DISABLED":
         enable = f"aws events enable-rule --name {name}"
         repair = Repair(enable, lambda: events.enable_rule(Name=name))
-        yield failed(f"{name} is disabled: nothing is planned", enable, repair)
+        yield failed(f"{name} is disabled: {consequence}", enable, repair)
     expression = found.get("ScheduleExpression", "")
-    if expression != TICK_EXPRESSION:
-        yield repairable(f"{name} fires at {expression!r} instead of {TICK_EXPRESSION!r}", put)
+    if expression != wanted:
+        yield repairable(f"{name} fires at {expression!r} instead of {wanted!r}", put)
     targets = [target["Arn"] for target in events.list_targets_by_rule(Rule=name)["Targets"]]
-    if scheduler not in targets:
-        yield repairable(f"{name} calls {', '.join(targets) or 'nothing'} instead of {scheduler}", target)
-    if not _may_invoke(deployment, found["Arn"]):
-        yield repairable(f"{name} may not invoke {deployment.named('scheduler')}: nothing is planned", let_in)
-    yield ok(f"{name} is enabled, {expression}, and calls the scheduler")
+    if called not in targets:
+        yield repairable(f"{name} calls {', '.join(targets) or 'nothing'} instead of {called}", target)
+    if not _may_invoke(deployment, function, found["Arn"]):
+        yield repairable(f"{name} may not invoke {deployment.named(function)}: {consequence}", let_in)
+    yield ok(f"{name} is enabled, {expression}, and calls the {function}")
 
 
-def _letting_in(deployment: Deployment, name: str) -> Repair:
-    function, events = deployment.named("scheduler"), deployment.client("events")
+def _letting_in(deployment: Deployment, name: str, function: str) -> Repair:
+    events, full_name = deployment.client("events"), deployment.named(function)
 
     def add() -> None:
         deployment.client("lambda").add_permission(
-            FunctionName=function,
+            FunctionName=full_name,
             StatementId=f"{name}-{int(deployment.clock.now())}",
             Action="lambda:InvokeFunction",
             Principal="events.amazonaws.com",
@@ -72,16 +83,16 @@ def _letting_in(deployment: Deployment, name: str) -> Repair:
         )
 
     return Repair(
-        f"aws lambda add-permission --function-name {function} --principal events.amazonaws.com for {name}",
+        f"aws lambda add-permission --function-name {full_name} --principal events.amazonaws.com for {name}",
         add,
     )
 
 
-def _may_invoke(deployment: Deployment, rule_arn: str) -> bool:
-    """Whether the scheduler's policy allows the rule to start it."""
+def _may_invoke(deployment: Deployment, function: str, rule_arn: str) -> bool:
+    """Whether the function's policy allows the rule to start it."""
     client = deployment.client("lambda")
     try:
-        policy = json.loads(client.get_policy(FunctionName=deployment.named("scheduler"))["Policy"])
+        policy = json.loads(client.get_policy(FunctionName=deployment.named(function))["Policy"])
     except client.exceptions.ResourceNotFoundException:
         return False
     return any(_lets_in(statement, rule_arn) for statement in policy["Statement"])

@@ -143,7 +143,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
     try:
         definition = JobDefinition.model_validate(raw)
     except ValidationError as error:
-        raise _invalid_input(error) from None
+        raise invalid_input(error, "job", JobDefinition) from None
     if "timeout_s" not in definition.model_fields_set:
         definition.timeout_s = min(definition.timeout_s, limits.longest_timeout_s)
     if definition.timeout_s > limits.longest_timeout_s:
@@ -164,11 +164,11 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
         )
     check_fits(target_definitions.stored(target), definition.payload)
     if isinstance(target, target_definitions.HttpTarget):
-        _check_url(target.url, limits)
+        check_url(target.url, limits)
     return definition
 
 
-def _check_url(url: str, limits: Limits) -> None:
+def check_url(url: str, limits: Limits) -> None:
     """Raises InvalidInput."""
     if url.startswith("http:") and not limits.plain_http:
         raise InvalidInput("target.url", "must be https", value=url, accepted="https://…")
@@ -245,14 +245,15 @@ def schedule_given(definition: JobDefinition) -> dict[str, Any]:
     return definition.schedule.model_dump(exclude_none=True, exclude_defaults=True)
 
 
-def _invalid_input(error: ValidationError) -> InvalidInput:
+def invalid_input(error: ValidationError, whole: str, model: type[BaseModel]) -> InvalidInput:
+    """What pydantic found wrong with a `model`; `whole` names the object itself. The other problems are in `also`."""
     problems = [
         InvalidInput(
             ".".join(str(part) for part in target_definitions.place(problem["type"], problem["loc"]))
-            or "job",
+            or whole,
             problem_words.message(problem),
             value=None if problem["type"] == "missing" else problem["input"],
-            accepted=_accepted(problem["type"], problem["loc"]) or problem_words.accepted(problem),
+            accepted=_accepted(problem["type"], problem["loc"], model) or problem_words.accepted(problem),
         )
         for problem in error.errors(include_url=False)
     ]
@@ -267,11 +268,11 @@ _REQUIRED: Final = {
 }
 
 
-def _accepted(kind: str, loc: tuple[int | str, ...]) -> str:
+def _accepted(kind: str, loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
     if kind == "missing" and loc in _REQUIRED:
         return _REQUIRED[loc]
     if kind == "extra_forbidden":
-        return "the fields " + ", ".join(_fields_at(loc[:-1]))
+        return "the fields " + ", ".join(_fields_at(loc[:-1], model))
     if loc == ("dead_letter",):
         return "arn:aws:sqs:<region>:<account>:<queue>, not a FIFO queue"
     return target_definitions.accepted(kind, loc) if loc[:1] == ("target",) else ""
@@ -286,8 +287,7 @@ _MODELS: dict[str, type[BaseModel]] = {
 }
 
 
-def _fields_at(loc: tuple[int | str, ...]) -> list[str]:
-    model: type[BaseModel] = JobDefinition
+def _fields_at(loc: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
     for part in loc:
         model = _MODELS.get(str(part), model)
     return list(model.model_fields)

@@ -161,7 +161,9 @@ class Checks:
     def definition(self, raw: object) -> JobDefinition:
         """The validated definition of what a client wrote. Raises InvalidInput."""
         definition = parse_definition(raw, self.limits)
-        _check_target(definition, self.rules)
+        if definition.dead_letter is not None:
+            _check_dead_letter(definition.dead_letter, self.rules)
+        check_allowed(target_definitions.stored(definition.target), self.rules)
         if exclude := definition.schedule.exclude:
             _, names = read_exclusions(exclude.model_dump())  # before the calendars are read
             self.calendars.check_named(self.tenant, set(names) - self._known_calendars)
@@ -178,10 +180,8 @@ def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
     )
 
 
-def _check_target(definition: JobDefinition, rules: TenantRules) -> None:
-    target = target_definitions.stored(definition.target)
-    if definition.dead_letter is not None:
-        _check_dead_letter(definition.dead_letter, rules)
+def check_allowed(target: Mapping[str, Any], rules: TenantRules) -> None:
+    """Whether the platform lets the tenant call a target. Raises InvalidInput."""
     if is_minute8_resource(target):
         raise InvalidInput(
             "target.arn",

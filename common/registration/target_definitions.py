@@ -29,7 +29,7 @@ STANDARD_QUEUE_ARN: Final = _ARN.format(service="sqs", resource=r"[A-Za-z0-9-_]{
 _SCHEDULE_ARN: Final = _ARN.format(
     service="scheduler", resource=r"schedule/[0-9A-Za-z-_.]{1,64}/[0-9A-Za-z-_.]{1,64}"
 )
-_SNS_ARN: Final = _ARN.format(service="sns", resource=r"[A-Za-z0-9-_]{1,256}(\.fifo)?")
+SNS_ARN: Final = _ARN.format(service="sns", resource=r"[A-Za-z0-9-_]{1,256}(\.fifo)?")
 _BUS_ARN: Final = _ARN.format(service="events", resource=r"event-bus/[A-Za-z0-9._/-]{1,256}")
 _STATES_ARN: Final = _ARN.format(
     service="states", resource=r"stateMachine:[A-Za-z0-9-_]{1,80}(:[A-Za-z0-9-_.]{1,80})?"
@@ -122,7 +122,7 @@ class SnsTarget(_MaybeFifo):
     """An SNS topic, standard or FIFO."""
 
     kind: Literal["sns"]
-    arn: Annotated[str, StringConstraints(pattern=_SNS_ARN)]
+    arn: Annotated[str, StringConstraints(pattern=SNS_ARN)]
     subject: Annotated[str, StringConstraints(pattern=r"^[!-~][ -~]{0,99}$")] | None = Field(
         default=None, description="What e-mail subscribers see."
     )
@@ -185,11 +185,14 @@ def _sendable_headers(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
+CallableUrl = Annotated[str, AfterValidator(_callable_url)]
+
+
 class HttpTarget(_Target):
     """An HTTPS endpoint on the public internet. Minute8 waits for its answer and signs every call."""
 
     kind: Literal["http"]
-    url: Annotated[str, AfterValidator(_callable_url)]
+    url: CallableUrl
     method: Literal["POST", "PUT", "PATCH", "GET", "DELETE"] = "POST"
     headers: Annotated[dict[str, str], AfterValidator(_sendable_headers)] = Field(
         default={}, description="Sent as they stand, and shown to whoever may read the job."

@@ -33,6 +33,8 @@
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
 | jobs    | tenant                       | SCHEDULE_GROUP#name             | a group of schedules, and its tags     |
 | tenants | GROUP_DELETIONS#             | tenant#name                     | a group whose schedules are deleted    |
+| jobs    | tenant                       | SUBSCRIPTION#name               | an address and what it is still to hear |
+| jobs    | SUBSCRIBERS#                 | tenant                          | the tenants that have subscriptions    |
 """
 
 from __future__ import annotations
@@ -59,14 +61,15 @@ class Key(TypedDict):
 
 
 class Index(NamedTuple):
-    """A secondary index and its partition key attribute."""
+    """A secondary index and the attributes of its key; the second is a number."""
 
     name: str
     pk: str
+    sk: str
 
 
 # The failed runs of each tenant by the time of the failure. A sparse index of the runs table.
-FAILURES: Final = Index("failures", "failed_tenant")
+FAILURES: Final = Index("failures", "failed_tenant", "failed_at")
 
 
 def key_of(item: Mapping[str, Any]) -> Key:
@@ -77,6 +80,18 @@ def key_of(item: Mapping[str, Any]) -> Key:
 JOB_PREFIX = "JOB#"
 CALENDAR_PREFIX = "CALENDAR#"
 FORMER_PREFIX = "FORMER#"
+SUBSCRIPTION_PREFIX = "SUBSCRIPTION#"
+MARK: Key = {"pk": "MARK", "sk": "MARK"}
+SHARES, WINDOWS, QUARANTINE = "SHARES", "WINDOWS", "QUARANTINE"
+TENANT_CHANGES = "TENANT_CHANGES#"
+DELETIONS = "DELETIONS#"
+KEY_REFERENCE_PREFIX = "KEYREF#"
+AUDIT_PREFIX = "AUDIT#"
+# Of lists of tenants: no tenant's id contains a #.
+TENANTS = "TENANTS#"
+SUBSCRIBERS = "SUBSCRIBERS#"
+# The owner of the platform's own keys, in place of a tenant.
+OPERATORS = "OPERATORS#"
 
 
 def job(tenant: str, job_id: str) -> Key:
@@ -91,6 +106,14 @@ def former_job(tenant: str, job_id: str) -> Key:
     return {"pk": tenant, "sk": f"{FORMER_PREFIX}{job_id}"}
 
 
+def subscription(tenant: str, name: str) -> Key:
+    return {"pk": tenant, "sk": f"{SUBSCRIPTION_PREFIX}{name}"}
+
+
+def subscriber(tenant: str) -> Key:
+    return {"pk": SUBSCRIBERS, "sk": tenant}
+
+
 def idempotency_key(tenant: str, key_hash: str) -> Key:
     return {"pk": tenant, "sk": f"ONCE#{key_hash}"}
 
@@ -98,10 +121,6 @@ def idempotency_key(tenant: str, key_hash: str) -> Key:
 def jobs_between(prefix: str, after_job_id: str, last_job_id: str) -> tuple[str, str]:
     """The sort keys from one job id to another, both included; empty: from the first, or to the last."""
     return f"{prefix}{after_job_id}", f"{prefix}{last_job_id or LAST}"
-
-
-MARK: Key = {"pk": "MARK", "sk": "MARK"}
-SHARES, WINDOWS, QUARANTINE = "SHARES", "WINDOWS", "QUARANTINE"
 
 
 def share(end: int, number: int) -> Key:
@@ -236,19 +255,12 @@ def tenant(tenant_id: str) -> Key:
     return {"pk": tenant_id, "sk": "TENANT"}
 
 
-# No tenant's id contains a #, so none can be confused with the list.
-TENANTS = "TENANTS#"
-
-
 def tenant_listing(tenant_id: str) -> Key:
     return {"pk": TENANTS, "sk": tenant_id}
 
 
 def holds() -> Key:
     return {"pk": "HOLDS#", "sk": "HOLDS"}
-
-
-TENANT_CHANGES = "TENANT_CHANGES#"
 
 
 def tenant_change(at: float, tenant_id: str) -> Key:
@@ -270,17 +282,8 @@ def api_key(key_hash: str) -> Key:
     return {"pk": f"KEY#{key_hash}", "sk": "KEY"}
 
 
-KEY_REFERENCE_PREFIX = "KEYREF#"
-
-
 def api_key_reference(tenant_id: str, key_id: str) -> Key:
     return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
-
-
-# The owner of the platform's own keys, in place of a tenant.
-OPERATORS = "OPERATORS#"
-
-AUDIT_PREFIX = "AUDIT#"
 
 
 def audit(tenant_id: str, entry_id: str) -> Key:
@@ -289,9 +292,6 @@ def audit(tenant_id: str, entry_id: str) -> Key:
 
 def request_rate(tenant_id: str, minute: int) -> Key:
     return {"pk": tenant_id, "sk": f"RATE#{minute}"}
-
-
-DELETIONS = "DELETIONS#"
 
 
 def deletion(tenant_id: str) -> Key:

@@ -184,19 +184,24 @@ class Table:
         consistent: bool = True,
         where: Expression | None = None,
         attributes: Sequence[str] = (),
+        since: float | None = None,
     ) -> Iterator[Item]:
         """All items of a partition of the table or an index, in sort-key order, at most `limit`.
 
+        Of an index, only those whose number is at least `since`.
         They are read while the caller consumes them, `page` per request; without it, as many as fit.
         With `attributes` only these are returned, also single elements as in `attempts[0]`. This costs the same read
         units, but less time to transfer and decode.
         """
-        words, values = f"{index.pk if index else 'pk'} = :pk", {":pk": pk}
+        values: Item = {":pk": pk}
+        words = f"{index.pk if index else 'pk'} = :pk"
         if sk_prefix:
             words, values = f"{words} AND begins_with(sk, :prefix)", values | {":prefix": sk_prefix}
         if sk_between:
             words = f"{words} AND sk BETWEEN :first AND :last"
             values |= {":first": sk_between[0], ":last": sk_between[1]}
+        if index and since is not None:
+            words, values = f"{words} AND {index.sk} >= :since", values | {":since": since}
         request: QueryInputTypeDef = {
             "TableName": self.name,
             "KeyConditionExpression": words,

@@ -17,6 +17,7 @@ import { Quota } from "./views/quota";
 import { Run } from "./views/run";
 import { Runs } from "./views/runs";
 import { SignIn } from "./views/sign-in";
+import { Subscriptions } from "./views/subscriptions";
 import { Tenant } from "./views/tenant";
 
 type View = (path: string[]) => JSX.Element;
@@ -32,6 +33,7 @@ const OF_TENANT: Record<string, View> = {
   runs: ([, id]) => (id ? <Run id={id} key={id} /> : <Runs />),
   failures: () => <Failures />,
   calendars: () => <Calendars />,
+  subscriptions: () => <Subscriptions />,
   keys: () => <Keys owner={{ kind: "self" }} />,
   audit: () => <Audit owner={{ kind: "self" }} />,
   quota: () => <Quota />,

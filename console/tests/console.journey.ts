@@ -277,6 +277,7 @@ const VIEWS = [
   "failures",
   "runs",
   "calendars",
+  "subscriptions",
   "keys",
   "audit",
   "quota",

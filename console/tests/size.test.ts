@@ -14,5 +14,5 @@ describe("what a browser loads", () => {
     expect(scripts).toHaveLength(1);
     expect(names.filter((name) => name.endsWith(".css.gz"))).toHaveLength(1);
     expect(statSync(FILES + scripts[0]).size).toBeLessThanOrEqual(MOST_SCRIPT);
-  });
+  }, 60_000);
 });

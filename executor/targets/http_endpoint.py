@@ -39,6 +39,17 @@ def _public_tls() -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request before it is signed. `webhook_id` is the same for all its repetitions, and contains no full stop."""
+
+    url: str
+    method: str
+    headers: Mapping[str, str]
+    body: bytes
+    webhook_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class HttpEndpoints:
     """Calls endpoints. `secrets_of(tenant, now)` returns the secrets to sign with."""
 
@@ -50,24 +61,32 @@ class HttpEndpoints:
 
     def call(self, target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
         """Send one request and wait for its answer, at most `timeout_s` in all."""
+        body = _body(target, event)
+        # A hash: the id must not contain a full stop, and a job's name can. The same for all attempts.
+        webhook_id = f"exec_{execution_hash(event)[:32]}"
+        request = Outgoing(target["url"], target["method"], _headers(target, event), body, webhook_id)
+        return self.send(context(event, "tenant"), request, timeout_s)
+
+    def send(self, tenant: str, request: Outgoing, timeout_s: float) -> Outcome:
+        """Sign a request for the tenant, send it, and wait for its answer, at most `timeout_s` in all."""
         try:
-            address = read_url(target["url"])
+            address = read_url(request.url)
         except BadUrl as error:
             return _never("BadUrl", str(error))
         if address.scheme != "https" and not self.plain_http:
             return _never("NotHttps", "this deployment calls https only")
         now = self.clock.now()
         try:
-            signing = self.secrets_of(context(event, "tenant"), now)
+            signing = self.secrets_of(tenant, now)
         except Exception as error:  # noqa: BLE001  Minute8's own table failed, so the attempt must not count
             return Outcome(ok=False, throttled=True, error_type="NotSigned", error=repr(error))
         if not signing:
             missing = "the tenant has no webhook secret yet, so the call cannot be signed"
             return Outcome(ok=False, error_type="NoWebhookSecret", error=missing)
-        body = _body(target, event)
-        headers = _headers(target, event, address, body) | _signed(signing, event, int(now), body)
+        headers = _framed(request, address) | _signed(signing, request, int(now))
         try:
-            return classify(self._exchange(address, target["method"], headers, body, timeout_s), now)
+            answer = self._exchange(address, request.method, headers, request.body, timeout_s)
+            return classify(answer, now)
         except ForbiddenAddress as error:
             return _never("ForbiddenAddress", str(error))
         except ssl.SSLCertVerificationError as error:
@@ -98,27 +117,29 @@ def _body(target: Mapping[str, Any], event: Event) -> bytes:
     return message_body(target, event).encode()
 
 
-def _headers(target: Mapping[str, Any], event: Event, address: WebAddress, body: bytes) -> dict[str, str]:
-    headers = {"user-agent": "minute8", "accept": "*/*"}
+def _headers(target: Mapping[str, Any], event: Event) -> dict[str, str]:
+    headers = {}
     if target["method"] not in _BODILESS:
         headers["content-type"] = (
             "text/plain; charset=utf-8" if is_plain(target, event) else "application/json"
         )
     headers["traceparent"] = context(event, "traceparent")  # unless the job has its own
     headers |= {name.lower(): value for name, value in target.get("headers", {}).items()}
-    headers |= {f"minute8-{name.replace('_', '-')}": context(event, name) for name in _CONTEXT_HEADERS}
-    if target["method"] not in _BODILESS:
-        headers["content-length"] = str(len(body))
+    return headers | {f"minute8-{name.replace('_', '-')}": context(event, name) for name in _CONTEXT_HEADERS}
+
+
+def _framed(request: Outgoing, address: WebAddress) -> dict[str, str]:
+    headers = {"user-agent": "minute8", "accept": "*/*", **request.headers}
+    if request.method not in _BODILESS:
+        headers["content-length"] = str(len(request.body))
     return headers | {"host": address.host_header, "accept-encoding": "identity", "connection": "close"}
 
 
-def _signed(signing: tuple[str, ...], event: Event, timestamp: int, body: bytes) -> dict[str, str]:
-    # A hash: the id must not contain a full stop, and a job's name can. The same for all attempts.
-    webhook_id = f"exec_{execution_hash(event)[:32]}"
+def _signed(signing: tuple[str, ...], request: Outgoing, timestamp: int) -> dict[str, str]:
     return {
-        "webhook-id": webhook_id,
+        "webhook-id": request.webhook_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": signature(signing, webhook_id, timestamp, body),
+        "webhook-signature": signature(signing, request.webhook_id, timestamp, request.body),
     }
 
 

@@ -17,7 +17,7 @@ from scripts import build_layer, canary, console, signing_masters
 from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 
-SOURCES = ("common", "scheduler", "executor", "api", "canary")
+SOURCES = ("common", "scheduler", "executor", "notifier", "api", "canary")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
 _DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}

@@ -16,7 +16,7 @@ _WRITES_A_JOB: Final = 28
 _MARGIN: Final = 2
 _TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 _QUEUES: Final = ("executions", "planning", "outcomes")
-_FUNCTIONS: Final = ("scheduler", "planner", "executor", "outcomes", "api")
+_FUNCTIONS: Final = ("scheduler", "planner", "executor", "outcomes", "notifier", "api")
 _SENT_FOR: Final = (
     "NumberOfMessagesSent",
     "NumberOfMessagesReceived",

@@ -64,6 +64,11 @@ def settle(office: Office, *callers: Caller) -> None:
             caller("PUT", f"/v1/jobs/{job_id}", job(at="2026-11-21T03:12:30Z"))
         for name in ("holidays", "weekends"):
             caller("PUT", f"/v1/calendars/{name}", {"dates": ["2026-12-25"]})
+            caller(
+                "PUT",
+                f"/v1/subscriptions/{name}",
+                {"target": {"kind": "http", "url": "https://x.example.com/"}},
+            )
         past = {"start_at": "2026-11-21T03:00:00Z", "end_at": "2026-11-21T03:01:00Z", "backfill_id": "one"}
         caller("POST", "/v1/jobs/report/backfills", past)
     office.operator("POST", "/v1/tenants", {"tenant_id": LEAVING})

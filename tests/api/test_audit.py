@@ -11,7 +11,7 @@ import pytest
 from common.platform.key_format import hash_of
 from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
-from tests.api.walk import Call, calls_of_document
+from tests.api.walk import BODIES, Call, calls_of_document
 from tests.worlds import ARN, job
 
 # POST, but it changes nothing.
@@ -30,6 +30,7 @@ def busy(office: Office) -> Office:
     office.alice("PUT", "/v1/jobs/report", job(every=10))
     office.alice("PUT", "/v1/jobs/fails", job(at="2026-11-21T03:12:30Z"))
     office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
+    office.alice("PUT", "/v1/subscriptions/holidays", BODIES["NewSubscription"])
     office.world.run_until("2026-11-21T03:13:00Z")
     return office
 

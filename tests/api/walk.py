@@ -22,6 +22,10 @@ BODIES: dict[str, Any] = {
     "Pause": {"note": "maintenance"},
     "NewCalendar": {"dates": ["2026-12-24"]},
     "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z:1"]},
+    "NewSubscription": {
+        "target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:alerts"},
+        "tag": "nightly",
+    },
     "RunNow": {"nonce": "walk", "payload": {"customer": 7}},
     "SkipFires": {"note": "maintenance"},
     "WhichLetters": {"all": True},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import wraps
 from types import ModuleType
@@ -14,6 +15,7 @@ import pytest
 
 from api import handler as api
 from executor.completion.outcomes import Outcomes
+from notifier.notifier import Notifier
 from scheduler import handler, removal
 from scheduler.ended import Completion
 from scheduler.planner import Planner
@@ -24,6 +26,7 @@ from tests.api import scheduler_client
 from tests.api.conftest import open_office
 from tests.api.letters import LetterBox
 from tests.flows.test_outcomes import Destination
+from tests.notices.conftest import make_stage
 from tests.planning import test_shares
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import Calls, PublishedEvents, SimulatedQueue, World, world
@@ -38,6 +41,7 @@ ENTRIES = (
     ("Planner", Planner, "plan"),
     ("Executor", worlds, "execute_batch"),
     ("Outcomes", Outcomes, "complete"),
+    ("Notifier", Notifier, "round"),
     ("Api", api, "handle"),
 )
 _ONE_ITEM = {
@@ -176,6 +180,7 @@ _GIVEN: dict[tuple[str, str], Callable[[World, pytest.MonkeyPatch], Any]] = {
     ("fleet", "Fleet"): lambda w, patch: test_shares.prepared(w),
     ("told", "Destination"): lambda w, patch: Destination(w),
     ("office", "Office"): lambda w, patch: open_office(w, patch),
+    ("stage", "Stage"): lambda w, patch: make_stage(w, ThreadPoolExecutor(2), ThreadPoolExecutor(2)),
 }
 
 

@@ -47,6 +47,7 @@ from tests.flows import (
 from tests.flows import (
     test_manual as manual_flows,
 )
+from tests.notices import test_rounds
 from tests.planning import test_packs, test_quarantine, test_shares
 from tests.platform import test_removal
 from tests.worlds import ARN, World, at, job, world
@@ -124,6 +125,7 @@ def needed() -> set[Needed]:
         play(test_reconcile)
         play(test_packs, test_quarantine, test_removal, test_shares)
         play(test_bulk, test_calendars, test_dead_letters, test_manual, test_operator)
+        play(test_rounds)
         for flow in (aws_clients, every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):
             with world() as w:
                 flow(w)

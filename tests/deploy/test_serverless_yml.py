@@ -35,6 +35,7 @@ ENVIRONMENT = {
         *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
         "SERVICE_LATENESS_S",
     },
+    "Notifier": {"JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "PLAIN_HTTP_TARGETS"},
     "Outcomes": {"JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EVENT_BUS"},
     "Api": {
         *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
@@ -219,9 +220,18 @@ def test_tables_are_warmed_if_asked_and_only_those_on_the_way_of_a_run(template:
 
 
 def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
-    [rule] = client(deployed, "events").list_rules()["Rules"]
-    assert rule["ScheduleExpression"] == "cron(8/10 * * * ? *)" == expected.TICK_EXPRESSION
-    assert rule["State"] == "ENABLED"
+    rules = {
+        rule["Name"].rpartition("-")[2]: rule for rule in client(deployed, "events").list_rules()["Rules"]
+    }
+    assert {name: rule["ScheduleExpression"] for name, rule in rules.items()} == {
+        "tick": "cron(8/10 * * * ? *)",
+        "notify": "cron(* * * * ? *)",
+    }
+    assert (expected.TICK_EXPRESSION, expected.ROUND_EXPRESSION) == (
+        "cron(8/10 * * * ? *)",
+        "cron(* * * * ? *)",
+    )
+    assert {rule["State"] for rule in rules.values()} == {"ENABLED"}
 
 
 def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:

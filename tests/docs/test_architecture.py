@@ -20,7 +20,7 @@ HANDLERS = (
 )
 # Imported with the first event, or not at all. The contracts cannot see when something is imported.
 LATER = ("boto3", "botocore.session", "aws_lambda_powertools", "difflib")
-_FOLDERS = ("common", "scheduler", "executor", "api", "cli", "minute8_client", "scripts")
+_FOLDERS = ("common", "scheduler", "executor", "notifier", "api", "cli", "minute8_client", "scripts")
 
 
 def files(folder: str) -> list[Path]:
@@ -50,7 +50,7 @@ def test_pure_files_do_not_ask_for_the_time() -> None:
 
 def test_package_files_of_rooms_stay_empty() -> None:
     """A package that imports its modules would load all of them at each cold start."""
-    for folder in ("common", "scheduler", "executor", "api"):
+    for folder in ("common", "scheduler", "executor", "notifier", "api"):
         for path in (ROOT / folder).rglob("__init__.py"):
             if path.parent.name not in ("targets", "shapes"):
                 assert path.read_text() == "", path.relative_to(ROOT)

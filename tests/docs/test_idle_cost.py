@@ -36,6 +36,8 @@ CANARY_S, CANARY_BATCH_S = 0.05, 0.3
 CANARY_RUNS = round(DAYS * 1_440)
 # Of the lateness, of how the canary's runs end, of the service level, and the canary's own.
 CANARY_METRICS = 5
+# The notifier's rounds. Assumed: one without subscriptions takes a tenth of a second; tests/notices counts its request.
+ROUNDS, ROUND_S = round(DAYS * 1_440), 0.1
 
 # CloudWatch adds so much to each event: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html
 EVENT_BYTES = 26
@@ -106,6 +108,7 @@ def lines() -> dict[str, tuple[float, float]]:
     params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     gb_s = TICKS * TICK_S * params["schedulerMemoryMb"] / 1024
     watched, composite = alarms()
+    round_gb_s = ROUNDS * ROUND_S * params["notifierMemoryMb"] / 1024
     return {
         "alarms: metrics that they read": (watched, PRICES["cloudwatch_alarm_month"]),
         "dashboards": (dashboards(), PRICES["cloudwatch_dashboard_month"]),
@@ -117,6 +120,9 @@ def lines() -> dict[str, tuple[float, float]]:
         "writes of the ticks": (TICKS * writes, PRICES["dynamodb_write_unit"]),
         "GB of logs of the ticks": (TICKS * TICK_LOG_BYTES / 1e9, PRICES["cloudwatch_logs_gb"]),
         "invocations of the ticks": (TICKS, PRICES["lambda_request"]),
+        "GB-seconds of the notifier": (round_gb_s, PRICES["lambda_gb_s_arm64"]),
+        "invocations of the notifier": (ROUNDS, PRICES["lambda_request"]),
+        "reads of the notifier": (ROUNDS, PRICES["dynamodb_read_unit"]),
         **canary_lines(params["executorMemoryMb"]),
     }
 

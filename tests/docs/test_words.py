@@ -18,6 +18,7 @@ FOLDERS = (
     "common",
     "scheduler",
     "executor",
+    "notifier",
     "api",
     "canary",
     "cli",

@@ -219,6 +219,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     ("other times", retimed, {"rule": F}, "'rate(10 minutes)' instead of 'cron(8/10 * * * ? *)'"),
     ("no target", unplug, {"rule": F}, "calls nothing instead of arn:aws:lambda"),
     (
+        "notify off",
+        lambda p: p["events"].disable_rule(Name=p.name("notify")),
+        {"notify rule": F},
+        "is disabled: subscriptions get no messages",
+    ),
+    (
         "not let in",
         lambda p: p["lambda"].remove_permission(FunctionName=p.name("scheduler"), StatementId="rule"),
         {"rule": F},
@@ -310,7 +316,10 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "shorter than believed",
         configured("executor", Timeout=10),
-        {f"function {name}": F for name in ("scheduler", "planner", "executor", "outcomes", "api")},
+        {
+            f"function {name}": F
+            for name in ("scheduler", "planner", "executor", "outcomes", "notifier", "api")
+        },
         "takes the executor's time limit for 20 s, and it is 10 s",
     ),
     (
@@ -343,7 +352,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "index not readable",
         lambda p: p.simulator.denied.add(("dynamodb:Query", "table/minute8-test-runs/index/failures")),
-        {"permissions api": F},
+        {"permissions api": F, "permissions notifier": F},
         "may not dynamodb:Query on",
     ),
     (

@@ -15,7 +15,16 @@ import httpx
 from botocore.exceptions import ClientError
 
 from cli.doctor.deployment import SERVICES, Deployment
-from cli.doctor.expected import ALARMS, FEEDS, FUNCTIONS, RUNTIME, TABLES, TICK_EXPRESSION, TTL_ATTRIBUTE
+from cli.doctor.expected import (
+    ALARMS,
+    FEEDS,
+    FUNCTIONS,
+    ROUND_EXPRESSION,
+    RUNTIME,
+    TABLES,
+    TICK_EXPRESSION,
+    TTL_ATTRIBUTE,
+)
 from common.clock import ManualClock
 from common.planning.due_index import DueIndex, Mark
 from common.storage.tables import Table
@@ -203,7 +212,8 @@ class Patient:
                 BatchSize=feed.batch_size,
                 FunctionResponseTypes=["ReportBatchItemFailures"] if feed.reports_failures else [],
             )
-        self._make_rule()
+        self._make_rule("tick", TICK_EXPRESSION, "scheduler")
+        self._make_rule("notify", ROUND_EXPRESSION, "notifier")
         self["events"].create_event_bus(Name=self.name())
         for alarm in ALARMS:
             self.alarm(alarm)
@@ -246,14 +256,14 @@ class Patient:
             Environment={"Variables": VARIABLES},
         )
 
-    def _make_rule(self) -> None:
-        rule = self["events"].put_rule(Name=self.name("tick"), ScheduleExpression=TICK_EXPRESSION)["RuleArn"]
+    def _make_rule(self, what: str, expression: str, function: str) -> None:
+        rule = self["events"].put_rule(Name=self.name(what), ScheduleExpression=expression)["RuleArn"]
         self["events"].put_targets(
-            Rule=self.name("tick"),
-            Targets=[{"Id": "scheduler", "Arn": self.deployment.function_arn("scheduler")}],
+            Rule=self.name(what),
+            Targets=[{"Id": function, "Arn": self.deployment.function_arn(function)}],
         )
         self["lambda"].add_permission(
-            FunctionName=self.name("scheduler"),
+            FunctionName=self.name(function),
             StatementId="rule",
             Action="lambda:InvokeFunction",
             Principal="events.amazonaws.com",

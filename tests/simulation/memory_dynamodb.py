@@ -212,9 +212,13 @@ class MemoryDynamoDB:
         assert not (index and ConsistentRead), "DynamoDB refuses consistent reads of an index"
         wanted = ExpressionAttributeValues[":pk"]
         if index:
-            assert KeyConditionExpression == f"{index.pk} = :pk", KeyConditionExpression
             items = self._indexed(TableName, index, wanted)
             ranks = sorted(items)
+            if KeyConditionExpression == f"{index.pk} = :pk AND {index.sk} >= :since":
+                least = Decimal(ExpressionAttributeValues[":since"]["N"])
+                ranks = [rank for rank in ranks if rank[0] >= least]
+            else:
+                assert KeyConditionExpression == f"{index.pk} = :pk", KeyConditionExpression
         else:
             partition = self._table(TableName).get(wanted["S"], _Partition())
             items = partition.items

@@ -31,6 +31,10 @@ const LOOKS: Record<string, Look> = {
   warning: { tone: "late", shape: "bang", word: "warning" },
   not_checked: { tone: "quiet", shape: "dash", word: "not checked" },
   // jobs, tenants, keys
+  new: { tone: "quiet", shape: "ring", word: "no message yet" },
+  working: { tone: "good", shape: "check", word: "working" },
+  failing: { tone: "bad", shape: "cross", word: "failing" },
+  disabled: { tone: "bad", shape: "pause", word: "disabled" },
   active: { tone: "good", shape: "check", word: "active" },
   paused: { tone: "late", shape: "pause", word: "paused" },
   suspended: { tone: "bad", shape: "cross", word: "suspended" },

@@ -24,6 +24,7 @@ const OF_TENANT: Entry[] = [
   { name: "Failures", path: ["failures"], letter: "f", needs: "read" },
   { name: "Runs", path: ["runs"], letter: "r", needs: "read" },
   { name: "Calendars", path: ["calendars"], letter: "c", needs: "read" },
+  { name: "Subscriptions", path: ["subscriptions"], letter: "s", needs: "read" },
   { name: "Keys", path: ["keys"], letter: "k", needs: "admin" },
   { name: "Audit", path: ["audit"], letter: "a", needs: "admin" },
   { name: "Quota", path: ["quota"], letter: "q", needs: "read" },
@@ -226,7 +227,7 @@ const KEYS: [string, string][] = [
   ["/", "search jobs"],
   [
     "g then a letter",
-    "go to a view: o overview, j jobs, f failures, r runs, c calendars, k keys, a audit, q quota, i API",
+    "go to a view: o overview, j jobs, f failures, r runs, c calendars, s subscriptions, k keys, a audit, q quota, i API",
   ],
   ["j, k", "next and previous row; Enter opens it"],
   ["Esc", "leave a field or a dialog"],

@@ -1,0 +1,136 @@
+"""`minute8 subscriptions`: addresses that get messages about failures, recoveries and overdue jobs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from cli import completion, output
+from cli.exit_codes import FAILED
+from cli.output import console, print_json, relative
+from cli.session import session
+from common.timing.durations import parse_duration
+
+app = typer.Typer(
+    no_args_is_help=True, help="Addresses that get messages about failures, recoveries and overdue jobs."
+)
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_Name = Annotated[str, typer.Argument(help="The subscription's name.")]
+# The notifier's next round begins within a minute, and the one after it within two.
+_WAIT_S = 150
+_POLL_S = 3.0
+
+
+@app.command("put")
+def put(
+    ctx: typer.Context,
+    name: _Name,
+    target: Annotated[str, typer.Option(help="Where to: the URL of a webhook, or the ARN of an SNS topic.")],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="failures, recoveries or overdue; may be repeated; all unless given."),
+    ] = None,
+    job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=completion.job_ids)] = None,
+    name_prefix: Annotated[str | None, typer.Option(help="Only jobs whose id or name begins so.")] = None,
+    tag: Annotated[
+        str | None, typer.Option(help="Only jobs with this tag.", autocompletion=completion.tags)
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(help="A problem that ends within this time is not reported: 90s; 1m unless given."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="So long after a message no further problem is reported: 1h unless given."),
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Create a subscription or replace the whole of it. A disabled address is enabled again."""
+    address = {"kind": "sns", "arn": target} if target.startswith("arn:") else {"kind": "http", "url": target}
+    given: dict[str, Any] = {
+        "target": address,
+        "kinds": kind or None,
+        "job_id": job,
+        "name_prefix": name_prefix,
+        "tag": tag,
+        "delay_s": None if delay is None else _seconds(delay, "--delay"),
+        "group_s": None if group is None else _seconds(group, "--group"),
+    }
+    with session(ctx).client() as client:
+        stored = client.put_subscription(
+            name, {key: value for key, value in given.items() if value is not None}
+        )
+    print_json(stored) if as_json else console().print(
+        f"{name} reports {', '.join(stored['kinds'])} to {target}"
+    )
+
+
+@app.command("list")
+def list_subscriptions(ctx: typer.Context, as_json: _Json = False) -> None:
+    """List the subscriptions, and whether their deliveries work."""
+    with session(ctx).client() as client:
+        found = client.subscriptions()
+    if as_json:
+        print_json(found)
+        return
+    now = session(ctx).clock.now()
+    rows = [
+        (
+            one["name"],
+            output.state(one["delivery"]["state"]),
+            ", ".join(one["kinds"]),
+            output.target_words(one["target"]),
+            relative(one["delivery"]["delivered_at"], now),
+            last["error"] if (last := one["delivery"]["last_try"]) else "",
+        )
+        for one in found
+    ]
+    columns = ("SUBSCRIPTION", "STATE", "REPORTS", "ADDRESS", "LAST MESSAGE", "LAST ERROR")
+    console().print(output.table(columns, rows) if rows else "no subscriptions")
+
+
+@app.command("show")
+def show(ctx: typer.Context, name: _Name) -> None:
+    """Show a subscription as JSON: what it reports, what waits, and how the last delivery went."""
+    with session(ctx).client() as client:
+        print_json(client.get_subscription(name))
+
+
+@app.command("delete")
+def delete(ctx: typer.Context, name: _Name) -> None:
+    """Delete a subscription. What waits is not sent."""
+    with session(ctx).client() as client:
+        client.delete_subscription(name)
+    console().print(f"{name} is deleted")
+
+
+@app.command("test")
+def test(
+    ctx: typer.Context,
+    name: _Name,
+    wait: Annotated[bool, typer.Option(help="Wait for the result, two minutes at most.")] = True,
+) -> None:
+    """Send a test message. The exit code is 1 if the address does not take it."""
+    clock = session(ctx).clock
+    with session(ctx).client() as client:
+        shown = client.test_subscription(name)
+        give_up_at = clock.now() + _WAIT_S
+        while wait and shown["delivery"]["test_waits"] and clock.now() < give_up_at:
+            clock.sleep(_POLL_S)
+            shown = client.get_subscription(name)
+    result = shown["delivery"]["last_test"]
+    if shown["delivery"]["test_waits"] or result is None:
+        console().print(
+            f"{name}: a test message will be sent; `minute8 subscriptions show {name}` shows its result"
+        )
+    elif result["ok"]:
+        console().print(f"{name}: the address took the test message")
+    else:
+        typer.echo(f"minute8: {name}: the address did not take the test message: {result['error']}", err=True)
+        raise typer.Exit(FAILED)
+
+
+def _seconds(text: str, option: str) -> int:
+    return int(text) if text.isdecimal() else parse_duration(text, option)

@@ -1,0 +1,160 @@
+"""Decides when a subscription gets a message and what it reports: delay, grouping, recoveries. Pure.
+
+A problem waits for `delay_s` after it began. If it ends before, it is never reported. Then one message reports all that
+waits, and for `group_s` no further problem is reported. A reported problem that still goes on after a day is reported
+again. The recovery of a reported problem is reported, too. When no reported problem is left, that does not wait for the
+end of `group_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from common.notices.state import Message, Problem, Sent, State
+from common.timing.instants import DAY_S
+
+# How many problems wait, and how many reported ones are known: an item has room for 400 KB.
+MOST_WAITING: Final = 100
+MOST_REPORTED: Final = 200
+AGAIN_S: Final = DAY_S
+# The index of failures is read again for so long, because failures can appear late in it.
+LATE_S: Final = 60
+# Reported failures of runs by hand are known for this time, so that a second look does not repeat them.
+_BY_HAND_S: Final = 10 * LATE_S
+
+# A message is tried again after 1, 2, 4… minutes, at most an hour.
+FIRST_RETRY_S: Final = 60
+LONGEST_RETRY_S: Final = 3_600
+DISABLED_AFTER_S: Final = 3 * DAY_S
+# While somebody sends a message, nobody else does.
+LEASE_S: Final = 120
+ERROR_CHARS: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one message reports."""
+
+    problems: tuple[Problem, ...]
+    recovered: tuple[Problem, ...]
+    complete: bool
+
+
+def notice(state: State, found: Iterable[Problem]) -> None:
+    """Take in what was found, in the order of time; what is known already changes nothing."""
+    for problem in found:
+        known = state.reported.get(problem.key)
+        if known and problem.last_at <= known.last_at:
+            continue
+        if known:
+            state.over.pop(problem.key, None)  # it fails again, so it is not over
+            state.reported[problem.key] = replace(known, last_at=problem.last_at, run_name=problem.run_name)
+            if problem.last_at < (known.reported_at or 0.0) + AGAIN_S:
+                continue
+        _wait(state, problem)
+
+
+def _wait(state: State, problem: Problem) -> None:
+    waiting = state.waiting.get(problem.key)
+    if waiting is None:
+        if len(state.waiting) >= MOST_WAITING:
+            state.complete = False
+        else:
+            state.waiting[problem.key] = problem
+    elif problem.last_at > waiting.last_at:
+        state.waiting[problem.key] = replace(
+            waiting, last_at=problem.last_at, run_name=problem.run_name, runs=waiting.runs + 1
+        )
+
+
+def end(state: State, ended: Iterable[str], now: float, *, reports: bool) -> None:
+    """These problems are over. What was not reported yet never is; `reports`: recoveries are reported."""
+    for key in ended:
+        state.waiting.pop(key, None)
+        if key in state.reported:
+            if reports:
+                state.over.setdefault(key, replace(state.reported[key], recovered_at=now))
+            else:
+                del state.reported[key]
+
+
+def may_report(state: State, delay_s: int, now: float) -> bool:
+    """Whether a message is due, if no problem has ended meanwhile."""
+    if state.message is not None:
+        return False
+    quiet = now < state.quiet_until
+    problems = any(one.first_at + delay_s <= now for one in state.waiting.values())
+    recovered = any((one.recovered_at or 0.0) + delay_s <= now for one in state.over.values())
+    nothing_left = state.reported.keys() <= state.over.keys()
+    return (problems and not quiet) or (recovered and (not quiet or nothing_left))
+
+
+def report(state: State, group_s: int, now: float) -> Report:
+    """Take out what the next message reports. Call it only if `may_report`."""
+    problems: tuple[Problem, ...] = ()
+    complete = state.complete
+    if now >= state.quiet_until:
+        problems, state.waiting = tuple(state.waiting.values()), {}
+        state.complete = True
+        if problems:
+            state.quiet_until = now + group_s
+    recovered, state.over = tuple(state.over.values()), {}
+    for problem in recovered:
+        state.reported.pop(problem.key, None)
+    for problem in problems:
+        state.reported.pop(problem.key, None)  # so that the newest come last
+        state.reported[problem.key] = replace(problem, reported_at=now)
+    for key in list(state.reported)[: max(0, len(state.reported) - MOST_REPORTED)]:
+        del state.reported[key]
+    return Report(problems, recovered, complete)
+
+
+def forget(state: State, now: float) -> None:
+    """Forget reported failures of runs by hand, which nothing but their own retry ends."""
+    for key in [key for key, one in state.reported.items() if one.by_hand]:
+        if now > (state.reported[key].reported_at or 0.0) + _BY_HAND_S:
+            del state.reported[key]
+            state.over.pop(key, None)
+
+
+def lease(message: Message, now: float) -> Message:
+    """The message while it is being sent: nobody else sends it for a while."""
+    return replace(message, next_at=now + LEASE_S)
+
+
+def sent(state: State, message_id: str, ok: bool, error: str, now: float) -> None:
+    """Take in the result of a try. A result of another message than the present ones changes nothing."""
+    result = Sent(now, ok, error[:ERROR_CHARS])
+    if state.test and state.test.message_id == message_id:
+        state.test, state.last_test = None, result
+        if ok:
+            _works(state)
+            if state.message:
+                state.message = replace(state.message, next_at=now)
+        return
+    if not state.message or state.message.message_id != message_id:
+        return
+    state.last_sent = result
+    if ok:
+        state.message, state.delivered_at = None, now
+        _works(state)
+        return
+    tries = state.message.tries + 1
+    wait_s = min(FIRST_RETRY_S * 2 ** min(tries - 1, 10), LONGEST_RETRY_S)
+    state.message = replace(state.message, tries=tries, next_at=now + wait_s)
+    if state.failing_since is None:
+        state.failing_since = now
+    if now - state.failing_since >= DISABLED_AFTER_S:
+        state.disabled_at = now
+
+
+def _works(state: State) -> None:
+    state.failing_since = state.disabled_at = None
+
+
+def to_send(state: State, now: float) -> list[Message]:
+    """What is to be sent now: the message, unless the address is disabled, and a test in any case."""
+    found: Collection[Message | None] = (state.test, None if state.disabled_at else state.message)
+    return [one for one in found if one is not None and one.next_at <= now]

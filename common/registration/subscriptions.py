@@ -1,0 +1,217 @@
+"""What a client writes as a subscription: its validation, and storing it with an audit entry."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from common.clock import Clock, SystemClock
+from common.errors import Conflict, InvalidInput
+from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, check_id, id_pattern
+from common.jobs.ledger import require_active
+from common.notices.message import test_body
+from common.notices.state import Message, State
+from common.notices.subscription import (
+    FAILURES,
+    KINDS,
+    MOST_SUBSCRIPTIONS,
+    OVERDUE_JOBS,
+    Subscription,
+    Subscriptions,
+    unchanged,
+)
+from common.registration import target_definitions
+from common.registration.definition import Limits, check_url, invalid_input
+from common.registration.registry import check_allowed
+from common.storage import keys
+from common.storage.conflicts import retry_on_conflict
+from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
+from common.tenants.audit import AuditedCommit
+from common.tenants.rules_cache import RulesOf
+from common.tenants.webhook_secrets import WebhookSecrets
+from common.timing.instants import DAY_S
+
+NAME_CHARS: Final = CALENDAR_NAME_CHARS
+_WORD_CHARS: Final = 200
+
+_ABSENT: Final = Expression("attribute_not_exists(pk)", {})
+
+Done = TypeVar("Done")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class WebhookAddress(_Strict):
+    """An HTTPS endpoint. Messages are signed with the tenant's webhook secret."""
+
+    kind: Literal["http"]
+    url: target_definitions.CallableUrl = Field(examples=["https://hooks.example.com/minute8"])
+
+
+class TopicAddress(_Strict):
+    """An SNS topic, standard or FIFO."""
+
+    kind: Literal["sns"]
+    arn: Annotated[str, StringConstraints(pattern=target_definitions.SNS_ARN)]
+
+
+class SubscriptionDefinition(_Strict):
+    """An address, what it gets messages about, and how they are grouped."""
+
+    target: Annotated[WebhookAddress | TopicAddress, Field(discriminator="kind")] = Field(
+        description="A webhook or a topic; the platform has to allow it."
+    )
+    kinds: list[Literal["failures", "recoveries", "overdue"]] = Field(
+        default=list(KINDS), min_length=1, max_length=len(KINDS), description="What is reported."
+    )
+    job_id: Annotated[str, StringConstraints(pattern=id_pattern(JOB_ID_CHARS))] | None = Field(
+        default=None, description="Only this job."
+    )
+    name_prefix: Annotated[str, StringConstraints(min_length=1, max_length=_WORD_CHARS)] | None = Field(
+        default=None, description="Only jobs whose id or name begins so."
+    )
+    tag: Annotated[str, StringConstraints(min_length=1, max_length=_WORD_CHARS)] | None = Field(
+        default=None, description="Only jobs with this tag."
+    )
+    delay_s: int = Field(
+        default=60, ge=0, le=DAY_S, description="A problem that ends within this time is not reported."
+    )
+    group_s: int = Field(
+        default=3_600,
+        ge=0,
+        le=DAY_S,
+        description="For so long after a message no further problem is reported.",
+    )
+
+
+def parse_subscription(raw: object, limits: Limits) -> SubscriptionDefinition:
+    """Validate what a client sent. Raises InvalidInput."""
+    if not isinstance(raw, Mapping):
+        raise InvalidInput("subscription", "must be an object", value=raw, accepted="a JSON object")
+    try:
+        definition = SubscriptionDefinition.model_validate(raw)
+    except ValidationError as error:
+        raise invalid_input(error, "subscription", SubscriptionDefinition) from None
+    if not {FAILURES, OVERDUE_JOBS} & set(definition.kinds):
+        raise InvalidInput(
+            "kinds",
+            "has recoveries alone, and only what was reported can recover",
+            value=definition.kinds,
+            accepted="also failures or overdue",
+        )
+    if isinstance(definition.target, WebhookAddress):
+        check_url(definition.target.url, limits)
+    return definition
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStore:
+    """Subscriptions that a tenant can change."""
+
+    stored: Subscriptions
+    rules: RulesOf
+    webhook_secrets: WebhookSecrets
+    limits: Limits
+    clock: Clock = field(default_factory=SystemClock)
+
+    def put(self, tenant: str, name: str, raw: object, now: float, commit: AuditedCommit) -> Subscription:
+        """Store a subscription or replace the whole of it; what waits to be sent is kept.
+
+        With another filter or other kinds, what was noticed so far is forgotten. A disabled address is enabled again.
+        Raises InvalidInput, Conflict, Busy, TenantSuspended; nothing is stored then.
+        """
+        check_id("name", name, NAME_CHARS)
+        rules = require_active(self.rules.rules(tenant, now), tenant)
+        definition = parse_subscription(raw, self.limits)
+        given = definition.model_dump(exclude_none=True)
+        check_allowed(given["target"], rules)
+        if given["target"]["kind"] == "http":
+            self.webhook_secrets.ensure(tenant, now, by=commit.by)
+
+        def attempt() -> Subscription:
+            items = {one.name: one for one in self.stored.of_tenant(tenant)}
+            old = items.get(name)
+            if old is None and len(items) >= MOST_SUBSCRIPTIONS:
+                raise Conflict(
+                    f"there are {MOST_SUBSCRIPTIONS} subscriptions, which are the most; delete one first"
+                )
+            new = Subscription(
+                **{**given, "kinds": tuple(one for one in KINDS if one in given["kinds"])},
+                tenant=tenant,
+                name=name,
+                state=State(looked_at=now),
+                created_at=old.created_at if old else int(now),
+                updated_at=int(now),
+                version=old.version + 1 if old else 1,
+            )
+            new = replace(new, state=_carried_on(old, new, now)) if old else new
+            self._write(new, old, now, commit)
+            return new
+
+        return self._retried(attempt, name)
+
+    def delete(self, tenant: str, name: str, now: float, commit: AuditedCommit) -> None:
+        """Delete a subscription with what it was still to send. Raises NotFound, Busy."""
+
+        def attempt() -> None:
+            old = self.stored.get(tenant, name)
+            tx = Transaction(self.stored.table.client)
+            tx.delete(self.stored.table, keys.subscription(tenant, name), unchanged(old))
+            commit.commit(tx, tenant, "subscription.deleted", name, now, before=old.given())
+
+        self._retried(attempt, name)
+
+    def ask_test(self, tenant: str, name: str, now: float, commit: AuditedCommit) -> Subscription:
+        """Have a test message sent within two minutes. Raises NotFound, Busy."""
+
+        def attempt() -> Subscription:
+            old = self.stored.get(tenant, name)
+            if old.state.test is not None:
+                return old  # one is on its way
+            message_id = f"ntc_{secrets.token_hex(16)}"
+            test = Message(message_id, test_body(old, message_id, now), made_at=now, next_at=now)
+            new = replace(old, state=replace(old.state, test=test), version=old.version + 1)
+            tx = Transaction(self.stored.table.client)
+            tx.put(self.stored.table, new.to_item(), unchanged(old))
+            commit.commit(tx, tenant, "subscription.tested", name, now)
+            return new
+
+        return self._retried(attempt, name)
+
+    def _write(self, new: Subscription, old: Subscription | None, now: float, commit: AuditedCommit) -> None:
+        table = self.stored.table
+        tx = Transaction(table.client)
+        tx.put(table, new.to_item(), unchanged(old) if old else _ABSENT)
+        # The notifier takes a tenant without subscriptions from the list, unless this has changed.
+        tx.put(table, {**keys.subscriber(new.tenant), "mark": secrets.token_hex(8)})
+        commit.commit(
+            tx,
+            new.tenant,
+            "subscription.stored",
+            new.name,
+            now,
+            before=old.given() if old else None,
+            after=new.given(),
+        )
+
+    def _retried(self, attempt: Callable[[], Done], name: str) -> Done:
+        """Read, decide and write again if another writer was faster: the notifier writes each few minutes."""
+        lost = (ConditionFailed, TransactionConflict)
+        return retry_on_conflict(attempt, f"subscription {name!r}", on=lost, sleep=self.clock.sleep)
+
+
+def _carried_on(old: Subscription, new: Subscription, now: float) -> State:
+    """The state of a replaced subscription."""
+    known = old.state
+    if (old.kinds, old.job_id, old.name_prefix, old.tag) != (new.kinds, new.job_id, new.name_prefix, new.tag):
+        known = State(looked_at=now, message=known.message, test=known.test, delivered_at=known.delivered_at)
+    if known.disabled_at is not None:
+        known = replace(known, looked_at=now)  # what happened meanwhile is not reported
+    message = known.message and replace(known.message, tries=0, next_at=now)
+    return replace(known, message=message, failing_since=None, disabled_at=None)

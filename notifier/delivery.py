@@ -1,0 +1,78 @@
+"""Sends messages to the addresses of subscriptions: signed webhooks, and SNS topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common.notices.state import Message
+from common.notices.subscription import Subscription
+from common.runs.outcome import Outcome
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource
+from common.tenants.rules import TenantRules
+from executor.targets import answers
+from executor.targets.clients import client
+from executor.targets.http_endpoint import HttpEndpoints, Outgoing
+
+# Name resolution, connection, TLS and answer together.
+TIMEOUT_S: Final = 5.0
+_SUBJECT_CHARS: Final = 100
+
+
+class Deliver(Protocol):
+    """Sends one message."""
+
+    def __call__(self, subscription: Subscription, message: Message) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Sends by the kind of the address."""
+
+    endpoints: HttpEndpoints
+
+    def __call__(self, subscription: Subscription, message: Message) -> Outcome:
+        """One try, within TIMEOUT_S. Nothing that an address does makes it raise."""
+        if subscription.target["kind"] == "sns":
+            return _published(subscription, message)
+        headers = {
+            "content-type": "application/json",
+            "minute8-tenant": subscription.tenant,
+            "minute8-subscription": subscription.name,
+        }
+        request = Outgoing(
+            subscription.target["url"], "POST", headers, message.body.encode(), message.message_id
+        )
+        return self.endpoints.send(subscription.tenant, request, TIMEOUT_S)
+
+
+def _published(subscription: Subscription, message: Message) -> Outcome:
+    arn = subscription.target["arn"]
+    subject = f"Minute8: {subscription.tenant}, {subscription.name}"[:_SUBJECT_CHARS]
+    fifo = {"MessageGroupId": subscription.name, "MessageDeduplicationId": message.message_id}
+    names = {"minute8_tenant": subscription.tenant, "minute8_subscription": subscription.name}
+    try:
+        answer = client("sns", {"arn": arn}, {"minute8": {"tenant": subscription.tenant}}, TIMEOUT_S).publish(
+            TopicArn=arn,
+            Subject=subject,
+            Message=message.body,
+            MessageAttributes={
+                name: {"DataType": "String", "StringValue": value} for name, value in names.items()
+            },
+            **(fifo if arn.endswith(".fifo") else {}),
+        )
+    except (BotoCoreError, ClientError) as error:
+        return answers.refused_by_aws(error, TIMEOUT_S)
+    return Outcome(ok=True, request_id=answers.request_id(answer))
+
+
+def refusal(target: Mapping[str, Any], rules: TenantRules) -> str:
+    """Why the platform does not let this address be called now; empty if it does. Pure."""
+    if is_minute8_resource(target):
+        return "NotAllowed: it is a part of Minute8 itself"
+    if not is_allowed(target, rules.allowed_targets):
+        return "NotAllowed: the platform does not allow the tenant this address"
+    return ""

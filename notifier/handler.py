@@ -1,0 +1,56 @@
+"""The notifier Lambda: EventBridge calls it each minute; it ignores the event."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any, Final
+
+from common import telemetry
+from common.clock import SystemClock
+from common.config import config
+from common.storage import aws, deployed
+from common.tenants.rules_cache import KnownTenants
+from common.tenants.web_address import is_public_or_loopback
+from common.tenants.webhook_secrets import WebhookSecrets
+from executor.network_guard import NetworkGuard
+from executor.targets.http_endpoint import HttpEndpoints
+from notifier.delivery import Delivery
+from notifier.notifier import Notifier
+from notifier.wiring import notifier
+
+_THREADS: Final = 16
+# The function's timeout is a minute: a look takes seconds, a try five at most.
+_LOOKS_S: Final = 25
+_SENDS_S: Final = 45
+
+
+def handle(event: object, context: object) -> dict[str, Any]:
+    """One round. Returns how many messages were sent, failed, held and left."""
+    ours = _notifier()
+    began_at = ours.clock.now()
+    done = dict(ours.round(began_at + _LOOKS_S, began_at + _SENDS_S))
+    if done:
+        telemetry.logger().info("notices", messages=done)
+    return done
+
+
+@cache
+def _notifier() -> Notifier:
+    settings, clock = config(), SystemClock()
+    tables = deployed.tables(settings)
+    guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
+    secrets = WebhookSecrets(tables.tenants)
+    endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)
+    return notifier(
+        tables,
+        clock,
+        KnownTenants(tables.tenants),
+        Delivery(endpoints),
+        ThreadPoolExecutor(_THREADS, "tenant"),
+        ThreadPoolExecutor(_THREADS, "read"),
+    )
+
+
+if aws.in_lambda():
+    aws.warm_up(_notifier)

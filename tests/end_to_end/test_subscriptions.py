@@ -1,0 +1,77 @@
+"""A subscription on the embedded AWS: a burst of failures is one signed message, and then comes the recovery."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minute8_client import Client
+from scripts import newcomer
+from scripts.embedded import Embedded
+from tests.executor.servers import Asked, serving
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.embedded
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_burst_is_one_signed_message_and_then_a_recovery(embedded: Embedded, aws: Any) -> None:
+    environment = newcomer.environment_of(embedded, "test")
+
+    def minute8(*words: str) -> str:
+        command = [sys.executable, "-m", "cli", *words]
+        done = subprocess.run(
+            command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    with serving(tls=False) as server:
+        host = f"127.0.0.1:{server.port}"
+        minute8("tenants", "create", "nina", "--allow-target", host)
+        with Client(
+            environment["MINUTE8_URL"], minute8("keys", "create", "nina", "--role", "admin")
+        ) as client:
+            status = 503
+            server.reply = lambda handler: (status if handler.path == "/job" else 204, {}, b"")
+            client.put_subscription(
+                "on-call", {"target": {"kind": "http", "url": f"http://{host}/"}, "delay_s": 3, "group_s": 0}
+            )
+            target = {"kind": "http", "url": f"http://{host}/job"}
+            for name in ("a", "b"):
+                job = {"schedule": {"every": 2}, "target": target, "retry": {"max_attempts": 1}}
+                client.put_job(name, job)
+            first = wait_until(lambda: messages(aws, server.asked, 1), "no message")
+            status = 204
+            time.sleep(2)
+            both = wait_until(lambda: messages(aws, server.asked, 2), "no recovery")
+            told = [json.loads(one.body)["text"] for one in both]
+            assert told == ["Minute8, nina: 2 jobs failed (a, b).", "Minute8, nina: 2 jobs recovered (a, b)."]
+            assert is_signed(client.webhook_secret(), first[0])
+            assert client.get_subscription("on-call")["delivery"]["state"] == "working"
+            for name in ("a", "b"):
+                client.delete_job(name)
+            client.delete_subscription("on-call")
+
+
+def messages(aws: Any, asked: list[Asked], wanted: int) -> list[Asked]:
+    """The messages to the subscription, once there are so many; this does not wait for the rule of each minute."""
+    aws("lambda").invoke(FunctionName="minute8-test-notifier", Payload=b"{}")
+    found = [one for one in asked if one.path == "/"]
+    return found if len(found) >= wanted else []
+
+
+def is_signed(secret: str, asked: Asked) -> bool:
+    signed = f"{asked.headers['webhook-id']}.{asked.headers['webhook-timestamp']}.".encode() + asked.body
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signature = base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
+    return asked.headers["webhook-signature"] == f"v1,{signature}"

@@ -1,0 +1,82 @@
+"""A world with a notifier whose addresses record what they are sent."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from common.notices.state import Message
+from common.notices.subscription import Subscription, Subscriptions
+from common.registration.definition import Limits
+from common.registration.subscriptions import SubscriptionStore
+from common.runs.records import Outcome
+from common.tenants.audit import Audit, AuditedCommit
+from common.tenants.rules_cache import KnownTenants
+from common.tenants.webhook_secrets import WebhookSecrets
+from notifier.notifier import Notifier
+from notifier.wiring import notifier
+from tests.worlds import StoredOnDemand, World
+
+HOOK = {"kind": "http", "url": "https://hooks.example.com/minute8"}
+
+
+@dataclass
+class Addresses:
+    """Takes what is sent; `answer` decides what an address says."""
+
+    sent: list[tuple[str, str, str, dict[str, Any]]] = field(default_factory=list)
+    answer: Callable[[Subscription], Outcome] = lambda subscription: Outcome(ok=True)
+
+    def __call__(self, subscription: Subscription, message: Message) -> Outcome:
+        said = (subscription.tenant, subscription.name, message.message_id, json.loads(message.body))
+        self.sent.append(said)
+        return self.answer(subscription)
+
+    @property
+    def texts(self) -> list[str]:
+        """The summaries, in the order in which they were sent."""
+        return [body["text"] for *_, body in self.sent]
+
+
+@dataclass
+class Stage:
+    """A world, subscriptions that can be changed, and a notifier."""
+
+    world: World
+    store: SubscriptionStore
+    commit: AuditedCommit
+    addresses: Addresses
+    notifier: Notifier
+
+    def subscribe(self, tenant: str = "alice", name: str = "on-call", **fields: Any) -> Subscription:
+        given = {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
+        return self.store.put(tenant, name, given, self.world.clock.now(), self.commit)
+
+    def round(self) -> Counter[str]:
+        now = self.world.clock.now()
+        return self.notifier.round(now + 25, now + 45)
+
+    def state(self, tenant: str = "alice", name: str = "on-call") -> Any:
+        return self.store.stored.get(tenant, name).state
+
+
+@pytest.fixture
+def stage(w: World) -> Iterator[Stage]:
+    with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(4) as reads:
+        yield make_stage(w, pool, reads)
+
+
+def make_stage(w: World, pool: ThreadPoolExecutor, reads: ThreadPoolExecutor) -> Stage:
+    addresses, tenants = Addresses(), w.table("tenants")
+    store = SubscriptionStore(
+        Subscriptions(w.table("jobs")), StoredOnDemand(tenants), WebhookSecrets(tenants), Limits(), w.clock
+    )
+    known = KnownTenants(tenants)
+    commit = AuditedCommit(Audit(tenants), "key", w.clock)
+    return Stage(w, store, commit, addresses, notifier(w.tables, w.clock, known, addresses, pool, reads))

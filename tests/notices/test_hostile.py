@@ -1,0 +1,276 @@
+"""Faults and hostile tenants: dripping and dead addresses, floods, long texts, deaths at any request."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from common.errors import Conflict, InvalidInput
+from common.notices import grouping
+from common.notices.state import FAILED, Message, Problem
+from common.notices.subscription import MOST_SUBSCRIPTIONS, Subscription
+from common.runs.records import Outcome
+from common.storage import keys
+from common.storage.wire_format import MOST_BYTES, item_bytes, to_wire
+from common.tenants.holds import Holds
+from notifier import look
+from tests.notices.conftest import HOOK, Stage, make_stage
+from tests.notices.test_rounds import failing
+from tests.worlds import Killed, World, job
+
+
+def failed_runs(w: World, tenant: str, job_id: str, count: int, error: str = "boom") -> None:
+    """Records of failed runs that ended now, one each millisecond."""
+    runs, now = w.table("runs"), w.clock.now()
+    for nth in range(count):
+        runs.put(
+            {
+                **keys.run(tenant, job_id, f"20261121T0312{nth:05d}Z:1"),
+                "tenant": tenant,
+                "job_id": job_id,
+                "status": "failed",
+                "attempts": [{"attempt": 1, "outcome": "failed", "error_type": "E", "error": error}],
+                "failed_tenant": tenant,
+                "failed_at": now - nth / 1_000,
+            }
+        )
+
+
+def test_a_flood_is_read_to_its_bound_and_the_message_says_so(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(look, "MOST_FAILURES", 10)
+    stage.subscribe()
+    stage.subscribe("bob")
+    stage.world.clock.sleep(1)
+    failed_runs(stage.world, "alice", "flood", 11)
+    failed_runs(stage.world, "bob", "one", 1)
+    stage.round()
+    bodies = {tenant: body for tenant, _, _, body in stage.addresses.sent}
+    assert (bodies["alice"]["complete"], bodies["alice"]["failed"]["runs"]) == (False, 10)
+    assert bodies["alice"]["text"].endswith("; more has happened than is counted here.")
+    assert bodies["bob"]["complete"] is True
+
+
+def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Stage) -> None:
+    """Every text as long as it may be, of the characters that take most bytes."""
+    w = stage.world
+    stage.subscribe(group_s=0, tag="x" * 200, name_prefix="x" * 200)
+    for nth in range(grouping.MOST_WAITING):
+        job_id = f"{nth:03d}" + "j" * 125
+        w.table("jobs").put(
+            {
+                **keys.job("alice", job_id),
+                "job_id": job_id,
+                "state": "active",
+                "name": "x" * 200,
+                "tags": ["x" * 200],
+                "owner": "\x00" * 200,
+                "runbook": "https://" + "r" * 492,
+            }
+        )
+    w.clock.sleep(1)
+    for nth in range(grouping.MOST_WAITING):
+        failed_runs(w, "alice", f"{nth:03d}" + "j" * 125, 1, "\x01" * 400)
+    stage.addresses.answer = lambda subscription: Outcome(ok=False, error_type="E" * 100, error="\x02" * 400)
+    stage.round()
+    found = stage.store.stored.get("alice", "on-call")
+    state = found.state
+    assert state.message and len(state.message.body.encode()) < 256 * 1024
+    assert len(json.loads(state.message.body)["failed"]["first"]) == 10
+    problem = Problem(
+        FAILED, "j" * 128, 1e9, 1e9, "r" * 60, 10**6, by_hand=True, reported_at=1e9, recovered_at=1e9
+    )
+    for into, most in ((state.waiting, grouping.MOST_WAITING), (state.reported, grouping.MOST_REPORTED)):
+        into |= {str(nth): replace(problem, kind=f"{nth}") for nth in range(most)}
+    state.over = dict(state.reported)
+    state.test = Message("ntc_" + "0" * 32, "t" * 400, 1e9)
+    assert item_bytes(to_wire(found.to_item())) < MOST_BYTES
+
+
+def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage) -> None:
+    w = stage.world
+    for tenant in ("alice", "bob"):
+        stage.subscribe(tenant)
+        w.registry.put(tenant, "bad", job(at="2026-11-21T03:15:00Z"))
+    stage.addresses.answer = lambda one: Outcome(ok=one.tenant == "bob", error_type="TimedOut", error="5 s")
+    w.target.answer = failing("bad")
+    w.run_until("2026-11-21T03:15:05Z", ticks=True)
+    assert stage.round() == {"sent": 1, "failed": 1}
+    assert stage.state().last_sent.error == "TimedOut: 5 s"
+    assert stage.round() == {}, "it waits for a minute"
+    stage.addresses.answer = lambda one: Outcome(ok=True)
+    w.clock.sleep(61)
+    assert stage.round() == {"sent": 1}
+    ids = [message_id for tenant, _, message_id, _ in stage.addresses.sent if tenant == "alice"]
+    assert len(ids) == 2 and len(set(ids)) == 1
+    assert stage.state().failing_since is None
+
+
+def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_last(w: World) -> None:
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as reads:
+        stage = make_stage(w, pool, reads)
+        for tenant, count in (("a-hostile", 3), ("z-victim", 1)):
+            for nth in range(count):
+                stage.subscribe(tenant, f"s{nth}")
+        stage.subscribe("b-failing", "s0")
+        dead = stage.store.stored.get("b-failing", "s0")
+        dead.state.message = Message("ntc_dead", "{}", 0.0, tries=3)
+        stage.store.stored.save(dead)
+        w.clock.sleep(1)
+        for tenant in ("a-hostile", "z-victim"):
+            failed_runs(w, tenant, "bad", 1)
+        stage.round()
+        assert [one[0] for one in stage.addresses.sent] == [
+            *("a-hostile", "z-victim", "a-hostile", "a-hostile"),
+            "b-failing",
+        ]
+
+
+def test_what_a_round_has_no_time_for_is_left_to_a_later_one(stage: Stage) -> None:
+    w = stage.world
+    stage.subscribe()
+    w.clock.sleep(1)
+    failed_runs(w, "alice", "bad", 1)
+    now = w.clock.now()
+    assert stage.notifier.round(now, now) == {}
+    assert stage.notifier.round(now + 1, now) == {"left": 1}
+    assert stage.round() == {}, "another process may be at it"
+    w.clock.sleep(grouping.LEASE_S)
+    assert stage.round() == {"sent": 1}
+
+
+@pytest.mark.parametrize("nth", range(1, 14))
+def test_a_death_at_any_request_loses_nothing_and_repeats_with_the_same_id(w: World, nth: int) -> None:
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as reads:
+        stage = make_stage(w, pool, reads)
+        stage.subscribe()
+        w.clock.sleep(1)
+        failed_runs(w, "alice", "bad", 1)
+        left = [nth]
+
+        def dies(name: str) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+
+        w.dynamodb.before = dies
+        with suppress(Killed):
+            stage.round()
+        w.dynamodb.before = lambda name: None
+        for _ in range(4):
+            w.clock.sleep(grouping.LEASE_S)
+            stage.round()
+        assert stage.addresses.sent
+        assert len({message_id for _, _, message_id, _ in stage.addresses.sent}) == 1
+        assert stage.state().message is None
+
+
+def test_two_rounds_at_once_send_one_message(stage: Stage) -> None:
+    w = stage.world
+    stage.subscribe()
+    w.clock.sleep(1)
+    failed_runs(w, "alice", "bad", 1)
+    rounds = [threading.Thread(target=stage.round) for _ in range(4)]
+    for one in rounds:
+        one.start()
+    for one in rounds:
+        one.join()
+    assert len(stage.addresses.sent) == 1
+
+
+def test_a_change_during_a_try_is_kept_and_so_is_the_result(stage: Stage) -> None:
+    w = stage.world
+    stage.subscribe()
+    w.clock.sleep(1)
+    failed_runs(w, "alice", "bad", 1)
+
+    def changed(one: Subscription) -> Outcome:
+        stage.subscribe(delay_s=77, group_s=0)
+        return Outcome(ok=True)
+
+    stage.addresses.answer = changed
+    stage.round()
+    found = stage.store.stored.get("alice", "on-call")
+    assert (found.delay_s, found.state.message, found.state.delivered_at) == (77, None, w.clock.now())
+
+
+def test_an_address_that_is_no_longer_allowed_is_not_called(stage: Stage) -> None:
+    w = stage.world
+    stage.subscribe()
+    tenant = w.table("tenants").get(keys.tenant("alice")) or {}
+    w.table("tenants").put({**tenant, "allowed_targets": ["hooks.example.org"]})
+    w.clock.sleep(20)
+    failed_runs(w, "alice", "bad", 1)
+    assert stage.round() == {"failed": 1}
+    assert stage.addresses.sent == []
+    assert stage.state().last_sent.error.startswith("NotAllowed: ")
+
+
+def test_a_held_address_is_not_called_and_does_not_count_as_failing(stage: Stage) -> None:
+    w = stage.world
+    stage.subscribe()
+    w.clock.sleep(1)
+    failed_runs(w, "alice", "bad", 1)
+    holds = Holds(w.table("tenants"), w.clock)
+    holds.hold("hooks.example.com", "an outage", w.clock.now())
+    assert stage.round() == {"held": 1}
+    assert (stage.addresses.sent, stage.state().failing_since) == ([], None)
+    holds.release("hooks.example.com", w.clock.now())
+    w.clock.sleep(grouping.LEASE_S)
+    assert stage.round() == {"sent": 1}
+
+
+@pytest.mark.parametrize(("state", "listed"), [("suspended", True), ("deleting", False)])
+def test_a_tenant_that_is_not_active_gets_nothing(stage: Stage, state: str, listed: bool) -> None:
+    w = stage.world
+    stage.subscribe()
+    w.clock.sleep(20)
+    failed_runs(w, "alice", "bad", 1)
+    tenant = w.table("tenants").get(keys.tenant("alice")) or {}
+    w.table("tenants").put({**tenant, "state": state})
+    assert stage.round() == {}
+    assert bool(list(stage.store.stored.subscribers())) == listed
+
+
+def test_a_tenant_has_so_many_subscriptions_at_most(stage: Stage) -> None:
+    for nth in range(MOST_SUBSCRIPTIONS):
+        stage.subscribe(name=f"s{nth}")
+    with pytest.raises(Conflict, match="20 subscriptions"):
+        stage.subscribe(name="one-more")
+    stage.subscribe(name="s0", delay_s=5)
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"target": {**HOOK, "url": "http://hooks.example.com/"}}, "target.url"),
+        ({"target": {**HOOK, "url": "https://169.254.169.254/"}}, "target.url"),
+        (
+            {"target": {"kind": "lambda", "arn": "arn:aws:lambda:us-east-1:123456789012:function:f"}},
+            "target.kind",
+        ),
+        ({"target": {"kind": "sns", "arn": "arn:aws:sqs:us-east-1:123456789012:q"}}, "target.arn"),
+        ({"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:minute8-prod"}}, "target.arn"),
+        ({"kinds": ["recoveries"]}, "kinds"),
+        ({"kinds": []}, "kinds"),
+        ({"kinds": ["all"]}, "kinds.0"),
+        ({"delay_s": -1}, "delay_s"),
+        ({"delay_s": 86_401}, "delay_s"),
+        ({"group_s": 86_401}, "group_s"),
+        ({"tag": "x" * 201}, "tag"),
+        ({"headers": {}}, "headers"),
+        ({"name": "a#b"}, "name"),
+    ],
+)
+def test_what_is_refused(stage: Stage, given: dict[str, object], field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        stage.subscribe(**given)  # type: ignore[arg-type]
+    assert refused.value.field == field
+    assert refused.value.accepted or refused.value.value
+    assert stage.store.stored.of_tenant("alice") == []
