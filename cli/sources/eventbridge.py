@@ -5,11 +5,12 @@ The jobs are those that EventBridge Scheduler's API here makes of the same sched
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cli.sources.found import Defaults, Found, Known, NotHere, left_out
-from cli.sources.text import loads
+from cli.sources.text import literal, loads, payload_of
 from common.errors import InvalidInput
 from common.eventbridge.names import DEFAULT_GROUP, job_id_of
 from common.registration.eventbridge_mapping import definition_of, instant
@@ -26,15 +27,26 @@ KNOWN: Known = {
         "Arn": None,
         "Input": None,
         "RetryPolicy": {"MaximumRetryAttempts": None, "MaximumEventAgeInSeconds": None},
+        "DeadLetterConfig": {"Arn": None},
         "SqsParameters": {"MessageGroupId": None},
         "EventBridgeParameters": {"DetailType": None, "Source": None},
     },
 }
 _WHY = {
     "Target.RoleArn": "Minute8's own role makes the call; role_arn names one that trusts it",
-    "Target.DeadLetterConfig": "failed runs are kept and listed here",
     "KmsKeyArn": "the deployment's tables are encrypted by their own key",
 }
+
+
+# A target in the place of one that --target replaces.
+_ANY = "arn:aws:sns:us-east-1:000000000000:any"
+# https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
+_ATTRIBUTES = {
+    "scheduled-time": "{{fire_time}}",
+    "execution-id": "{{execution_id}}",
+    "attempt-number": "{{attempt}}",
+}
+_ATTRIBUTE = re.compile(r"<aws\.scheduler\.([A-Za-z-]*)>")
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
@@ -72,9 +84,13 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
     if defaults.target:
         notes.append(f"Target.Arn {target['Arn']} is left out: --target takes its place")
     try:
-        definition = definition_of(_taken(given), given.get("Arn") or "", defaults.target)
+        definition = definition_of(
+            _taken(given, defaults), given.get("Arn") or _arn(group, name, target["Arn"])
+        )
     except InvalidInput as error:
         raise NotHere(str(error)) from None
+    if defaults.target:
+        definition |= {"target": defaults.target, "payload": _payload(given)}
     notes += [*_timing_notes(given, definition["schedule"]), *_input_notes(given, defaults)]
     if len(given.get("Description") or "") > NAME_CHARS:
         notes.append(f"Description is cut to {NAME_CHARS} characters")
@@ -93,10 +109,50 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
     )
 
 
-def _taken(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The schedule without what an import leaves out."""
+def _arn(group: str, name: str, target_arn: str) -> str:
+    """The schedule's ARN, if its export does not say it: where its target is."""
+    _, partition, _, region, account, *_ = [*target_arn.split(":"), *[""] * 5]
+    return f"arn:{partition}:scheduler:{region}:{account}:schedule/{group}/{name}"
+
+
+def _payload(given: Mapping[str, Any]) -> Any:
+    """`Input` as the payload of another target. What EventBridge Scheduler replaces in it becomes a placeholder."""
+    text = given["Target"].get("Input")
+    if not text:
+        return None
+    try:
+        value = loads(text)
+    except ValueError:
+        if _ATTRIBUTE.search(text) and text.lstrip()[:1] in ("{", "["):
+            raise NotHere(
+                "Target.Input is JSON only after its context attributes are replaced: quote them"
+            ) from None
+        value = text
+    return payload_of(value, lambda one: _with_placeholders(one, given), "Target.Input")
+
+
+def _with_placeholders(text: str, given: Mapping[str, Any]) -> str:
+    """A text of `Input` with its context attributes as placeholders. Raises NotHere."""
+    parts = _ATTRIBUTE.split(text)  # text, name, text, name, text
+    for n, name in enumerate(parts[1::2]):
+        before = parts[2 * n]
+        if name == "schedule-arn" and given.get("Arn"):
+            parts[2 * n + 1] = literal(given["Arn"])
+        elif name not in _ATTRIBUTES:
+            raise NotHere(f"Target.Input: <aws.scheduler.{name}> has no equal here")
+        elif (len(before) - len(before.rstrip("{"))) % 2:
+            raise NotHere(f"Target.Input: a {{ right before <aws.scheduler.{name}> cannot be written here")
+        else:
+            parts[2 * n + 1] = _ATTRIBUTES[name]
+    parts[::2] = map(literal, parts[::2])
+    return "".join(parts)
+
+
+def _taken(given: Mapping[str, Any], defaults: Defaults) -> dict[str, Any]:
+    """The schedule as far as it is imported: with --target, any target stands for the one that is not called."""
     target = {name: value for name, value in given["Target"].items() if value is not None}
-    target.pop("DeadLetterConfig", None)
+    if defaults.target:
+        target = {"Arn": _ANY, **{name: target[name] for name in ("RetryPolicy",) if name in target}}
     return {name: value for name, value in given.items() if value is not None} | {"Target": target}
 
 
@@ -118,7 +174,11 @@ def _timing_notes(given: Mapping[str, Any], schedule: dict[str, Any]) -> Iterato
 
 def _input_notes(given: Mapping[str, Any], defaults: Defaults) -> Iterator[str]:
     text = given["Target"].get("Input") or ""
-    if text and defaults.target and defaults.target.get("envelope", True):
+    if not defaults.target:
+        return
+    if not text:
+        yield "Target.Input is not given: AWS then sends an event of its own, here the payload is null"
+    elif defaults.target.get("envelope", True):
         yield "Target.Input arrives as `payload` in the event, beside `minute8`"
     if "<aws.scheduler.execution-id>" in text:
         yield "<aws.scheduler.execution-id> differs between attempts, {{execution_id}} does not"

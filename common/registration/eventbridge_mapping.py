@@ -5,11 +5,10 @@ What a job cannot express is refused by the name that AWS gives it.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from common.errors import InvalidInput
 from common.eventbridge.universal import Home, from_universal, is_universal
@@ -39,13 +38,6 @@ _PARAMETERS: Final[tuple[tuple[str, str, Mapping[str, str]], ...]] = (
     ("SqsParameters", "sqs", {"MessageGroupId": "message_group_id"}),
     ("EventBridgeParameters", "event_bus", {"Source": "source", "DetailType": "detail_type"}),
 )
-# https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
-_ATTRIBUTES: Final = {
-    "scheduled-time": "{{fire_time}}",
-    "execution-id": "{{execution_id}}",
-    "attempt-number": "{{attempt}}",
-}
-_ATTRIBUTE: Final = re.compile(r"<aws\.scheduler\.([A-Za-z-]*)>")
 # Our fields, and those of AWS's that they are made of.
 _THEIRS: Final = (
     ("schedule.timezone", "ScheduleExpressionTimezone"),
@@ -61,26 +53,22 @@ _THEIRS: Final = (
     ("retry.max_attempts", "Target.RetryPolicy.MaximumRetryAttempts"),
     ("retry.max_age_s", "Target.RetryPolicy.MaximumEventAgeInSeconds"),
     ("name", "Description"),
+    ("dead_letter", "Target.DeadLetterConfig.Arn"),
 )
 
 
-def definition_of(
-    given: Mapping[str, Any], arn: str, target: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
+def definition_of(given: Mapping[str, Any], arn: str) -> dict[str, Any]:
     """The definition of a checked schedule (`common/eventbridge/shapes.py`); `arn` is the schedule's own.
 
-    With `target` the job calls this one instead. Raises InvalidInput, with AWS's name of the field.
+    Raises InvalidInput, with AWS's name of the field.
     """
     theirs = given["Target"]
-    text = theirs.get("Input")
-    called = dict(target) if target is not None else {}
-    if not called:
-        called, text = _target(theirs, arn)
+    target, text = _target(theirs, arn)
     policy = theirs.get("RetryPolicy") or {}
     definition: dict[str, Any] = {
         "schedule": {**_timing(given), **_window(given.get("FlexibleTimeWindow") or {})},
-        "target": called,
-        "payload": _payload(text, arn, str(called["kind"])),
+        "target": {**target, "schedule_arn": arn},
+        "payload": text,
         "retry": {
             "max_attempts": policy.get("MaximumRetryAttempts", RETRIES) + 1,
             "max_age_s": policy.get("MaximumEventAgeInSeconds", AGE_S),
@@ -90,8 +78,8 @@ def definition_of(
         definition["name"] = description[:NAME_CHARS]
     if given.get("ActionAfterCompletion") == "DELETE":
         definition["after_completion"] = "delete"
-    if theirs.get("DeadLetterConfig"):
-        raise InvalidInput("Target.DeadLetterConfig", "is not taken", value=theirs["DeadLetterConfig"])
+    if (dead_letter := (theirs.get("DeadLetterConfig") or {}).get("Arn")) is not None:
+        definition["dead_letter"] = dead_letter
     return definition
 
 
@@ -175,7 +163,7 @@ def _target(given: Mapping[str, Any], schedule_arn: str) -> tuple[dict[str, Any]
             _check_parameters(given, parameters, "that is universal", fits=False)
         partition, _, region, account = ([*schedule_arn.split(":"), *[""] * 5])[1:5]
         found = from_universal(given["Arn"], given.get("Input"), Home(region, account, partition))
-        return {**found.target, "envelope": False}, found.text or "{}"
+        return dict(found.target), found.text or "{}"
     return _templated(given), given.get("Input")
 
 
@@ -194,7 +182,7 @@ def _templated(given: Mapping[str, Any]) -> dict[str, Any]:
             value=arn,
             accepted="the ARN of a Lambda function, an SQS queue, an SNS topic, a state machine or an event bus",
         )
-    target = {**_KINDS[service], "arn": arn, "envelope": False}
+    target = {**_KINDS[service], "arn": arn}
     for parameters, wanted, names in _PARAMETERS:
         fields = given.get(parameters) or {}
         _check_parameters(given, parameters, f"of the kind {target['kind']}", fits=target["kind"] == wanted)
@@ -202,98 +190,3 @@ def _templated(given: Mapping[str, Any]) -> dict[str, Any]:
     if target["kind"] == "event_bus" and "source" not in target:
         raise InvalidInput("Target.EventBridgeParameters", "is missing, and an event bus needs it")
     return target
-
-
-def _payload(text: str | None, arn: str, kind: str) -> Any:
-    """`Input` as the payload: of a message its own text, of other targets JSON.
-
-    What EventBridge Scheduler replaces in it becomes a placeholder. Without `Input` AWS sends an event of its own.
-    """
-    if text is None:
-        return _notification(arn)
-
-    def written(one: str) -> str:
-        return _with_placeholders(one, arn)
-
-    if kind in ("sqs", "sns"):
-        return written(text)
-    try:
-        value = json.loads(text, object_pairs_hook=_without_doubles, parse_constant=_no_number)
-        return _in_texts(value, written)
-    except (ValueError, RecursionError) as error:
-        quoted = ": quote its context attributes" if _ATTRIBUTE.search(text) else ""
-        raise InvalidInput(
-            "Target.Input",
-            f"must be JSON for this target{quoted} ({error})",
-            value=text,
-            accepted='such as {"n": 1}',
-        ) from None
-
-
-def _notification(arn: str) -> dict[str, Any]:
-    """What AWS delivers where a schedule has no Input."""
-    region, account = ([*arn.split(":"), *[""] * 5])[3:5]
-    return {
-        "version": "0",
-        "id": "{{execution_id}}",
-        "detail-type": "Scheduled Event",
-        "source": "aws.scheduler",
-        "account": account,
-        "time": "{{fire_time}}",
-        "region": region,
-        "resources": [literal(arn)],
-        "detail": "{}",
-    }
-
-
-def literal(text: str) -> str:
-    """The text with escaped placeholders."""
-    return text.replace("{{", "{{{{")
-
-
-def _with_placeholders(text: str, arn: str) -> str:
-    """A text of `Input` with its context attributes as placeholders."""
-    parts = _ATTRIBUTE.split(text)  # text, name, text, name, text
-    for n, name in enumerate(parts[1::2]):
-        before = parts[2 * n]
-        if name == "schedule-arn" and arn:
-            parts[2 * n + 1] = literal(arn)
-        elif name not in _ATTRIBUTES:
-            raise InvalidInput(
-                "Target.Input",
-                "has no such context attribute",
-                value=f"<aws.scheduler.{name}>",
-                accepted=", ".join(f"<aws.scheduler.{one}>" for one in ("schedule-arn", *_ATTRIBUTES)),
-            )
-        elif (len(before) - len(before.rstrip("{"))) % 2:
-            raise InvalidInput(
-                "Target.Input",
-                "has a { right before a context attribute, which cannot be written here",
-                value=f"{{<aws.scheduler.{name}>",
-            )
-        else:
-            parts[2 * n + 1] = _ATTRIBUTES[name]
-    parts[::2] = map(literal, parts[::2])
-    return "".join(parts)
-
-
-def _in_texts(value: Any, written: Callable[[str], str]) -> Any:
-    """The value with each text in it converted."""
-    if isinstance(value, str):
-        return written(value)
-    if isinstance(value, list):
-        return [_in_texts(one, written) for one in value]
-    if isinstance(value, dict):
-        return {name: _in_texts(one, written) for name, one in value.items()}
-    return value
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("a name appears twice in one object")
-    return fields
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number in JSON")

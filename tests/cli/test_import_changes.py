@@ -26,7 +26,6 @@ from common.registration.schedule_text import parse_schedule
 from common.timing.fires import fires
 from tests.worlds import ARN, at
 
-QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
 TARGET = {"kind": "lambda", "arn": ARN}
 DEFAULTS = Defaults(TARGET, "UTC")
 IMPORTING = (Path(__file__).parents[2] / "docs/importing.md").read_text()
@@ -47,7 +46,7 @@ def schedule(**fields: Any) -> dict[str, Any]:
     target = {"Arn": ARN, "RoleArn": "arn:aws:iam::1:role/r", "Input": "{}"} | fields.pop("Target", {})
     return {
         "Name": "nightly",
-        "Arn": "arn:aws:scheduler:us-east-1:1:schedule/default/nightly",
+        "Arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly",
         "ScheduleExpression": "cron(0 3 * * ? *)",
         "Target": target,
         **fields,
@@ -56,6 +55,12 @@ def schedule(**fields: Any) -> dict[str, Any]:
 
 def imported(**fields: Any) -> Found:
     (one,) = read("eventbridge", json.dumps(schedule(**fields)), Defaults())
+    return one
+
+
+def replaced(text: str) -> Found:
+    """With --target, Input is a payload with placeholders."""
+    (one,) = read("eventbridge", json.dumps(schedule(Target={"Input": text})), DEFAULTS)
     return one
 
 
@@ -180,8 +185,8 @@ def test_kubernetes_counts_a_step_as_no_star() -> None:
 def test_text_of_a_source_reaches_the_target_as_it_was(text: str) -> None:
     found = [
         crontab(f"X={text}\n0 3 * * * echo {text}").definition["payload"],
-        imported(Target={"Input": json.dumps({"a": [text]})}).definition["payload"],
-        imported(Target={"Arn": QUEUE, "Input": f"text {text}"}).definition["payload"],
+        replaced(json.dumps({"a": [text]})).definition["payload"],
+        replaced(f"text {text}").definition["payload"],
         cron_job(pod={"containers": [{"args": [text]}]}).definition["payload"],
     ]
     expected: list[Any] = [
@@ -249,7 +254,8 @@ def test_a_field_that_is_not_read_is_named(path: str) -> None:
 def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
     queue = {"Arn": "arn:aws:sqs:us-east-1:123456789012:q.fifo", "SqsParameters": {"MessageGroupId": "g"}}
     target = imported(Target=queue).definition["target"]
-    assert target == {"kind": "sqs", "arn": queue["Arn"], "envelope": False, "message_group_id": "g"}
+    own = {"schedule_arn": schedule()["Arn"]}
+    assert target == {"kind": "sqs", "arn": queue["Arn"], "message_group_id": "g", **own}
     bus = {
         "Arn": "arn:aws:events:us-east-1:123456789012:event-bus/b",
         "EventBridgeParameters": {"DetailType": "Close", "Source": "com.example"},
@@ -258,7 +264,7 @@ def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
     assert one.definition["target"] == {
         "kind": "event_bus",
         "arn": bus["Arn"],
-        "envelope": False,
+        **own,
         "source": "com.example",
         "detail_type": "Close",
     }
@@ -281,7 +287,7 @@ def test_what_is_cut_is_said() -> None:
         imported(ScheduleExpression="rate(1 day)", ScheduleExpressionTimezone="Europe/Paris")
     )
     assert "Target.RoleArn is left out" in said(imported())
-    assert imported(Target={"Input": None}).definition["payload"]["source"] == "aws.scheduler"
+    assert imported(Target={"Input": None}).definition["payload"] is None
     for action, after in (("DELETE", "delete"), ("NONE", "keep")):
         found = imported(ActionAfterCompletion=action)
         assert "ActionAfterCompletion" not in said(found)
@@ -297,7 +303,8 @@ def test_context_attributes_become_placeholders() -> None:
             "of": ["{{<aws.scheduler.schedule-arn>}}"],
         }
     )
-    one = imported(Target={"Input": text})
+    assert imported(Target={"Input": text}).definition["payload"] == text
+    one = replaced(text)
     values = {"fire_time": "T", "execution_id": "E", "attempt": "1"}
     check_payload(one.definition["payload"])
     assert render(one.definition["payload"], values) == {
@@ -307,11 +314,11 @@ def test_context_attributes_become_placeholders() -> None:
     }
     assert "execution-id" in said(one)
     for text, words in (
-        ('"<aws.scheduler.moon>"', "no such context attribute (got '<aws.scheduler.moon>')"),
-        ('{"n": <aws.scheduler.attempt-number>}', "quote its context attributes"),
+        ('"<aws.scheduler.moon>"', "<aws.scheduler.moon> has no equal"),
+        ('{"n": <aws.scheduler.attempt-number>}', "quote them"),
         ('"{<aws.scheduler.attempt-number>}"', "right before"),
     ):
-        assert words in imported(Target={"Input": text}).refusal
+        assert words in replaced(text).refusal
 
 
 # Kubernetes

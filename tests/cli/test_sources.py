@@ -188,7 +188,7 @@ def test_eventbridge_schedules(given: dict[str, Any], expected: dict[str, Any]) 
         "kind": "lambda",
         "arn": ARN,
         "invocation": "Event",
-        "envelope": False,
+        "schedule_arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly",
     }
     parse_definition(one.definition, Limits())
 
@@ -205,8 +205,12 @@ def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:
     )
     (one,) = read("eventbridge", json.dumps([given]), Defaults())
     assert (one.job_id, one.suspended) == ("billing..nightly", True)
-    assert any("DeadLetterConfig" in note for note in one.notes)
-    assert one.definition["target"] == {"kind": "sqs", "arn": target["Arn"], "envelope": False}
+    assert one.definition["dead_letter"] == target["DeadLetterConfig"]["Arn"]  # type: ignore[index]
+    assert one.definition["target"] == {
+        "kind": "sqs",
+        "arn": target["Arn"],
+        "schedule_arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/billing/nightly",
+    }
     assert one.definition["payload"] == '{"n": 1}'
     assert one.definition["retry"] == {"max_attempts": 4, "max_age_s": 3600}
 

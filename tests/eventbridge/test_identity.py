@@ -106,7 +106,7 @@ def made(group: str, name: str, request: dict[str, Any]) -> Job:
     """The job of a request, as CreateSchedule makes it, after it was stored and read."""
     check(shapes.SCHEDULE, request)
     raw, first = first_state_in(
-        definition_of(request, f"arn:aws:scheduler:us-east-1:1:schedule/{group}/{name}")
+        definition_of(request, f"arn:aws:scheduler:us-east-1:123456789012:schedule/{group}/{name}")
     )
     limits = Limits(past_at=True)
     definition = parse_definition(raw, limits)
