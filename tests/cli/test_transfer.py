@@ -174,7 +174,7 @@ def test_the_schedules_of_an_account_are_imported(desk: Desk, scheduler: Any) ->
     dry = desk("import", "eventbridge:", "--dry-run")
     assert (dry.code, dry.out.splitlines()[-1]) == (0, "121 new - nothing was imported")
     assert desk("import", "eventbridge:").out.splitlines()[-1] == "121 new"
-    invoices = desk.office.alice("GET", "/v1/jobs/billing.invoices").json
+    invoices = desk.office.alice("GET", "/v1/jobs/billing..invoices").json
     assert (invoices["state"], invoices["target"]["arn"]) == ("paused", ARN)
     assert invoices["schedule"] == {
         "every": "2h",
