@@ -23,7 +23,7 @@ QUICK := timing registration planning golden history jobs executor docs test_cac
 DYNAMODB_LOCAL := tests/storage/dynamodb_local
 CHECKED := common scheduler executor notifier api canary cli scripts examples benchmarks tests
 
-.PHONY: help install up sample down reset status demo test quick lint types check bench package deploy rollback remove verify
+.PHONY: help install up sample down reset status demo test quick lint types check bench package deploy rollback remove verify chaos
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ rollback: install ## Put STAGE=… back to the deployment before this one
 remove: install ## Remove STAGE=… from your AWS account
 	@[[ "$(origin STAGE)" != file ]] || { echo "make remove wants to be told what: make remove STAGE=…" >&2; exit 2; }
 	@$(RUN) -m scripts.stack remove --stage $(STAGE) $(ARGS)
+
+chaos: install ## Break an embedded AWS at random for MINUTES=10: each fault is noticed, and repaired by the runbook
+	@$(RUN) -m tests.chaos --faults --seconds $$(( $(or $(MINUTES),10) * 60 )) --jobs 60 --every 60 $(ARGS)
 
 verify: install ## Try everything on a new stage in your AWS account, report, and remove it: STAGE=…
 	@[[ "$(origin STAGE)" != file ]] || { echo "make verify wants to be told what: make verify STAGE=…" >&2; exit 2; }

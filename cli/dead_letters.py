@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.planning.execution import Execution, UnreadableMessage
@@ -34,9 +34,24 @@ class DeadLetters:
     kind: str
     url: str
     dead_url: str
+    # The receipts of what was received and not deleted.
+    _kept: dict[str, str] = field(default_factory=dict)
 
     def messages(self, limit: int = _MOST) -> Iterator[Any]:
-        """Each of them once, at most `limit`."""
+        """Each of them once, at most `limit`. What is left can be received again afterwards, at once."""
+        try:
+            yield from self._received(limit)
+        finally:
+            receipts = list(self._kept.values())
+            self._kept.clear()
+            for first in range(0, len(receipts), BATCH):
+                entries = [
+                    {"Id": str(n), "ReceiptHandle": receipt, "VisibilityTimeout": 0}
+                    for n, receipt in enumerate(receipts[first : first + BATCH])
+                ]
+                self.sqs.change_message_visibility_batch(QueueUrl=self.dead_url, Entries=entries)
+
+    def _received(self, limit: int) -> Iterator[Any]:
         seen: set[str] = set()
         while len(seen) < limit:
             answer = self.sqs.receive_message(
@@ -49,6 +64,7 @@ class DeadLetters:
                 return
             for message in found:
                 seen.add(message["MessageId"])
+                self._kept[message["MessageId"]] = message["ReceiptHandle"]
                 yield message
 
     def sort_out(self, message: Any, *, discard: bool) -> tuple[str, str]:
@@ -61,6 +77,7 @@ class DeadLetters:
             return LEFT, what
         if result != LEFT:
             self.sqs.delete_message(QueueUrl=self.dead_url, ReceiptHandle=message["ReceiptHandle"])
+            self._kept.pop(message["MessageId"], None)
         return result, what
 
     def judged(self, body: str) -> tuple[str, str]:
@@ -103,9 +120,10 @@ def dead_letters_of(sqs: Any, stage: str, kind: str) -> DeadLetters:
 
 def write_down(tenants: Table, stage: str, counts: dict[str, int], now: float) -> None:
     """An entry of the platform's audit, if something was done."""
-    if counts.get(MOVED) or counts.get(DISCARDED):
+    done = {word: counts[word] for word in (MOVED, DISCARDED) if counts.get(word)}
+    if done:
         AuditedCommit(Audit(tenants)).commit(
-            Transaction(tenants.client), keys.OPERATORS, "dead_letters.redriven", stage, now, after=counts
+            Transaction(tenants.client), keys.OPERATORS, "dead_letters.redriven", stage, now, after=done
         )
 
 

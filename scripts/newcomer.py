@@ -83,7 +83,7 @@ def play(steps: Sequence[Step], environment: Mapping[str, str]) -> Iterator[Step
     """
     ids: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as directory:
-        shell = _Shell(Path(directory), environment)
+        shell = Shell(Path(directory), environment)
         for step in steps:
             command = _translated(step.command, ids)
             give_up_at = time.monotonic() + (_PATIENCE_S if _is_look(command) else 0)
@@ -107,13 +107,19 @@ def environment_of(embedded: Embedded, stage: str) -> dict[str, str]:
     return embedded.env() | {"MINUTE8_URL": embedded.api_url, "MINUTE8_STAGE": stage, "TARGET": target}
 
 
-class _Shell:
-    """bash that keeps exported variables from one command to the next."""
+class Shell:
+    """bash that keeps exported variables from one command to the next.
 
-    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
-        command = directory / "minute8"
-        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
-        command.chmod(0o755)
+    It knows `minute8`, and `programs`: the name of a command, and the Python module that it is.
+    """
+
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str], programs: Mapping[str, str] | None = None
+    ) -> None:
+        for name, module in {"minute8": "cli", **(programs or {})}.items():
+            program = directory / name
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
+            program.chmod(0o755)
         self._directory = directory
         self._kept = directory / "exported"
         self._kept.touch()
@@ -125,13 +131,14 @@ class _Shell:
             **environment,
         }
 
-    def run(self, command: str) -> str:
+    def run(self, command: str, answers: str = "") -> str:
+        """What the command prints. `answers` is its input. Raises CalledProcessError if it fails."""
         script = f'. "{self._kept}"\n{command}\nstatus=$?\nexport -p > "{self._kept}"\nexit $status'
         done = subprocess.run(
             ["bash", "-c", script],
             cwd=self._directory,
             env=self._environment,
-            stdin=subprocess.DEVNULL,
+            input=answers,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -1,9 +1,12 @@
-"""Chaos, end to end: Minute8 on its own embedded AWS, whose processes are killed at random.
+"""Chaos, end to end: Minute8 on its own embedded AWS, whose processes are killed at random, or that is broken.
 
     python -m tests.chaos --seconds 240 --jobs 300 --seed 8
+    python -m tests.chaos --faults --seconds 600 --jobs 60
 
-At the end every execution that was due has one run in a final state, or this exits with 1. The same seed makes the
-same choices; what they meet depends on the machine.
+With --faults an operator's nightmare takes the place of the kills (`make chaos`): faults at random, each of which its
+alarm has to notice in its stated time, and its page of the runbook to repair. At the end every execution that was due
+has one run in a final state, or this exits with 1. The same seed makes the same choices; what they meet depends on the
+machine.
 """
 
 from __future__ import annotations
@@ -17,8 +20,10 @@ from collections import Counter
 from pathlib import Path
 
 from scripts.embedded import deploy, kill, start
+from tests.chaos.nightmare import Nightmare, table
 from tests.chaos.play import Play
 from tests.chaos.verdict import Verdict
+from tests.runbook.site import Site
 
 
 def main() -> int:
@@ -27,6 +32,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--every", type=int, default=90, help="seconds between the fire times of a job")
     parser.add_argument("--seed", type=int, default=8)
+    parser.add_argument("--faults", action="store_true", help="make faults, and follow the runbook")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="minute8-chaos-") as directory:
         return run(Path(directory), options)
@@ -37,13 +43,23 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
     say(f"an embedded AWS in {state_dir}, stage test …")
     embedded = start(state_dir, 0, auth=True, tied=True)
     try:
-        deploy(embedded, stage="test")
-        play = Play(embedded, random.Random(options.seed), say)
+        embedded = deploy(embedded, stage="test", params={"canary": "true"} if options.faults else {})
+        rng = random.Random(options.seed)
+        play = Play(embedded, rng, say)
         play.register(options.jobs, options.every)
-        play.reign(options.seconds)
-        verdict = play.settle()
+        if not options.faults:
+            play.reign(options.seconds)
+            verdict = play.settle()
+            report(play.killed, play.redriven, verdict, options)
+            return 1 if verdict.problems else 0
+        site = Site(embedded, state_dir / "shell")
+        nightmare = Nightmare(site, rng, say)
+        play.haunt(options.seconds, nightmare)
+        verdict, left = play.settle(), site.problems()
         report(play.killed, play.redriven, verdict, options)
-        return 1 if verdict.problems else 0
+        print(f"\n{table(nightmare.happened)}\n\nthe doctor finds: {left or 'nothing'}")
+        well = all(one.is_well for one in nightmare.happened)
+        return 1 if verdict.problems or left or not well else 0
     finally:
         kill(state_dir)
 

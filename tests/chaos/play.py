@@ -6,8 +6,10 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import httpx
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.jobs.job import Job
@@ -17,6 +19,7 @@ from scripts.demo.stage import Stage
 from scripts.demo.witness import calls_in, expected
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
+from tests.chaos.nightmare import Nightmare
 from tests.chaos.verdict import Verdict, judge
 from tests.chaos.victims import kill_one
 from tests.chaos.workload import TENANTS, jobs
@@ -67,6 +70,18 @@ class Play:
                 next_word = now + 15
             self._tick_if_due()
             time.sleep(0.25)
+        self._until = int(time.time())
+
+    def haunt(self, seconds: float, nightmare: Nightmare) -> None:
+        """Have a nightmare for this time, in which tenants look at their jobs."""
+        url, key = self._embedded.api_url, self._stage.key_for_a_day("tenant-0")
+
+        def look() -> None:
+            with suppress(httpx.HTTPError):
+                httpx.get(f"{url}/v1/jobs?limit=1", headers={"authorization": f"Bearer {key}"}, timeout=20)
+
+        self._tick_if_due()
+        nightmare.reign(seconds, look)
         self._until = int(time.time())
 
     def _cut_power(self) -> None:

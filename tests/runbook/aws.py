@@ -1,0 +1,72 @@
+"""`aws`, as far as the runbook uses it: an operation and its options, by botocore's own model of the service."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import boto3
+import jmespath  # type: ignore[import-untyped]
+from botocore import xform_name
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command and print its answer; returns the exit code."""
+    service, operation, *rest = arguments
+    client: Any = boto3.client(service)  # type: ignore[call-overload]
+    if (service, operation) == ("logs", "tail"):
+        since = int(time.time() - 3600) * 1000
+        events = client.filter_log_events(logGroupName=rest[0], startTime=since)["events"]
+        print("".join(event["message"].rstrip() + "\n" for event in events), end="")
+        return 0
+    positional, options = parsed(rest)
+    query = options.pop("query", [None])[0]
+    options.pop("output", None)
+    names = {xform_name(name): name for name in client.meta.service_model.operation_names}
+    shape = client.meta.service_model.operation_model(names[operation.replace("-", "_")]).input_shape
+    answer = getattr(client, operation.replace("-", "_"))(**typed(shape, options))
+    answer.pop("ResponseMetadata", None)
+    if payload := answer.pop("Payload", None):
+        with open(positional[0], "ab") as file:
+            file.write(payload.read() + b"\n")
+    print(json.dumps(jmespath.search(query, answer) if query else answer, default=str))
+    return 1 if "FunctionError" in answer else 0
+
+
+def parsed(words: list[str]) -> tuple[list[str], dict[str, list[str]]]:
+    """The words before the first option or after a last one that takes none, and each option's values."""
+    positional: list[str] = []
+    options: dict[str, list[str]] = {}
+    values = positional
+    for word in words:
+        if word.startswith("--"):
+            values = options.setdefault(word[2:], [])
+        elif word == "/dev/stdout":
+            positional.append(word)
+        else:
+            values.append(word)
+    return positional, options
+
+
+def typed(shape: Any, options: dict[str, list[str]]) -> dict[str, Any]:
+    """The options as the operation's members. Raises KeyError for an option that it does not have."""
+    members = {xform_name(name).replace("_", "-"): name for name in shape.members}
+    typed_options: dict[str, Any] = {}
+    for option, values in options.items():
+        if not values:
+            name = members.get(option) or members[option.removeprefix("no-")]
+            typed_options[name] = option in members
+            continue
+        name = members[option]
+        kind = shape.members[name].type_name
+        typed_options[name] = {
+            "list": values,
+            "integer": int(values[0]) if values[0].isdigit() else 0,
+        }.get(kind, values[0])
+    return typed_options
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,162 @@
+"""Faults of a stage that the embedded AWS can have, each with the page whose commands repair it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from canary.handler import JOB_ID, TENANT
+from tests.runbook.site import Site
+
+_GARBAGE: Final = "not written by Minute8"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A page has the name of its alarm.
+
+    `checks` are the doctor's that find it. Faults of one `part` are not made at once: one would hide the other.
+    `shows_after_s` is how long the fault takes to show in the alarm's metric, beside a minute or two.
+    """
+
+    name: str
+    page: str
+    part: str
+    breaks: Callable[[Site], object]
+    checks: frozenset[str] = frozenset()
+    shows_after_s: int = 0
+
+
+def rule_is_disabled(site: Site) -> None:
+    site.client("events").disable_rule(Name=site.named("tick"))
+
+
+def permission_is_lost(function: str) -> Callable[[Site], None]:
+    def breaks(site: Site) -> None:
+        """All of the function's own policies go, as after a wrong edit in IAM's console."""
+        found = site.client("lambda").get_function_configuration(FunctionName=site.named(function))
+        role, iam = found["Role"].rpartition("/")[2], site.client("iam")
+        iam.delete_role_policy(RoleName=role, PolicyName=function)
+
+    return breaks
+
+
+def runs_cannot_be_written(site: Site) -> None:
+    """The executor's role loses what its policy says of the runs table."""
+    found = site.client("lambda").get_function_configuration(FunctionName=site.named("executor"))
+    role, iam = found["Role"].rpartition("/")[2], site.client("iam")
+    policy = iam.get_role_policy(RoleName=role, PolicyName="executor")["PolicyDocument"]
+    policy["Statement"] = [one for one in policy["Statement"] if site.named("runs") not in json.dumps(one)]
+    iam.put_role_policy(RoleName=role, PolicyName="executor", PolicyDocument=json.dumps(policy))
+
+
+def mapping_is_disabled(function: str) -> Callable[[Site], None]:
+    def breaks(site: Site) -> None:
+        functions = site.client("lambda")
+        mappings = functions.list_event_source_mappings(FunctionName=site.named(function))
+        for one in mappings["EventSourceMappings"]:
+            functions.update_event_source_mapping(UUID=one["UUID"], Enabled=False)
+
+    return breaks
+
+
+def executor_is_turned_off(site: Site) -> None:
+    site.client("lambda").put_function_concurrency(
+        FunctionName=site.named("executor"), ReservedConcurrentExecutions=0
+    )
+
+
+def dead_letter(queue: str) -> Callable[[Site], None]:
+    def breaks(site: Site) -> None:
+        site.client("sqs").send_message(QueueUrl=site.queue_url(f"{queue}-dead"), MessageBody=_GARBAGE)
+
+    return breaks
+
+
+def mark_is_set_back(site: Site) -> None:
+    """As after a restored table: half an hour is not planned."""
+    mark = site.stage.mark()
+    assert mark
+    site.client("dynamodb").update_item(
+        TableName=site.named("due"),
+        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
+        UpdateExpression="SET planned_until = :until",
+        ExpressionAttributeValues={":until": {"N": str(mark.planned_until - 1800)}},
+    )
+
+
+def canary_is_paused(site: Site) -> None:
+    site.stage.store.pause(TENANT, JOB_ID, "by mistake")
+
+
+FAULTS: Final = (
+    Fault("the tick's rule is disabled", "no-tick", "ticks", rule_is_disabled, frozenset({"rule"})),
+    Fault(
+        "the scheduler loses its permissions",
+        "tick-errors",
+        "ticks",
+        permission_is_lost("scheduler"),
+        frozenset({"permissions scheduler"}),
+    ),
+    Fault("planning is half an hour behind", "mark-lag", "ticks", mark_is_set_back, frozenset({"mark"})),
+    Fault(
+        "the mapping to the executor is disabled",
+        "overdue",
+        "executor",
+        mapping_is_disabled("executor"),
+        frozenset({"mapping executions"}),
+    ),
+    Fault(
+        "the executor is turned off",
+        "executor-throttles",
+        "executor",
+        executor_is_turned_off,
+        frozenset({"function executor"}),
+    ),
+    Fault(
+        "the executor may not write runs",
+        "burn-fast",
+        "executor",
+        runs_cannot_be_written,
+        frozenset({"permissions executor"}),
+    ),
+    Fault("the canary's job is paused", "canary", "executor", canary_is_paused),
+    Fault(
+        "garbage among the dead letters",
+        "dead-letters",
+        "dead letters",
+        dead_letter("executions"),
+        frozenset({"dead letters executions"}),
+    ),
+    Fault(
+        "garbage among the planners' dead letters",
+        "planning-dead-letters",
+        "planners' dead letters",
+        dead_letter("planning"),
+        frozenset({"dead letters planning"}),
+    ),
+    Fault(
+        "garbage among the outcomes' dead letters",
+        "outcomes-dead-letters",
+        "outcomes' dead letters",
+        dead_letter("outcomes"),
+        frozenset({"dead letters outcomes"}),
+    ),
+    Fault(
+        "the mapping to outcomes is disabled",
+        "outcomes-lag",
+        "outcomes",
+        mapping_is_disabled("outcomes"),
+        frozenset({"mapping outcomes"}),
+        shows_after_s=300,
+    ),
+    Fault(
+        "the API loses its permissions",
+        "api-errors",
+        "api",
+        permission_is_lost("api"),
+        frozenset({"permissions api"}),
+    ),
+)

@@ -1,0 +1,87 @@
+"""A stage on the embedded AWS, and the shell of the engineer on call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from subprocess import CalledProcessError
+from typing import Any
+
+from common.clock import SystemClock
+from common.platform.tenants import Tenants
+from common.storage.tables import Table
+from scripts.demo.stage import Stage
+from scripts.embedded import Embedded
+from scripts.embedded.deployment import client
+from scripts.newcomer import Shell
+from tests.runbook.pages import commands
+
+# They look back: at metrics of an hour, and at alarms that take minutes to go OK.
+_LOOK_BACK = ("last hour", "alarms")
+
+
+class Site:
+    """Breaks are made by AWS's API. Repairs are the commands of pages alone."""
+
+    def __init__(self, embedded: Embedded, directory: Path, stage: str = "test") -> None:
+        assert embedded.api_url
+        self.name = stage
+        self.stage = Stage(embedded.env(), stage)
+        self.tenants = Tenants(Table(client(embedded, "dynamodb"), f"minute8-{stage}-tenants"))
+        self._embedded = embedded
+        operator_key = self.tenants.api_keys.create_operator_key(SystemClock().now())[0]
+        environment = {
+            "MINUTE8_URL": embedded.api_url,
+            "MINUTE8_STAGE": stage,
+            "MINUTE8_OPERATOR_KEY": operator_key,
+        }
+        directory.mkdir(exist_ok=True)
+        programs = {"aws": "tests.runbook.aws"}
+        self.shell = Shell(directory, embedded.env() | environment, programs)
+        python = directory / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        python.chmod(0o755)
+
+    def client(self, service: str) -> Any:
+        return client(self._embedded, service)
+
+    def named(self, name: str) -> str:
+        return f"minute8-{self.name}-{name}"
+
+    def queue_url(self, name: str) -> str:
+        return str(self.client("sqs").get_queue_url(QueueName=self.named(name))["QueueUrl"])
+
+    def follow(self, page: str, *parts: str) -> str:
+        """Run a page's commands, and agree to what they ask. Returns all they print.
+
+        A command that looks exits with 1 if it finds something, so an exit code says nothing here.
+        """
+        printed = ""
+        for command in commands(page, self.name, *parts):
+            try:
+                found = self.shell.run(command, answers="y\n" * 50)
+            except CalledProcessError as error:
+                found = error.output
+            assert "Usage:" not in found and "Traceback" not in found, f"$ {command}\n{found}"
+            printed += f"$ {command}\n{found}"
+        return printed
+
+    def problems(self) -> dict[str, str]:
+        """What the doctor finds failed or doubtful, apart from what looks back: check -> what it found."""
+        try:
+            told = self.shell.run("minute8 doctor --json --timeout 120")
+        except CalledProcessError as error:
+            told = error.output
+        findings = json.loads(told)["findings"]
+        bad = [one for one in findings if one["level"] in ("failed", "warning")]
+        return {one["check"]: one["found"] for one in bad if one["check"] not in _LOOK_BACK}
+
+    def alarms(self) -> dict[str, str]:
+        """Alarm -> its state."""
+        answer = self.client("cloudwatch").describe_alarms(
+            AlarmNamePrefix=self.named(""), AlarmTypes=["MetricAlarm", "CompositeAlarm"], MaxRecords=100
+        )
+        every = [*answer["MetricAlarms"], *answer["CompositeAlarms"]]
+        return {one["AlarmName"].removeprefix(self.named("")): one["StateValue"] for one in every}
