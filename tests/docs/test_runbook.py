@@ -1,4 +1,4 @@
-"""The runbook has a page for each alarm, and its table says how soon each alarm notices."""
+"""The runbook has a page for each alarm, its table says how soon each alarm notices, and tests follow its pages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import yaml
 from cli.doctor.expected import ALARMS, CANARY_ALARM, QUIET_ALARMS
 from scripts.cloudwatch.alarms import period_of
 from tests.docs.test_docs import ROOT
+from tests.runbook.faults import FAULTS
+from tests.runbook.pages import RUNBOOK
 
-RUNBOOK = ROOT / "docs" / "runbook"
 HEADINGS = ["What it means for tenants", "First look", "Decide", "Fix", "Verify", "Tell"]
 RESOURCES: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "alarms.yml").read_text())["Resources"]
 BY_NAME = {
@@ -20,6 +21,13 @@ BY_NAME = {
     for one in RESOURCES.values()
 }
 NAMES = sorted({*ALARMS, CANARY_ALARM})
+PAGES = sorted({path.stem for path in RUNBOOK.glob("*.md")} - {"README"})
+# What neither the embedded AWS nor a world in memory can have; each page says why.
+NOT_REHEARSED = {
+    *("api-latency", "burn-slow", "concurrency", "executor-errors", "lateness"),
+    *("quarantine", "recursion", "table-throttles", "tick-duration"),
+    *("bad-deploy", "cost-jump", "region-lost", "restore"),
+}
 
 
 def rows() -> dict[str, tuple[str, str]]:
@@ -35,15 +43,27 @@ def readme() -> str:
 def test_alarms_pages_and_the_table_are_the_same() -> None:
     assert set(BY_NAME) == {*NAMES, *QUIET_ALARMS}
     assert sorted(rows()) == NAMES
-    pages = {path.stem for path in RUNBOOK.glob("*.md")} - {"README"}
-    assert set(NAMES) <= pages
-    assert all(f"{page}.md" in readme() for page in pages)
+    assert set(NAMES) <= set(PAGES)
+    assert all(f"[{page}.md]({page}.md) |" in readme() for page in PAGES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_each_page_is_rehearsed_or_says_that_it_is_not() -> None:
+    say_not = {name for name in PAGES if "\nNot rehearsed" in (RUNBOOK / f"{name}.md").read_text()}
+    assert say_not == NOT_REHEARSED
+    on_the_embedded_aws = {fault.page for fault in FAULTS} | followed_by("end_to_end/test_runbook.py")
+    assert on_the_embedded_aws | followed_by("cli/test_runbook.py") == set(PAGES) - NOT_REHEARSED
+
+
+def followed_by(test: str) -> set[str]:
+    """The pages whose commands a test file runs."""
+    text = (ROOT / "tests" / test).read_text()
+    return set(re.findall(r'(?:follow\((?:desk, )?|commands\()"([\w-]+)"', text))
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_the_same_parts_and_begins_with_one_command(name: str) -> None:
     text = (RUNBOOK / f"{name}.md").read_text()
-    assert f"Alarm `minute8-<stage>-{name}`." in text
+    assert (f"Alarm `minute8-<stage>-{name}`." in text) == (name in NAMES)
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
     look = text.split("## First look")[1].split("## Decide")[0]
     assert look.count("```console\n$ ") == 1

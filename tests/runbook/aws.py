@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -29,7 +30,7 @@ def main(arguments: list[str]) -> int:
     answer = getattr(client, operation.replace("-", "_"))(**typed(shape, options))
     answer.pop("ResponseMetadata", None)
     if payload := answer.pop("Payload", None):
-        with open(positional[0], "ab") as file:
+        with Path(positional[0]).open("ab") as file:
             file.write(payload.read() + b"\n")
     print(json.dumps(jmespath.search(query, answer) if query else answer, default=str))
     return 1 if "FunctionError" in answer else 0

@@ -27,6 +27,7 @@ class Site:
     def __init__(self, embedded: Embedded, directory: Path, stage: str = "test") -> None:
         assert embedded.api_url
         self.name = stage
+        self.url = embedded.api_url
         self.stage = Stage(embedded.env(), stage)
         self.tenants = Tenants(Table(client(embedded, "dynamodb"), f"minute8-{stage}-tenants"))
         self._embedded = embedded
@@ -53,20 +54,26 @@ class Site:
     def queue_url(self, name: str) -> str:
         return str(self.client("sqs").get_queue_url(QueueName=self.named(name))["QueueUrl"])
 
+    def know(self, **variables: str) -> None:
+        """Set what the pages name as `$NAME`."""
+        for name, value in variables.items():
+            self.shell.run(f"export {name}='{value}'")
+
     def follow(self, page: str, *parts: str) -> str:
-        """Run a page's commands, and agree to what they ask. Returns all they print.
+        """Run a page's commands. Returns all they print."""
+        return "".join(map(self.run, commands(page, self.name, *parts)))
+
+    def run(self, command: str) -> str:
+        """Run a command and agree to what it asks. Returns it and what it prints.
 
         A command that looks exits with 1 if it finds something, so an exit code says nothing here.
         """
-        printed = ""
-        for command in commands(page, self.name, *parts):
-            try:
-                found = self.shell.run(command, answers="y\n" * 50)
-            except CalledProcessError as error:
-                found = error.output
-            assert "Usage:" not in found and "Traceback" not in found, f"$ {command}\n{found}"
-            printed += f"$ {command}\n{found}"
-        return printed
+        try:
+            found = self.shell.run(command, answers="y\n" * 50)
+        except CalledProcessError as error:
+            found = error.output
+        assert "Usage:" not in found and "Traceback" not in found, f"$ {command}\n{found}"
+        return f"$ {command}\n{found}"
 
     def problems(self) -> dict[str, str]:
         """What the doctor finds failed or doubtful, apart from what looks back: check -> what it found."""
