@@ -7,12 +7,13 @@ The document holds the commands. An end-to-end test runs them too, and compares 
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -131,22 +132,33 @@ class Shell:
             **environment,
         }
 
-    def run(self, command: str, answers: str = "") -> str:
-        """What the command prints. `answers` is its input. Raises CalledProcessError if it fails."""
+    def run(self, command: str, answer: Callable[[str], str] = lambda _asked: "n") -> str:
+        """What the command prints. Raises CalledProcessError if it fails.
+
+        If it asks for a yes or no, `answer` gets what it has printed since the last question.
+        """
         script = f'. "{self._kept}"\n{command}\nstatus=$?\nexport -p > "{self._kept}"\nexit $status'
-        done = subprocess.run(
+        started = subprocess.Popen(
             ["bash", "-c", script],
             cwd=self._directory,
             env=self._environment,
-            input=answers,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
         )
-        if done.returncode:
-            raise subprocess.CalledProcessError(done.returncode, command, done.stdout)
-        return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+        assert started.stdin and started.stdout
+        printed, asked = b"", 0
+        with started, started.stdin as stdin, started.stdout as stdout:
+            while chunk := os.read(stdout.fileno(), 65_536):
+                printed += chunk
+                if printed.endswith(b"[y/N]: "):
+                    stdin.write(f"{answer(printed[asked:].decode())}\n".encode())
+                    stdin.flush()
+                    asked = len(printed)
+        text = printed.decode()
+        if started.returncode:
+            raise subprocess.CalledProcessError(started.returncode, command, text)
+        return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 def _is_look(command: str) -> bool:

@@ -108,7 +108,7 @@ class Nightmare:
             return
         else:
             self._say(f"{one.fault.page} does not ring for: {one.fault.name}")
-        self._site.follow(one.fault.page)
+        self._site.follow(one.fault.page, checks=one.fault.checks)
         found = self._site.problems()
         one.left = "; ".join(f"{check}: {found[check]}" for check in one.fault.checks & found.keys())
         self._say(f"repaired: {one.fault.name}" if not one.left else f"NOT repaired: {one.left}")

@@ -32,7 +32,7 @@ def site(embedded: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Site:
 def test_a_page_repairs_its_fault(site: Site, fault: Fault) -> None:
     fault.breaks(site)
     assert site.problems().keys() >= fault.checks
-    printed = site.follow(fault.page)
+    printed = site.follow(fault.page, checks=fault.checks)
     assert site.problems() == {}, printed
 
 

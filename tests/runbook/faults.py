@@ -100,7 +100,13 @@ FAULTS: Final = (
         permission_is_lost("scheduler"),
         frozenset({"permissions scheduler"}),
     ),
-    Fault("planning is half an hour behind", "mark-lag", "ticks", mark_is_set_back, frozenset({"mark"})),
+    Fault(
+        "planning is half an hour behind",
+        "mark-lag",
+        "ticks",
+        mark_is_set_back,
+        frozenset({"mark", "unfinished planning"}),
+    ),
     Fault(
         "the mapping to the executor is disabled",
         "overdue",

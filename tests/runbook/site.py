@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -59,17 +60,22 @@ class Site:
         for name, value in variables.items():
             self.shell.run(f"export {name}='{value}'")
 
-    def follow(self, page: str, *parts: str) -> str:
-        """Run a page's commands. Returns all they print."""
-        return "".join(map(self.run, commands(page, self.name, *parts)))
+    def follow(self, page: str, *parts: str, checks: Collection[str] = ()) -> str:
+        """Run a page's commands. Returns all they print. Repairs of other checks than these are refused."""
+        return "".join(self.run(command, checks) for command in commands(page, self.name, *parts))
 
-    def run(self, command: str) -> str:
-        """Run a command and agree to what it asks. Returns it and what it prints.
+    def run(self, command: str, checks: Collection[str] = ()) -> str:
+        """Run a command. Returns it and what it prints.
 
         A command that looks exits with 1 if it finds something, so an exit code says nothing here.
         """
+
+        def answer(asked: str) -> str:
+            """The doctor asks with the check before its finding: `rule: it is disabled`."""
+            return "y" if any(f"\n{check}: " in asked for check in checks) else "n"
+
         try:
-            found = self.shell.run(command, answers="y\n" * 50)
+            found = self.shell.run(command, answer)
         except CalledProcessError as error:
             found = error.output
         assert "Usage:" not in found and "Traceback" not in found, f"$ {command}\n{found}"
