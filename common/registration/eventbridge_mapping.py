@@ -114,14 +114,17 @@ def _timing(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cron(text: str, zone: str, expression: str) -> dict[str, Any]:
-    """In Minute8's dialect if it has the same expression, else in theirs; by their rule for clock changes."""
+    """In Minute8's dialect if it has the same expression, else in theirs; by their rule for clock changes.
+
+    The tenant's default spread would delay it, so it has none.
+    """
     try:
         known = as_minute8(text)
     except InvalidInput as error:
         raise _invalid_expression(expression, error) from None
     dialect = {"dialect": EVENTBRIDGE} if known is None else {}
     dst = {"dst": EVENTBRIDGE} if zone != "UTC" else {}
-    return {"cron": known or text, **dialect, **dst}
+    return {"cron": known or text, **dialect, **dst, "spread_s": 0}
 
 
 def _invalid_expression(expression: str, why: InvalidInput | None = None) -> InvalidInput:

@@ -46,7 +46,7 @@ def test_a_schedule_is_a_job_that_fires(office: Office, aws: Aws) -> None:
     made = aws().create_schedule(**schedule("cron(15 3 * * ? *)", Target=target(Input='{"n": 1}')))
     assert told(made) == {"ScheduleArn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly"}
     job = office.alice("GET", "/v1/jobs/nightly").json
-    assert job["schedule"] == {"cron": "15 3 * * *", "timezone": "UTC"}
+    assert job["schedule"] == {"cron": "15 3 * * *", "timezone": "UTC", "spread_s": 0}
     assert (job["payload"], job["state"]) == ('{"n": 1}', "active")
     assert job["target"]["schedule_arn"] == made["ScheduleArn"]
     office.world.run_until("2026-11-21T03:16:00Z")

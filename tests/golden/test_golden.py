@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from common.eventbridge.origin import changed_parts, request_in
+from common.jobs.job import Job
 from common.planning import packs
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.plan import DueEntry
+from common.storage.wire_format import from_wire, item_to_wire
 
 HERE = Path(__file__).parent
 
@@ -74,3 +77,14 @@ def test_a_version_from_before_aws_crons_finds_no_timing_in_one() -> None:
         schedule = case.values[1]["schedule"]  # type: ignore[index, call-overload]
         if {"dialect", "dst"} & set(schedule):
             assert not {"cron", "every_s", "at"} & set(schedule)
+
+
+@pytest.mark.parametrize(("text", "means"), lines("schedules.jsonl"))
+def test_a_stored_schedule_of_eventbridge_is_read_and_written_the_same(
+    text: str, means: dict[str, Any]
+) -> None:
+    job = Job.from_item(from_wire(json.loads(text)))
+    assert job.origin is not None
+    assert request_in(job.origin, job.payload) == means
+    assert changed_parts(job.origin, job.to_item()) == []
+    assert item_to_wire(job.to_item()) == json.loads(text)
