@@ -218,6 +218,36 @@ def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(w: Wo
         assert shown == {"cron": "25 * * * *"}
 
 
+def test_a_job_that_an_older_version_stored_gets_its_pace_back_when_it_is_put_again(w: World) -> None:
+    register(w, 1)
+    key = keys.job("alice", "job0")
+    item = w.table("jobs").get(key)
+    assert item
+    schedule = {name: value for name, value in item["schedule"].items() if name != "pace"}
+    w.table("jobs").put({**item, "schedule": schedule})
+    assert w.store.get("alice", "job0").schedule.pace is None
+    register_again = job(cron="25 * * * *", pace={"per_second": 2})
+    assert w.registry.put("alice", "job0", register_again).schedule.pace
+    tick(w)
+    assert len(sent(w)) == 1
+
+
+def test_a_tenant_with_a_pace_for_each_job_does_not_slow_the_registrations_of_others(w: World) -> None:
+    for number in range(150):
+        register(w, 1, prefix=f"a{number}-", tenant="mallory", pace={"per_second": 1, "key": f"key{number}"})
+    read: list[str] = []
+    w.dynamodb.before = read.append
+    w.registry.create("bob", "first", job(cron="25 * * * *"))
+    few = len(read)
+    read.clear()
+    w.registry.create("bob", "second", job(cron="25 * * * *"))
+    assert len(read) <= few < 25
+    w.dynamodb.before = lambda name: None
+    tick(w)
+    assert set(sent(w).values()) == {at("2026-11-21T03:25:00Z")}
+    assert len(sent(w)) == 152
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_jobs_and_windows_keep_every_pace(w: World, seed: int) -> None:
     """Hours of random jobs, ticks that are left out or come twice, planners of few entries: nothing is lost."""

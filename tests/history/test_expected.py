@@ -65,6 +65,20 @@ def test_an_instant_without_a_record() -> None:
     assert status(NOW - HOUR, era_planned_until=NOW - HOUR) == "missed"
 
 
+def test_a_pace_may_delay_an_instant_and_its_record_says_by_how_much() -> None:
+    def became(fire_at: int, *records: dict[str, Any]) -> tuple[str, int]:
+        due = Due(fire_at, fire_at, 1, tolerance_s=300)
+        one = next(iter(expected([due], records, Moment(NOW, NOW + 600, NOW - DAY))))
+        return one.status, one.due_at - fire_at
+
+    assert became(NOW - 310) == ("to_come", 0)
+    assert became(NOW - 311) == ("overdue", 0)
+    delayed = record(NOW - HOUR, due_at=NOW - HOUR + 200, lateness_s=0.1)
+    assert became(NOW - HOUR, delayed) == ("on_time", 200)
+    several = {"status": "skipped", "reason": "missed", "skipped_from_at": NOW - HOUR, "skipped_count": 2}
+    assert became(NOW - HOUR, record(NOW - HOUR + 60, **several)) == ("missed", 0)
+
+
 def test_one_record_covers_all_fire_times_that_it_counts() -> None:
     missed = record(
         NOW - 600, status="skipped", reason="missed", skipped_from_at=NOW - 1_200, skipped_count=11
