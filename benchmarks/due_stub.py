@@ -69,6 +69,10 @@ class DueStub:
         self.items_read += len(found)
         return json.dumps({"Responses": {table: found}, "UnprocessedKeys": {}}).encode()
 
+    def put_item(self, request: dict[str, Any]) -> bytes:
+        """What was planned; no tick here reads it."""
+        return b"{}"
+
     def update_item(self, request: dict[str, Any]) -> bytes:
         end = int(request["ExpressionAttributeValues"][":end"]["N"])
         moved = "planned_until" if "SET #planned_until" in request["UpdateExpression"] else "planning_until"

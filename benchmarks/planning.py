@@ -59,6 +59,7 @@ class Ticker:
         self._aws.answers |= {
             "GetItem": self._table.get_item,
             "UpdateItem": self._table.update_item,
+            "PutItem": self._table.put_item,
             "Query": self._table.query,
             "BatchGetItem": self._table.batch_get_item,
         }

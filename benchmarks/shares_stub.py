@@ -55,6 +55,8 @@ class SharesStub(DueStub):
         return super().query(request)
 
     def put_item(self, request: dict[str, Any]) -> bytes:
+        if request["Item"]["pk"]["S"] != keys.SHARES:
+            return super().put_item(request)
         self._recorded[request["Item"]["sk"]["S"]] = request["Item"]
         return b"{}"
 
