@@ -49,3 +49,8 @@ function dayNamed(text: string): string | undefined {
 function isNumber(text: string, most: number): boolean {
   return /^\d{1,2}$/.test(text) && Number(text) <= most;
 }
+
+/** `1 job`, `1,200 jobs`. */
+export function counted(count: number, what: string): string {
+  return `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+}

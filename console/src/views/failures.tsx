@@ -8,6 +8,7 @@ import { useLoad } from "../lib/load";
 import { place, setQuery, to } from "../lib/router";
 import { api, may } from "../lib/session";
 import { DAY, HOUR, now, rfc3339 } from "../lib/time";
+import { counted } from "../lib/words";
 import { Ask, say } from "../ui/actions";
 import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { RunTable } from "./runs";
@@ -37,7 +38,10 @@ export function Failures(): JSX.Element {
   const runs = groups.reduce((sum, group) => sum + group.count, 0);
   return (
     <>
-      <Head title="Failures" sub={found.data ? `${runs} failed runs in ${groups.length} groups` : null}>
+      <Head
+        title="Failures"
+        sub={found.data ? `${counted(runs, "failed run")} in ${counted(groups.length, "group")}` : null}
+      >
         {SINCE.map(([name, value]) => (
           <button
             key={name}
@@ -124,7 +128,7 @@ function Row(props: { group: Group; isOpen: boolean; toggle: () => void; retry: 
         <td>
           <Time at={group.last_at} />
         </td>
-        <td>
+        <td class="end">
           <div class="actions">
             <button type="button" class="quiet" aria-expanded={props.isOpen} onClick={props.toggle}>
               {props.isOpen ? "Hide" : "Runs"}
@@ -184,7 +188,7 @@ function Retry(props: { group: Group; from: string; close: () => void; changed: 
   };
   return (
     <Ask
-      title={`Retry ${group.count} failed ${group.count === 1 ? "run" : "runs"}`}
+      title={`Retry ${counted(group.count, "failed run")}`}
       verb={done ? `${done} of ${group.count}` : "Retry"}
       act={act}
       close={props.close}

@@ -5,6 +5,7 @@ import { type BulkVerb, forEachOf, type ManyFilter, throughAll } from "../lib/bu
 import { type Job, loadJobs } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
+import { counted } from "../lib/words";
 import { Ask, Field, say } from "../ui/actions";
 import { Problem, Waiting } from "../ui/parts";
 
@@ -79,7 +80,7 @@ export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: ()
 }
 
 function titleOf(verb: BulkVerb, count: number): string {
-  return `${TITLES[verb]}: ${count.toLocaleString("en")} ${count === 1 ? "job" : "jobs"}`;
+  return `${TITLES[verb]}: ${counted(count, "job")}`;
 }
 
 function First({ ids, verb }: { ids: readonly string[]; verb: BulkVerb }): JSX.Element {

@@ -138,20 +138,20 @@ function Wrong({ job }: { job: Job }): JSX.Element {
   const last = healths.value.get(job.job_id)?.last_run;
   return (
     <tr>
-      <td class="clip">
+      <td class="wrap">
         <a data-row class="mono" href={to(["jobs", job.job_id])}>
           {job.job_id}
         </a>
+        {last && last.status === "failed" ? (
+          <div>
+            <a class="small" href={to(["runs", last.execution_id])}>
+              <Text most={160}>{[last.error_type, last.error].filter(Boolean).join(": ") || "failed"}</Text>
+            </a>
+          </div>
+        ) : null}
       </td>
       <td>
         <HealthState job={job} />
-      </td>
-      <td class="wrap">
-        {last && last.status === "failed" ? (
-          <a href={to(["runs", last.execution_id])}>
-            <Text most={120}>{[last.error_type, last.error].filter(Boolean).join(": ") || "failed"}</Text>
-          </a>
-        ) : null}
       </td>
     </tr>
   );

@@ -10,12 +10,11 @@ import { go, to } from "../lib/router";
 import { api } from "../lib/session";
 import { HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
 import { Ask, Field, say } from "../ui/actions";
-import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { Card, Figure, Head, Problem, Waiting } from "../ui/parts";
 import { DeadLetters } from "./platform-letters";
 import { PlanningCard } from "./platform-planning";
+import { type Tenant, Tenants } from "./platform-tenants";
 import { Unrecorded } from "./platform-unrecorded";
-
-type Tenant = Shapes["TenantLine"];
 
 export function Platform(): JSX.Element {
   const [creating, setCreating] = useState(false);
@@ -26,7 +25,6 @@ export function Platform(): JSX.Element {
   const sum = (of: (tenant: Tenant) => number) =>
     tenants.reduce((total, tenant) => total + of(tenant), 0).toLocaleString("en");
   const failed = tenants.filter((one) => one.failures.count);
-  const noted = tenants.some((one) => one.note);
   const resume = async (tenant: Tenant) => {
     await api().post("/v1/tenants/{tenant_id}/resume", { path: { tenant_id: tenant.tenant_id }, repeatable: true });
     say(`${tenant.tenant_id} is active again`);
@@ -67,84 +65,8 @@ export function Platform(): JSX.Element {
         <DeadLetters />
         <Unrecorded />
       </div>
+      <Tenants tenants={found.data} suspend={setSuspending} resume={resume} />
       <PlanningCard found={planning} />
-      <Card title="Tenants">
-        {!found.data ? (
-          <Waiting lines={6} />
-        ) : tenants.length ? (
-          <div class="scroll">
-            <table aria-label="Tenants">
-              <thead>
-                <tr>
-                  <th scope="col">Tenant</th>
-                  <th scope="col">State</th>
-                  <th scope="col" class="num">
-                    Failed, 24 h
-                  </th>
-                  <th scope="col" class="num">
-                    Jobs
-                  </th>
-                  <th scope="col" class="num">
-                    Executions a day
-                  </th>
-                  <th scope="col">Created</th>
-                  {noted ? <th scope="col">Note</th> : null}
-                  <th scope="col" class="end">
-                    <span class="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {worstFirst(tenants).map((tenant) => (
-                  <tr key={tenant.tenant_id}>
-                    <td class="clip">
-                      <a data-row class="mono" href={to(["tenants", tenant.tenant_id])}>
-                        {tenant.tenant_id}
-                      </a>{" "}
-                      <span class="muted">
-                        <Text most={40}>{tenant.name}</Text>
-                      </span>
-                    </td>
-                    <td>
-                      <State state={tenant.state} />
-                    </td>
-                    <td class={`num ${tenant.failures.count ? "bad" : ""}`}>
-                      {tenant.failures.count ? `${tenant.failures.count}${tenant.failures.complete ? "" : "+"}` : "–"}
-                    </td>
-                    <Use used={tenant.usage.jobs} most={tenant.quotas.jobs} />
-                    <Use used={tenant.usage.executions_per_day} most={tenant.quotas.executions_per_day} />
-                    <td>
-                      <Time at={tenant.created_at} />
-                    </td>
-                    {noted ? (
-                      <td class="clip">
-                        <Text>{tenant.note}</Text>
-                      </td>
-                    ) : null}
-                    <td class="end">
-                      {tenant.state === "active" ? (
-                        <button type="button" class="quiet" onClick={() => setSuspending(tenant)}>
-                          Suspend
-                        </button>
-                      ) : tenant.state === "suspended" ? (
-                        <button
-                          type="button"
-                          class="quiet"
-                          onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}
-                        >
-                          Resume
-                        </button>
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        ) : (
-          <Empty title="No tenants yet">Create the first one, allow it a target, and give it a key.</Empty>
-        )}
-      </Card>
       {creating ? <Create close={() => setCreating(false)} /> : null}
       {suspending ? (
         <Suspend tenant={suspending} close={() => setSuspending(undefined)} changed={found.reload} />
@@ -224,21 +146,6 @@ async function loadTenants(signal: AbortSignal): Promise<Tenant[]> {
   for await (const page of api().pages("/v1/operator-overview", { query: { limit: 200 }, signal }))
     tenants.push(...page.tenants);
   return tenants;
-}
-
-/** Those with most failures first, then by their ids. */
-function worstFirst(tenants: readonly Tenant[]): Tenant[] {
-  return [...tenants].sort(
-    (one, other) => other.failures.count - one.failures.count || (one.tenant_id < other.tenant_id ? -1 : 1),
-  );
-}
-
-function Use({ used, most }: { used: number; most: number }): JSX.Element {
-  return (
-    <td class={`num ${used >= most ? "bad" : used > 0.8 * most ? "late" : ""}`}>
-      {used.toLocaleString("en")} <span class="muted">/ {most.toLocaleString("en")}</span>
-    </td>
-  );
 }
 
 export function Suspend(props: { tenant: { tenant_id: string }; close: () => void; changed: () => void }): JSX.Element {

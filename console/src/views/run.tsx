@@ -58,12 +58,12 @@ function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined
   const address = `${addressOfApi(location.href)}/v1/runs/${encodeURIComponent(run.execution_id).replaceAll("%3A", ":")}`;
   return (
     <>
-      {run.error || run.detail || run.reason ? (
+      {run.error || run.reason ? (
         <div class={`notice ${run.status === "failed" ? "bad" : "late"}`}>
           <strong>
             <Text>{run.reason ? `Skipped: ${run.reason}` : (run.error_type ?? "")}</Text>
           </strong>{" "}
-          <Text most={1000}>{[run.detail, run.error].filter(Boolean).join(" ")}</Text>
+          <Text most={1000}>{run.error ?? run.detail ?? ""}</Text>
         </div>
       ) : null}
       <Card title="The way of this execution">
@@ -83,6 +83,7 @@ function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined
               ["Took", run.duration_s == null ? "–" : duration(run.duration_s)],
               ["Next attempt", <Time key="n" at={run.next_attempt_at} zone={zone} full />],
               ["Trigger", run.trigger],
+              ...(run.detail ? [["Detail", <Text key="w">{run.detail}</Text>] as [string, JSX.Element]] : []),
               ["Schedule’s revision", String(run.schedule_revision)],
             ]}
           />
