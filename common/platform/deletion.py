@@ -264,6 +264,7 @@ class Deletions:
         tx = Transaction(self.tenants.client)
         tx.put(self.tenants, tombstone, Expression("#state = :deleting", {":deleting": DELETING}))
         tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
+        tx.delete(self.jobs, keys.subscriber(deletion.tenant_id))
         change_log.note(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))
         try:

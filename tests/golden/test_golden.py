@@ -6,6 +6,8 @@ A new field or version gets a new line or file here; a line that was released is
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import pytest
 
 from common.eventbridge.origin import changed_parts, request_in
 from common.jobs.job import Job
+from common.notices.state import State
+from common.notices.subscription import Subscription
 from common.planning import packs
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.plan import DueEntry
@@ -88,3 +92,24 @@ def test_a_stored_schedule_of_eventbridge_is_read_and_written_the_same(
     assert request_in(job.origin, job.payload) == means
     assert changed_parts(job.origin, job.to_item()) == []
     assert item_to_wire(job.to_item()) == json.loads(text)
+
+
+@pytest.mark.parametrize(("text", "means"), lines("subscriptions.jsonl"))
+def test_a_subscription_and_what_it_knows_are_read_and_written_the_same(
+    text: str, means: dict[str, Any]
+) -> None:
+    item = json.loads(text)
+    found = Subscription.from_item(item)
+    state = asdict(found.state)
+    for problems in ("waiting", "reported", "over"):
+        state[problems] = list(state[problems].values())
+    assert {name: value for name, value in state.items() if value not in (None, [])} == means
+    assert found.to_item() == item
+
+
+def test_a_state_of_a_later_version_is_read_without_what_is_unknown() -> None:
+    for case in lines("subscriptions.jsonl"):
+        item = json.loads(case.values[0])  # type: ignore[arg-type]
+        later = re.sub(r'\{"(looked_at|kind|message_id|at)":', r'{"later":{"a":1},"\1":', item["state"])
+        assert later.count("later") >= 1
+        assert State.from_text(later) == Subscription.from_item(item).state

@@ -8,14 +8,18 @@ from typing import Any
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
 from common.jobs.schedule_groups import ScheduleGroups
+from common.notices.subscription import Subscriptions
 from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
 from common.platform.deletion import Deletions
 from common.platform.request_rate import RequestRate
 from common.platform.tenants import Tenants
 from common.registration.calendar_store import CalendarStore
+from common.registration.definition import Limits
 from common.registration.registry import Registry
+from common.registration.subscriptions import SubscriptionStore
 from common.storage import keys
+from common.tenants.audit import Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from tests.worlds import TABLES, World, at, job
@@ -23,7 +27,7 @@ from tests.worlds import TABLES, World, at, job
 TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]
 # The kinds of items that the furnished tenants have, by table and the first part of their keys.
 KINDS_OF_ITEMS = {
-    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE", "SCHEDULE_GROUP"},
+    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE", "SCHEDULE_GROUP", "SUBSCRIPTION"},
     "tenants": {"TENANT", "KEYREF", "WEBHOOK", "RATE"},
     "audit": {"AUDIT"},
 }
@@ -65,6 +69,7 @@ def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
         tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now()
     )
     ScheduleGroups(w.table("jobs")).create(tenant, "billing", {}, "", w.clock.now(), w.store.audited)
+    _subscribe(w, tenant)
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))
@@ -75,6 +80,16 @@ def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
     registry.create(tenant, "gone", job(cron="0 0 * * *"))
     w.manual.run_now(tenant, "gone", "1")
     registry.store.delete(tenant, "gone")
+
+
+def _subscribe(w: World, tenant: str) -> None:
+    table = w.table("tenants")
+    stored = Subscriptions(w.table("jobs"))
+    store = SubscriptionStore(stored, KnownTenants(table), WebhookSecrets(table), Limits(), w.clock)
+    target = {"kind": "http", "url": "https://hooks.example.com/minute8"}
+    store.put(
+        tenant, "on-call", {"target": target}, w.clock.now(), AuditedCommit(Audit(table), "key", w.clock)
+    )
 
 
 def items_of(w: World, table: str) -> list[dict[str, Any]]:

@@ -1,0 +1,209 @@
+"""What leaves: SNS against moto, webhooks against a local server; refusals and hostile addresses become results."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from moto import mock_aws
+
+from common.clock import ManualClock
+from common.errors import InvalidInput
+from common.notices.state import Message, State
+from common.notices.subscription import Subscription
+from common.platform.tenants import Tenants
+from common.tenants.webhook_secrets import new_secret
+from executor.network_guard import NetworkGuard
+from executor.targets import clients
+from executor.targets.http_endpoint import HttpEndpoints
+from notifier import delivery
+from notifier.delivery import Delivery
+from notifier.wiring import notifier
+from tests.executor.contexts import ACCOUNT
+from tests.executor.servers import Server, serving, trusting
+from tests.notices.conftest import Stage
+from tests.notices.test_hostile import failed_runs
+
+TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:news"
+SECRET = new_secret()
+MESSAGE = Message("ntc_1", '{"text":"Minute8, alice: 1 job failed (a)."}', 0.0)
+
+
+@pytest.fixture
+def aws() -> Iterator[None]:
+    with mock_aws():
+        clients._clients.clear()  # made before moto started
+        yield
+    clients._clients.clear()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as started:
+        yield started
+
+
+def subscription(name: str = "on-call", **target: str) -> Subscription:
+    return Subscription("alice", name, target, ("failures",), 0, 0, State(0))
+
+
+def deliver(guard: NetworkGuard | None = None) -> Delivery:
+    """As in production, except that the resolver knows the server's name and loopback is allowed."""
+    guard = guard or NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback)
+    return Delivery(HttpEndpoints(lambda tenant, now: (SECRET,), ManualClock(0), guard=guard, tls=trusting))
+
+
+def subscribed_queue(topic: str, **attributes: str) -> str:
+    """The URL of a queue that gets what the topic gets."""
+    sqs, sns = boto3.client("sqs"), boto3.client("sns")
+    suffix = ".fifo" if topic.endswith(".fifo") else ""
+    url = str(sqs.create_queue(QueueName=f"told{suffix}", Attributes=attributes)["QueueUrl"])
+    arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:told{suffix}"
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
+    return url
+
+
+def received(url: str) -> list[dict[str, Any]]:
+    answer = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
+    return [{**one["Attributes"], **json.loads(one["Body"])} for one in answer.get("Messages", [])]
+
+
+def test_a_topic_gets_the_message_a_subject_and_attributes(aws: None) -> None:
+    boto3.client("sns").create_topic(Name="news")
+    url = subscribed_queue(TOPIC)
+    outcome = deliver()(subscription(kind="sns", arn=TOPIC), MESSAGE)
+    assert outcome.ok and outcome.request_id
+    (told,) = received(url)
+    assert (told["Message"], told["Subject"]) == (MESSAGE.body, "Minute8: alice, on-call")
+    assert {name: one["Value"] for name, one in told["MessageAttributes"].items()} == {
+        "minute8_tenant": "alice",
+        "minute8_subscription": "on-call",
+    }
+
+
+def test_a_fifo_topic_takes_a_message_once(aws: None) -> None:
+    boto3.client("sns").create_topic(Name="news.fifo", Attributes={"FifoTopic": "true"})
+    url = subscribed_queue(f"{TOPIC}.fifo", FifoQueue="true")
+    for _ in range(2):
+        assert deliver()(subscription(kind="sns", arn=f"{TOPIC}.fifo"), MESSAGE).ok
+    (told,) = received(url)
+    assert (told["MessageGroupId"], told["MessageDeduplicationId"]) == ("on-call", "ntc_1")
+
+
+def test_a_subject_is_one_line_of_what_sns_takes_for_the_longest_names() -> None:
+    """SNS: ASCII without control characters, under 100 characters, beginning with a letter, digit or mark."""
+    longest = Subscription("t" * 64, "n" * 64, {}, (), 0, 0, State(0))
+    subject = delivery.subject_of(longest)
+    assert subject.startswith("Minute8: ") and len(subject) < 100
+    assert subject.isascii() and subject.isprintable()
+
+
+@pytest.mark.parametrize("name", ["a\nBcc: x@example.com", "<b>", "ä", "a b", "n" * 65])
+def test_a_name_that_could_change_a_subject_is_refused(stage: Stage, name: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        stage.subscribe(name=name)
+    assert refused.value.field == "name"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            ClientError({"Error": {"Code": "AuthorizationError", "Message": "no"}}, "Publish"),
+            "AuthorizationError: no",
+        ),
+        (ClientError({"Error": {"Code": "KMSDisabled", "Message": "off"}}, "Publish"), "KMSDisabled: off"),
+        (ClientError({"Error": {"Code": "Throttled", "Message": "slow"}}, "Publish"), "Throttled: slow"),
+        (EndpointConnectionError(endpoint_url="https://sns"), "EndpointConnectionError: Could not connect"),
+        (None, "NotFound: "),
+    ],
+)
+def test_a_refusal_of_sns_is_a_failed_delivery(
+    stage: Stage, aws: None, monkeypatch: pytest.MonkeyPatch, error: Exception | None, told: str
+) -> None:
+    """None: moto itself refuses, because there is no such topic."""
+
+    class Refusing:
+        def publish(self, **_: object) -> None:
+            assert error
+            raise error
+
+    if error:
+        monkeypatch.setattr(delivery, "client", lambda *_: Refusing())
+    w = stage.world
+    real = notifier(
+        w.tables, w.clock, stage.notifier.rules, deliver(), stage.notifier.pool, stage.notifier.look.pool
+    )
+    stage.subscribe(target={"kind": "sns", "arn": TOPIC})
+    w.clock.sleep(1)
+    failed_runs(w, "alice", "bad", 1)
+    assert real.round(w.clock.now() + 25, w.clock.now() + 45) == {"failed": 1}
+    state = stage.state()
+    assert state.last_sent.error.startswith(told) and not state.last_sent.ok
+    assert (state.message.tries, state.failing_since) == (1, w.clock.now())
+
+
+def test_a_topic_of_another_tenant_or_account_is_refused_before_anything_is_stored(stage: Stage) -> None:
+    w = stage.world
+    allowed = [f"arn:aws:sns:us-east-1:{ACCOUNT}:carol-*"]
+    Tenants(w.table("tenants"), w.clock).create("carol", "", w.clock.now(), {"allowed_targets": allowed})
+    others = (
+        TOPIC,
+        "arn:aws:sns:us-east-1:999999999999:carol-news",
+        f"arn:aws:sns:eu-west-1:{ACCOUNT}:carol-news",
+    )
+    for arn in others:
+        with pytest.raises(InvalidInput, match="allows this tenant"):
+            stage.subscribe("carol", target={"kind": "sns", "arn": arn})
+    assert stage.store.stored.of_tenant("carol") == []
+    stage.subscribe("carol", target={"kind": "sns", "arn": f"arn:aws:sns:us-east-1:{ACCOUNT}:carol-news"})
+
+
+def test_a_webhook_gets_the_message_signed_with_who_it_is_about(server: Server) -> None:
+    assert deliver()(subscription(kind="http", url=server.url), MESSAGE).ok
+    (asked,) = server.asked
+    assert (asked.method, asked.body.decode()) == ("POST", MESSAGE.body)
+    assert asked.headers["webhook-id"] == "ntc_1"
+    assert asked.headers["webhook-signature"].startswith("v1,")
+    told = {name: asked.headers[name] for name in ("minute8-tenant", "minute8-subscription", "content-type")}
+    assert told == {
+        "minute8-tenant": "alice",
+        "minute8-subscription": "on-call",
+        "content-type": "application/json",
+    }
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_an_internal_host_is_a_failure_and_not_followed(server: Server, status: int) -> None:
+    server.reply = lambda handler: (status, {"Location": "http://169.254.169.254/latest/"}, b"")
+    assert not deliver()(subscription(kind="http", url=server.url), MESSAGE).ok
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "10.0.0.1", "127.0.0.1", "::1", "fd00:ec2::254"])
+def test_a_name_that_leads_to_an_internal_host_is_not_called(server: Server, address: str) -> None:
+    guard = NetworkGuard(lambda host, port: [address])
+    outcome = deliver(guard)(subscription(kind="http", url=server.url), MESSAGE)
+    assert (outcome.ok, outcome.error_type) == (False, "ForbiddenAddress")
+    assert server.connections == 0
+
+
+def test_an_answer_that_drips_ends_at_the_time_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "TIMEOUT_S", 0.3)
+
+    def drips(handler: Any) -> None:
+        for byte in b"HTTP/1.1 200 OK\r\n" * 10:
+            handler.wfile.write(bytes([byte]))
+            handler.wfile.flush()
+            time.sleep(0.05)
+
+    server.reply = drips
+    began = time.monotonic()
+    outcome = deliver()(subscription(kind="http", url=server.url), MESSAGE)
+    assert (outcome.ok, outcome.error_type) == (False, "TimedOut")
+    assert time.monotonic() - began < 3
