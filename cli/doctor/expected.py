@@ -18,6 +18,7 @@ ALARMS: Final = (
     *("executor-errors", "executor-throttles", "overdue", "lateness", "no-record"),
     *("burn-fast", "burn-slow"),
     *("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "outcomes-lag"),
+    "notifier-errors",
     *("api-errors", "api-latency", "table-throttles", "concurrency", "recursion"),
 )
 # Where the parameter `canary` is "true".

@@ -124,6 +124,7 @@ FAULTS: dict[str, tuple[Break, set[str]]] = {
     "planning-dead-letters": (queue_has("minute8-prod-planning-dead", 5), set()),
     "outcomes-dead-letters": (queue_has("minute8-prod-outcomes-dead", 5), set()),
     "outcomes-lag": (queue_has("minute8-prod-outcomes", 301), set()),
+    "notifier-errors": (emits(("AWS/Lambda", "Errors", 1, {"FunctionName": "minute8-prod-notifier"})), set()),
     "api-errors": (requests(*[(200, 20.0)] * 15, (502, 20.0)), set()),
     "api-latency": (requests(*[(200, 20.0)] * 8, (200, 3_001.0), (200, 3_001.0)), set()),
     "table-throttles": (
