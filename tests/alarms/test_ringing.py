@@ -9,7 +9,6 @@ import pytest
 from canary import handler as canary
 from cli.doctor.expected import ALARMS, CANARY_ALARM, QUIET_ALARMS
 from common import config, telemetry
-from common.planning.planned_windows import PlannedWindows
 from common.platform.deletion import Deletions
 from scheduler import handler
 from scripts.canary import definition
@@ -31,7 +30,6 @@ def stage(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
     monkeypatch.setattr(handler, "_completion", lambda: w.completion)
     monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
-    monkeypatch.setattr(handler, "_windows", lambda: PlannedWindows(w.table("due")))
     tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
     monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))
     for cached in (config.config, telemetry.metrics, telemetry.logger):
