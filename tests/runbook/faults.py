@@ -82,7 +82,7 @@ def mark_is_set_back(site: Site) -> None:
     site.client("dynamodb").update_item(
         TableName=site.named("due"),
         Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
-        UpdateExpression="SET planned_until = :until",
+        UpdateExpression="SET planned_until = :until, planning_until = :until, filed_until = :until",
         ExpressionAttributeValues={":until": {"N": str(mark.planned_until - 1800)}},
     )
 
@@ -105,7 +105,7 @@ FAULTS: Final = (
         "mark-lag",
         "ticks",
         mark_is_set_back,
-        frozenset({"mark", "unfinished planning"}),
+        frozenset({"mark"}),
     ),
     Fault(
         "the mapping to the executor is disabled",
