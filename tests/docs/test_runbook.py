@@ -25,7 +25,7 @@ PAGES = sorted({path.stem for path in RUNBOOK.glob("*.md")} - {"README"})
 # What neither the embedded AWS nor a world in memory can have; each page says why.
 NOT_REHEARSED = {
     *("api-latency", "burn-slow", "concurrency", "executor-errors", "lateness"),
-    *("quarantine", "recursion", "table-throttles", "tick-duration"),
+    *("notifier-errors", "quarantine", "recursion", "table-throttles", "tick-duration"),
     *("bad-deploy", "cost-jump", "region-lost", "restore"),
 }
 
