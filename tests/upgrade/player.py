@@ -1,0 +1,194 @@
+"""One version of Minute8 in a process of its own: `python player.py CHECKOUT` imports that checkout's code.
+
+It takes one JSON line per command, and answers with one. So that it runs in checkouts of any version, it uses of them
+the production code and `tests/worlds.py`, both as they are there, and nothing of the present checkout.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+# Only answers go there: what the code logs goes to stderr.
+answers, sys.stdout = sys.stdout, sys.stderr
+sys.path.insert(0, str(Path(sys.argv[1]).resolve()))
+
+import tests.worlds  # noqa: E402
+from tests.simulation.memory_dynamodb import MemoryDynamoDB  # noqa: E402
+
+# What this version calls what is used here, no type checker knows.
+worlds: Any = tests.worlds
+
+TABLES = ("jobs", "due", "tenants", "audit", "runs")
+WRITES = {
+    *("put_item", "update_item", "delete_item", "transact_write_items", "batch_write_item"),
+    *("batch_execute_statement", "send_message_batch"),
+}
+
+
+class _Killed(BaseException):
+    """For versions whose worlds have none."""
+
+
+Killed: Any = getattr(worlds, "Killed", _Killed)
+
+
+class Player:
+    """A world of this version, that can be given another one's state and gives its own."""
+
+    def __init__(self) -> None:
+        self._dynamodb: Any = MemoryDynamoDB()
+        self._dynamodb.before = self._count
+        self.w: Any = worlds.make_world(self._dynamodb, "2026-11-21T03:12:00Z")
+        self._send, self.w.sqs.send_message_batch = self.w.sqs.send_message_batch, self._counted_send
+        self.w.target.answer = self._answer
+        self._writes_left: int | None = None
+
+    # --- the state: what AWS holds between two deployments --------------------------------------------
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state, with nothing of this process's own left."""
+        self.__init__()  # type: ignore[misc]
+        self.w.clock.move_to(state["now"])
+        for name, items in state["tables"].items():
+            if f"test-{name}" not in self._dynamodb.tables:
+                self._dynamodb.create_table(TableName=f"test-{name}")
+            for item in items:
+                self._dynamodb.put_item(TableName=f"test-{name}", Item=item)
+        for visible_at, message_id, body in state["messages"]:
+            self.w.sqs._put(visible_at, body, message_id)
+        self.w.target.calls[:] = [(at, context) for at, context in state["calls"]]
+
+    def dump(self) -> dict[str, Any]:
+        held = self._dynamodb.tables
+        return {
+            "now": self.w.clock.now(),
+            "tables": {
+                name: self._dynamodb.scan(TableName=f"test-{name}")["Items"]
+                for name in TABLES
+                if f"test-{name}" in held
+            },
+            "messages": [(at, name, body) for at, _, name, body in sorted(self.w.sqs._waiting)],
+            "calls": self.w.target.calls,
+        }
+
+    # --- the steps ------------------------------------------------------------------------------------
+
+    def put(self, tenant: str, job_id: str, definition: Any) -> None:
+        self.w.registry.put(tenant, job_id, definition)
+
+    def store(self, operation: str, *arguments: Any) -> None:
+        """`pause`, `resume` or `delete` of a job."""
+        getattr(getattr(self.w, "store", self.w.registry), operation)(*arguments)
+
+    def manual(self, operation: str, *arguments: Any) -> None:
+        """`run_now`, `retry`, `cancel`."""
+        getattr(self.w.manual, operation)(*arguments)
+
+    def backfill(self, *arguments: Any) -> None:
+        commands = self.w.manual
+        start = commands.backfills.start if hasattr(commands, "backfills") else commands.backfill
+        start(*arguments)
+
+    def tick(self) -> None:
+        getattr(self.w, "tick", self.w.scheduler.tick)()
+
+    def until(self, text: str) -> None:
+        """Deliver what becomes visible, and tick at each minute 8, up to an instant."""
+        end = worlds.at(text)
+        while True:
+            now = int(self.w.clock.now())
+            moments = [now + (480 - now) % 600, self.w.sqs.next_at()]
+            moment = min(one for one in moments if one is not None)
+            if moment > end:
+                break
+            self.w.clock.move_to(max(self.w.clock.now(), moment))
+            while message := self.w.sqs.receive():
+                self.deliver_one(message)
+            if int(self.w.clock.now()) % 600 == 480:
+                self.tick()
+                self.w.clock.sleep(1)
+        self.w.clock.move_to(max(self.w.clock.now(), end))
+
+    def next_message(self) -> None:
+        """Deliver one message."""
+        self.w.clock.move_to(max(self.w.clock.now(), self.w.sqs.next_at()))
+        self.deliver_one(self.w.sqs.receive())
+
+    def deliver_one(self, message: Any) -> None:
+        if hasattr(self.w, "deliver_one"):
+            self.w.deliver_one(message)
+            return
+        try:
+            _, failed = worlds.execute_batch(self.w.executor, [message])
+        except Killed:
+            failed = [message]
+        if failed:
+            self.w.sqs.give_back(message)
+
+    def cut(self, writes: int, step: str, *arguments: Any) -> bool:
+        """Do one step in a process that dies after so many writes. Whether it died; False: it made fewer."""
+        self._writes_left = writes
+        try:
+            getattr(self, step)(*arguments)
+        except Killed:
+            return True
+        finally:
+            died, self._writes_left = self._writes_left == 0, None
+        return died
+
+    def attribute(self, name: str, value: Any) -> None:
+        """Set what a parameter of the deployment sets, of the scheduler."""
+        if hasattr(self.w.scheduler, name):
+            object.__setattr__(self.w.scheduler, name, value)
+
+    def deletion(self, operation: str, tenant: str, *arguments: int) -> None:
+        """`create` a tenant; `begin` its deletion, `move_on` by so many items."""
+        from common.planning.due_index import DueIndex
+        from common.platform.deletion import Deletions
+        from common.platform.tenants import Tenants
+
+        now, table = self.w.clock.now(), self.w.table
+        if operation == "create":
+            Tenants(table("tenants")).create(tenant, "", now, {"allowed_targets": ["*"]})
+            return
+        deletions = Deletions(table("tenants"), table("jobs"), table("runs"), DueIndex(table("due")))
+        getattr(deletions, operation)(tenant, now, *arguments)
+
+    # --- faults ---------------------------------------------------------------------------------------
+
+    def _count(self, request: str) -> None:
+        if self._writes_left is None or request not in WRITES:
+            return
+        if self._writes_left == 0:
+            raise Killed(request)
+        self._writes_left -= 1
+
+    def _counted_send(self, **request: Any) -> Any:
+        self._count("send_message_batch")
+        return self._send(**request)
+
+    def _answer(self, event: Mapping[str, Any]) -> Any:
+        """`flaky` jobs fail at their first attempt, `fails` jobs always."""
+        context = event["minute8"]
+        fails = context["job_id"].startswith("fails")
+        flaky = context["job_id"].startswith("flaky") and context["attempt"] == 1
+        return worlds.Outcome(ok=not (fails or flaky))
+
+
+def main() -> None:
+    player = Player()
+    for line in sys.stdin:
+        step, *arguments = json.loads(line)
+        command: Callable[..., Any] = getattr(player, step)
+        try:
+            answer = {"ok": command(*arguments)}
+        except Exception as error:  # noqa: BLE001  the other process raises it
+            answer = {"error": f"{step} {arguments}: {error!r}"[:2000]}
+        print(json.dumps(answer, default=str), file=answers, flush=True)
+
+
+main()
