@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PLAYER: Final = Path(__file__).with_name("player.py")
 # What a player imports of a checkout.
@@ -85,8 +87,8 @@ def checked_out(release: Release, directory: Path) -> Path:
     archive = subprocess.run(
         ["git", "-C", str(ROOT), "archive", release.commit, *_FOLDERS], capture_output=True, check=False
     )
-    told = archive.stderr.decode()
-    assert archive.returncode == 0, f"{told}the tests of upgrades need the history: git fetch --unshallow"
+    if archive.returncode:
+        pytest.skip("the tests of upgrades need the history: git fetch --unshallow")
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as opened:
         opened.extractall(directory, filter="data")
     return directory
