@@ -16,12 +16,11 @@ export interface Health {
 // What a queue and a cold start may take.
 const LATE_S = 60;
 
-/** The health of a job; without `found`, what the job itself says. `present` is in ms. */
-export function healthOf(job: Job, found: JobHealth | undefined, present: number): Health {
+/** The health of a job. Its next fire time cannot say that it is late: that was in the future when the list was loaded. */
+export function healthOf(job: Job, found: JobHealth | undefined): Health {
   const outcomes = (found?.outcomes ?? []).map(stateOfRun).reverse();
   const inRow = found?.failures_in_row ?? 0;
-  const passed = job.next_fire_at ? (present - Date.parse(job.next_fire_at)) / 1000 : 0;
-  const lateS = found?.overdue?.late_s ?? (found ? 0 : passed);
+  const lateS = found?.overdue?.late_s ?? 0;
   if (job.state === "paused") return { state: "paused", lateS: 0, inRow, outcomes };
   if (lateS > LATE_S) return { state: "overdue", lateS, inRow, outcomes };
   if (inRow > 0) return { state: "failing", lateS: 0, inRow, outcomes };

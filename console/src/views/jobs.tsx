@@ -19,7 +19,7 @@ import {
 import { place, setQuery, to } from "../lib/router";
 import { may } from "../lib/session";
 import { span } from "../lib/time";
-import { scheduleWords } from "../lib/words";
+import { counted, scheduleWords } from "../lib/words";
 import { Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
 import { BulkAsk, FilterAsk } from "./jobs-bulk";
@@ -47,8 +47,7 @@ export function Jobs(): JSX.Element {
   const all = jobs.value;
   const known = healths.value;
   const shown = useMemo(() => {
-    const present = Date.now();
-    const states = new Map(all.map((job) => [job.job_id, healthOf(job, known.get(job.job_id), present).state]));
+    const states = new Map(all.map((job) => [job.job_id, healthOf(job, known.get(job.job_id)).state]));
     const stateOf = (job: Job) => states.get(job.job_id) ?? "unknown";
     return filtered(all, filter, stateOf).sort(
       (one, other) => WORST[stateOf(one)] - WORST[stateOf(other)] || (one.job_id < other.job_id ? -1 : 1),
@@ -68,7 +67,7 @@ export function Jobs(): JSX.Element {
     <>
       <Head
         title="Jobs"
-        sub={`${shown.length === all.length ? "" : `${shown.length} of `}${all.length}${complete.value ? "" : "…"} jobs`}
+        sub={`${shown.length === all.length ? "" : `${shown.length.toLocaleString("en")} of `}${counted(all.length, "job")}${complete.value ? "" : ", and more to come"}`}
       >
         {may("write") ? (
           <a class="button primary" href={to(["new-job"])}>
@@ -193,7 +192,7 @@ function columns(
     { name: "State", cell: (job) => <HealthState job={job} /> },
     {
       name: "Last outcomes",
-      cell: (job) => <Sparkline states={healthOf(job, healths.value.get(job.job_id), Date.now()).outcomes} />,
+      cell: (job) => <Sparkline states={healthOf(job, healths.value.get(job.job_id)).outcomes} />,
     },
     {
       name: "Schedule",
@@ -221,7 +220,7 @@ function columns(
 }
 
 export function HealthState({ job, found }: { job: Job; found?: JobHealth | undefined }): JSX.Element {
-  const health = healthOf(job, found ?? healths.value.get(job.job_id), Date.now());
+  const health = healthOf(job, found ?? healths.value.get(job.job_id));
   if (health.state === "paused") return <State state="paused" />;
   if (health.state === "overdue") return <State state="late" more={`by ${span(health.lateS)}`} />;
   if (health.state === "failing")

@@ -75,7 +75,7 @@ export function Overview(): JSX.Element {
 function Figures({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element {
   const counts = useMemo(() => countStates(fires ?? []), [fires]);
   const all = jobs.value;
-  const states = all.map((job) => healthOf(job, healths.value.get(job.job_id), now.value).state);
+  const states = all.map((job) => healthOf(job, healths.value.get(job.job_id)).state);
   const count = (state: string) => states.filter((one) => one === state).length;
   const failed = counts.get("failed") ?? 0;
   const succeeded = (fires ?? []).filter((fire) => fire.run?.status === "succeeded").length;
@@ -110,9 +110,8 @@ function Figures({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element
 }
 
 function Attention(): JSX.Element {
-  const present = now.value;
   const wrong = jobs.value
-    .map((job) => ({ job, health: healthOf(job, healths.value.get(job.job_id), present) }))
+    .map((job) => ({ job, health: healthOf(job, healths.value.get(job.job_id)) }))
     .filter(({ health }) => health.state === "overdue" || health.state === "failing")
     .sort((one, other) => other.health.lateS - one.health.lateS || other.health.inRow - one.health.inRow);
   return (
@@ -128,7 +127,7 @@ function Attention(): JSX.Element {
           </table>
         </div>
       ) : (
-        <Empty title="Nothing is failing or overdue">Each job’s last run went well.</Empty>
+        <Empty title="Nothing is failing or overdue">No job’s last scheduled run failed.</Empty>
       )}
     </Card>
   );
