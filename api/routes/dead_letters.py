@@ -8,7 +8,8 @@ from api.http.requests import Request
 from api.http.routing import Query, Reply, Route
 from api.services import Services
 from common.errors import InvalidInput
-from common.platform.dead_letters import MOST, QUEUES, Done, Letter, Verb, write_down
+from common.platform.dead_letters import MOST, QUEUES, Done, Letter, write_down
+from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339
 
 # Of a pack's executions.
@@ -33,13 +34,13 @@ def look(services: Services, request: Request) -> Reply:
 def redrive(services: Services, request: Request) -> Reply:
     """POST /v1/dead-letters/{queue}/redrive"""
     queue, only = request.path["queue"], _only(request)
-    return _done(services, request, "redriven", services.dead_letters.redrive(queue, MOST, only))
+    return _done(services, request, services.dead_letters.redrive(queue, MOST, only))
 
 
 def discard(services: Services, request: Request) -> Reply:
     """POST /v1/dead-letters/{queue}/discard"""
     queue, only = request.path["queue"], _only(request)
-    return _done(services, request, "discarded", services.dead_letters.discard(queue, MOST, only))
+    return _done(services, request, services.dead_letters.discard(queue, MOST, only))
 
 
 def _only(request: Request) -> list[str] | None:
@@ -57,11 +58,10 @@ def _only(request: Request) -> list[str] | None:
     return ids
 
 
-def _done(services: Services, request: Request, verb: Verb, done: Done) -> Reply:
-    queue, count = request.path["queue"], len(done.letters)
-    if count:
-        by = request.credential.by
-        write_down(services.audit, verb, queue, count, request.now, by, services.clock)
+def _done(services: Services, request: Request, done: Done) -> Reply:
+    queue, count = request.path["queue"], len(done.moved) + len(done.discarded)
+    commit = AuditedCommit(services.audit, request.credential.by, services.clock)
+    write_down(commit, queue, done, request.now)
     return Reply(
         {"queue": queue, "done": count, "left": [_view(one) for one in done.left], "more": done.more}
     )

@@ -1,21 +1,17 @@
-"""`minute8 redrive`: sends executions from the dead-letter queue back to their queue.
-
-It receives, sends and deletes messages: StartMessageMoveTask does not say what it moves, and is not available
-everywhere. A message that is sent twice is the same execution: its id is derived, and it runs once.
-"""
+"""`minute8 redrive`: sends executions from the dead-letter queue back to their queue, also while the API is down."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from cli.dead_letters import DISCARDED, MOVED, dead_letters_of, write_down
 from cli.output import console, print_json
 from cli.session import session
 from cli.tables import table
+from common.platform.dead_letters import EXECUTIONS, DeadLetters, Done, write_down
 from common.storage import aws
+from common.tenants.audit import Audit, AuditedCommit
 
 
 def redrive(
@@ -29,19 +25,28 @@ def redrive(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials."""
-    letters = dead_letters_of(aws.sqs(), stage, "executions")
-    found: list[dict[str, Any]] = []
-    for message in letters.messages(limit):
-        result, what = (
-            letters.judged(message["Body"]) if dry_run else letters.sort_out(message, discard=discard_garbage)
-        )
-        found.append({"result": result, "what": what})
-        if not as_json:
-            console().print(f"{result}: {what}", soft_wrap=True, markup=False)
-    counts = Counter(one["result"] for one in found)
-    write_down(table("tenants", stage), stage, dict(counts), session(ctx).clock.now())
+    sqs = aws.sqs()
+    url = sqs.get_queue_url(QueueName=f"minute8-{stage}-{EXECUTIONS}")["QueueUrl"]
+    letters, clock = DeadLetters(sqs, url), session(ctx).clock
+    if dry_run:
+        done = letters.look(EXECUTIONS, limit)
+    else:
+        done = letters.redrive(EXECUTIONS, limit, discard_garbage=discard_garbage)
+        write_down(AuditedCommit(Audit(table("tenants", stage)), clock=clock), EXECUTIONS, done, clock.now())
     if as_json:
-        print_json(found)
+        print_json(_rows(done))
         return
-    discarded = f", {counts[DISCARDED]} discarded" if counts[DISCARDED] else ""
-    console().print(f"{len(found)} dead letters, {counts[MOVED]} moved{discarded}")
+    for row in _rows(done):
+        console().print(f"{row['result']}: {row['what']}", soft_wrap=True, markup=False)
+    discarded = f", {len(done.discarded)} discarded" if done.discarded else ""
+    console().print(f"{done.count} dead letters, {len(done.moved)} moved{discarded}")
+
+
+def _rows(done: Done) -> list[dict[str, str]]:
+    """Each letter with what became of it; `found` if a dry run would move it."""
+    results = [
+        *(("moved", one) for one in done.moved),
+        *(("discarded", one) for one in done.discarded),
+        *(("left" if one.problem else "found", one) for one in done.left),
+    ]
+    return [{"result": result, "what": one.problem or ", ".join(one.about)} for result, one in results]

@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from cli.dead_letters import dead_letters_of
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import Feed
+from common.platform.dead_letters import EXECUTIONS, DeadLetters, write_down
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
+from common.tenants.audit import Audit, AuditedCommit
 
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000
+# How many dead letters of a queue one repair sorts out.
+_MOST_LETTERS: Final = 1_000
 
 
 def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
@@ -51,9 +54,7 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
     if count:
         repair = Repair(
             f"send what is readable in {name} again, and discard what no version of Minute8 has written",
-            lambda: dead_letters_of(deployment.client("sqs"), deployment.stage, feed.queue).told(
-                deployment.tenants_table(), deployment.clock.now()
-            ),
+            lambda: _sort_out(deployment, feed.queue),
             order=1,
         )
         yield failed(
@@ -62,6 +63,19 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
             repair,
         )
     yield ok("empty")
+
+
+def _sort_out(deployment: Deployment, queue: str) -> str:
+    """Send them again or discard them, and note it in the audit. Returns the counts as text."""
+    sqs = deployment.client("sqs")
+    url = sqs.get_queue_url(QueueName=deployment.named(EXECUTIONS))["QueueUrl"]
+    done = DeadLetters(sqs, url).redrive(queue, _MOST_LETTERS, discard_garbage=True)
+    commit = AuditedCommit(Audit(deployment.tenants_table()), clock=deployment.clock)
+    write_down(commit, queue, done, deployment.clock.now())
+    counts = {"moved": done.moved, "discarded": done.discarded, "left": done.left}
+    text = ", ".join(f"{len(letters)} {word}" for word, letters in counts.items() if letters)
+    first = f"; the first that was discarded: {done.discarded[0].problem}" if done.discarded else ""
+    return text + first
 
 
 def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:

@@ -12,14 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from common.clock import Clock
-from common.errors import NotFound
+from common.errors import Minute8Error, NotFound
 from common.planning.execution import Execution, UnreadableMessage, split_execution_id
 from common.planning.packs import Pack, lines
 from common.planning.shares import ShareName, UnreadableShare, decode
 from common.storage import keys
 from common.storage.tables import Transaction
-from common.tenants.audit import Audit, AuditedCommit
+from common.tenants.audit import AuditedCommit
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -32,27 +31,48 @@ MOST: Final = 100
 _BATCH: Final = 10
 _HIDDEN_S: Final = 60
 
-Verb = Literal["redriven", "discarded"]
+Result = Literal["moved", "discarded", "left"]
+MOVED: Final = "moved"
+DISCARDED: Final = "discarded"
+LEFT: Final = "left"
+
+
+class _NoRecord(Minute8Error):
+    """A message of the outcomes queue that no destination sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter. `about` names what it is for; `problem` says why it cannot be read, and then it is not resent."""
+    """A dead letter. `about` names what it is for; `problem` says why it cannot be read, and then it is not resent.
+
+    `is_garbage`: no version of Minute8 has written it; a later version may read others with a problem.
+    """
 
     message_id: str
     sent_at: float
     size: int
     about: tuple[str, ...] = ()
     problem: str = ""
+    is_garbage: bool = False
 
 
 @dataclass(slots=True)
 class Done:
     """What became of letters. `more`: others may be left in the queue."""
 
-    letters: list[Letter] = field(default_factory=list)
+    moved: list[Letter] = field(default_factory=list)
+    discarded: list[Letter] = field(default_factory=list)
     left: list[Letter] = field(default_factory=list)
     more: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many were looked at, without those that were not wanted."""
+        return len(self.moved) + len(self.discarded) + len(self.left)
+
+    def of(self, result: Result) -> list[Letter]:
+        """Those with this result."""
+        return {MOVED: self.moved, DISCARDED: self.discarded, LEFT: self.left}[result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +91,36 @@ class DeadLetters:
 
     def look(self, queue: str, limit: int = MOST) -> Done:
         """The first of them, in no order. Raises NotFound (there is no such queue)."""
-        return self._deal(queue, limit, None, lambda message, letter: False)
+        return self._deal(queue, limit, None, lambda message, letter: LEFT)
 
-    def redrive(self, queue: str, limit: int = MOST, only: Collection[str] | None = None) -> Done:
+    def redrive(
+        self,
+        queue: str,
+        limit: int = MOST,
+        only: Collection[str] | None = None,
+        *,
+        discard_garbage: bool = False,
+    ) -> Done:
         """Send readable ones to their queue again; `only` those with these ids. Raises NotFound."""
-        return self._deal(queue, limit, only, lambda message, letter: self._resend(queue, message, letter))
+
+        def deal(message: MessageTypeDef, letter: Letter) -> Result:
+            if letter.problem:
+                return DISCARDED if letter.is_garbage and discard_garbage else LEFT
+            self._resend(queue, message)
+            return MOVED
+
+        return self._deal(queue, limit, only, deal)
 
     def discard(self, queue: str, limit: int = MOST, only: Collection[str] | None = None) -> Done:
         """Delete them. Raises NotFound."""
-        return self._deal(queue, limit, only, lambda message, letter: True)
+        return self._deal(queue, limit, only, lambda message, letter: DISCARDED)
 
     def _deal(
         self,
         queue: str,
         limit: int,
         only: Collection[str] | None,
-        is_done: Callable[[MessageTypeDef, Letter], bool],
+        deal: Callable[[MessageTypeDef, Letter], Result],
     ) -> Done:
         """`only` letters are looked for among all that are visible, up to MOST batches."""
         url, done = self._dead(queue), Done()
@@ -96,17 +130,17 @@ class DeadLetters:
                 letter = _letter(queue, message)
                 if only is not None and letter.message_id not in only:
                     kept.append(message["ReceiptHandle"])
-                elif is_done(message, letter):
-                    self.client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-                    done.letters.append(letter)
-                else:
+                    continue
+                if (result := deal(message, letter)) == LEFT:
                     kept.append(message["ReceiptHandle"])
-                    done.left.append(letter)
-                if only is not None and len(done.letters) + len(done.left) == len(only):
+                else:
+                    self.client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+                done.of(result).append(letter)
+                if only is not None and done.count == len(only):
                     break
         finally:
             self._show(url, kept)
-        done.more = len(done.letters) + len(done.left) >= limit
+        done.more = done.count >= limit
         return done
 
     def _received(self, url: str, limit: int) -> Iterator[MessageTypeDef]:
@@ -136,14 +170,11 @@ class DeadLetters:
                 ],
             )
 
-    def _resend(self, queue: str, message: MessageTypeDef, letter: Letter) -> bool:
-        if letter.problem:
-            return False
+    def _resend(self, queue: str, message: MessageTypeDef) -> None:
         body = message["Body"]
         # A pack's executions are handed over fairly, as when they were planned.
         group: dict[str, Any] = {"MessageGroupId": _pack(body).group} if queue == EXECUTIONS else {}
         self.client.send_message(QueueUrl=self._alive(queue), MessageBody=body, **group)
-        return True
 
     def _dead(self, queue: str) -> str:
         if queue not in QUEUES:
@@ -154,14 +185,15 @@ class DeadLetters:
         return self.url.removesuffix(EXECUTIONS) + queue
 
 
-def write_down(
-    audit: Audit, verb: Verb, subject: str, letters: int, now: float, by: str, clock: Clock
-) -> None:
-    """Note in the platform's audit that letters were redriven or discarded. Raises Busy."""
-    tx = Transaction(audit.tenants.client)
-    count: dict[str, int] = {"moved" if verb == "redriven" else verb: letters}
-    commit = AuditedCommit(audit, by, clock).commit
-    commit(tx, keys.OPERATORS, f"dead_letters.{verb}", subject, now, after=count)
+def write_down(commit: AuditedCommit, queue: str, done: Done, now: float) -> None:
+    """Note in the platform's audit how many of the queue were moved, and how many discarded. Raises Busy."""
+    for action, result, letters in (
+        ("dead_letters.redriven", MOVED, done.moved),
+        ("dead_letters.discarded", DISCARDED, done.discarded),
+    ):
+        if letters:
+            tx = Transaction(commit.audit.tenants.client)
+            commit.commit(tx, keys.OPERATORS, action, queue, now, after={result: len(letters)})
 
 
 def _letter(queue: str, message: MessageTypeDef) -> Letter:
@@ -171,9 +203,20 @@ def _letter(queue: str, message: MessageTypeDef) -> Letter:
     problem = ""
     try:
         about = _ABOUT[queue](body)
-    except (UnreadableMessage, UnreadableShare) as error:
+    except (UnreadableMessage, UnreadableShare, _NoRecord) as error:
         problem = str(error)
-    return Letter(message["MessageId"], sent_at, len(body.encode("utf-8", "replace")), about, problem)
+    size = len(body.encode("utf-8", "replace"))
+    is_garbage = bool(problem) and not _is_ours(body, _FIELD[queue])
+    return Letter(message["MessageId"], sent_at, size, about, problem, is_garbage)
+
+
+def _is_ours(body: str, field: str) -> bool:
+    """Whether each of its lines is an object with this field, as messages of all versions are."""
+    try:
+        found = [json.loads(line) for line in body.split("\n")]
+    except (ValueError, RecursionError):
+        return False
+    return all(isinstance(one, dict) and field in one for one in found)
 
 
 def _pack(body: str) -> Pack:
@@ -195,6 +238,8 @@ def _work(body: str) -> tuple[str, ...]:
 
 def _outcome(body: str) -> tuple[str, ...]:
     """The execution that a destination's record is about; none if it is somebody else's invocation."""
+    if not _is_ours(body, _FIELD["outcomes"]):
+        raise _NoRecord(f"no record of a destination: {body[:200]!r}")
     try:
         named = json.loads(body)["requestPayload"]["minute8"]["execution_id"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -202,6 +247,8 @@ def _outcome(body: str) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) and split_execution_id(named) else ()
 
 
+# What each message of a queue has, in every version.
+_FIELD: Final[Mapping[str, str]] = {EXECUTIONS: "v", "planning": "v", "outcomes": "requestContext"}
 _ABOUT: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
     EXECUTIONS: _executions,
     "planning": _work,

@@ -84,7 +84,14 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     assert groups == {body: "alice", pack: "mixed:alice"}
     entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)
     (entry,) = [entry for entry in entries if entry.action == "dead_letters.redriven"]
-    assert (entry.by, entry.subject, entry.after) == ("aws", "test", {"moved": 2})
+    assert (entry.by, entry.subject, entry.after) == ("aws", "executions", {"moved": 2})
+    (left,) = desk("redrive", "--stage", "test", "--dry-run", "--json").json
+    assert left["result"] == "left" and "not an execution" in left["what"]
+    done = desk("redrive", "--stage", "test", "--discard-garbage").out
+    assert done.endswith("1 dead letters, 0 moved, 1 discarded\n")
+    entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)
+    afters = {entry.action: entry.after for entry in entries if entry.action.startswith("dead_letters.")}
+    assert afters == {"dead_letters.redriven": {"moved": 2}, "dead_letters.discarded": {"discarded": 1}}
 
 
 def test_run_now_waits_for_the_end_and_exits_with_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,7 @@ def test_what_cannot_be_repaired_is_told_and_stops_no_other(patient: Patient) ->
     results = {one.check: one.result for one in fixed(patient)}
     assert results["rule"] == "done"
     assert results["permissions scheduler"] == "failed: an organization policy refuses it"
-    assert set(problems(patient)) == {"permissions scheduler", "permissions planner"}
+    assert set(problems(patient)) == {"permissions scheduler", "permissions planner", "permissions api"}
 
 
 def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wrote(patient: Patient) -> None:
@@ -145,13 +145,19 @@ def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wr
     assert done.result.startswith("1 moved, 3 discarded, 1 left")
     assert moved == [(url, readable)]
     counts = patient["sqs"].get_queue_attributes(QueueUrl=dead, AttributeNames=["All"])["Attributes"]
-    assert counts["ApproximateNumberOfMessagesNotVisible"] == "1"
-    (entry,) = patient["dynamodb"].query(
+    assert counts["ApproximateNumberOfMessages"] == "1"
+    entries = patient["dynamodb"].query(
         TableName="minute8-test-audit",
         KeyConditionExpression="pk = :pk",
         ExpressionAttributeValues={":pk": {"S": keys.OPERATORS}},
     )["Items"]
-    assert json.loads(entry["after"]["S"]) == {"moved": 1, "discarded": 3, "left": 1}
+    told = {
+        entry["action"]["S"]: (entry["subject"]["S"], json.loads(entry["after"]["S"])) for entry in entries
+    }
+    assert told == {
+        "dead_letters.redriven": ("executions", {"moved": 1}),
+        "dead_letters.discarded": ("executions", {"discarded": 3}),
+    }
 
 
 def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> None:

@@ -75,6 +75,7 @@ function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined
           <Facts
             facts={[
               ["Execution", <code key="e">{run.execution_id}</code>],
+              ["Trace", <code key="t">{run.trace_id}</code>],
               ["Fire time", <Time key="f" at={run.fire_at} zone={zone} full />],
               ["Due", <Time key="d" at={run.due_at} zone={zone} full />],
               ["Started", <Time key="s" at={run.started_at} zone={zone} full />],
