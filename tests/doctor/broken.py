@@ -396,7 +396,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         "alarm without data",
         without_data,
         {"alarms": Level.NOT_CHECKED},
-        "1 of 21 alarms have no data, the first since 20",
+        "1 of 22 alarms have no data, the first since 20",
     ),
     (
         "rolled back",
