@@ -19,7 +19,7 @@ from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session
 from common.storage.tables import Table
 
-SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "sqs", "sts")
+SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "sqs", "ssm", "sts")
 _RESOURCE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 

@@ -43,6 +43,7 @@ CHECKS: Final = (
     *(Check(f"table {name}", partial(stored.table, name=name)) for name in TABLES),
     Check("api", api.api),
     Check("event bus", surroundings.bus),
+    Check("signing masters", surroundings.signing_masters),
     Check("alarms", surroundings.alarms),
     Check("last hour", surroundings.figures),
     Check("clock", surroundings.clock),

@@ -11,6 +11,7 @@ from cli.doctor.deployment import Deployment
 from cli.doctor.expected import ALARMS, CANARY_ALARM, FUNCTIONS, STAGES_TO_LOSE
 from cli.output import seconds
 from common.platform.findings import DEPLOY, RESTORE, Finding, failed, not_checked, ok, warning
+from common.platform.signing_masters import parameter_name
 from common.timing.instants import rfc3339
 
 # `jobs next` and every "3 min ago" are wrong by this much.
@@ -52,6 +53,19 @@ def bus(deployment: Deployment) -> Iterator[Finding]:
     except events.exceptions.ResourceNotFoundException:
         yield failed(f"there is no event bus {deployment.named()}: nobody is told of failed runs", DEPLOY)
     yield ok(f"{deployment.named()} is there")
+
+
+def signing_masters(deployment: Deployment) -> Iterator[Finding]:
+    """Whether the masters of AWS key pairs are there. Their values are not read."""
+    name = parameter_name(deployment.stage)
+    pages = deployment.client("ssm").get_paginator("describe_parameters")
+    wanted = [{"Key": "Name", "Option": "Equals", "Values": [name]}]
+    if not any(page["Parameters"] for page in pages.paginate(ParameterFilters=wanted)):
+        yield warning(
+            f"there is no parameter {name}: key pairs of AWS cannot be made, and existing ones cannot sign",
+            "restore it if there are pairs (they need the same masters); else deploy the stage again",
+        )
+    yield ok(f"{name} is there")
 
 
 def alarms(deployment: Deployment) -> Iterator[Finding]:

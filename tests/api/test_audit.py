@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from common.planning.execution import Execution
 from common.platform.key_format import hash_of
 from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
 from tests.api.walk import BODIES, Call, calls_of_document
-from tests.worlds import ARN, job
+from tests.worlds import ARN, at, job
 
 # POST, but it changes nothing.
 NO_CHANGE = {"/v1/schedules/preview", "/v1/tenants/{tenant_id}/check"}
@@ -31,6 +32,9 @@ def busy(office: Office) -> Office:
     office.alice("PUT", "/v1/jobs/fails", job(at="2026-11-21T03:12:30Z"))
     office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
     office.alice("PUT", "/v1/subscriptions/holidays", BODIES["NewSubscription"])
+    office.letters.put("executions-dead", office.world.sqs.bodies[0])
+    fire_at = at("2026-11-21T03:10:00Z")
+    office.world.reconciler.unrecorded.add([Execution("alice", "lost", fire_at, fire_at, 1)], fire_at)
     office.world.run_until("2026-11-21T03:13:00Z")
     return office
 

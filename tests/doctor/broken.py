@@ -12,6 +12,7 @@ from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import Cut, Shares
 from common.platform.findings import Level
+from common.platform.signing_masters import parameter_name
 from tests.doctor.stage import VARIABLES, Patient
 from tests.worlds import at
 
@@ -433,6 +434,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         at_version("0.1.9", "executor"),
         {"version": F},
         "the functions run different versions: ",
+    ),
+    (
+        "without the masters of key pairs",
+        lambda p: p["ssm"].delete_parameter(Name=parameter_name("test")),
+        {"signing masters": W},
+        "existing ones cannot sign",
     ),
     (
         "by other means",

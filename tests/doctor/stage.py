@@ -27,6 +27,7 @@ from cli.doctor.expected import (
 )
 from common.clock import ManualClock
 from common.planning.due_index import DueIndex, Mark
+from common.platform.signing_masters import parameter_name
 from common.storage.tables import Table
 from common.version import VERSION
 from tests.worlds import at, make_tables
@@ -215,6 +216,9 @@ class Patient:
         self._make_rule("tick", TICK_EXPRESSION, "scheduler")
         self._make_rule("notify", ROUND_EXPRESSION, "notifier")
         self["events"].create_event_bus(Name=self.name())
+        self["ssm"].put_parameter(
+            Name=parameter_name(self.deployment.stage), Type="SecureString", Value="{}", Overwrite=True
+        )
         for alarm in ALARMS:
             self.alarm(alarm)
         self.planned("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z", "2026-11-21T03:18:02Z")

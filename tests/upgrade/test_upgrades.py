@@ -149,7 +149,7 @@ def doubled(state: State) -> list[Any]:
 
 
 def story_for(follower: Release | None = None) -> Story:
-    """The story as it is told before a version goes on that may lack something (docs/upgrading.md has the same)."""
+    """The story before a version that may lack something goes on (docs/upgrading.md has the same)."""
     packs = follower is None or follower.reads_packs
     waits = follower is None or follower.keeps_long_waits
     steps = STORY if waits else [step for step in STORY if "flaky-long" not in step]
