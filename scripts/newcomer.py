@@ -33,6 +33,7 @@ _VARYING: Final = (
     (_EXECUTION_ID, "RUN"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "TIME"),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "REQUEST"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "TRACE"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "KEY"),
     (re.compile(r"\bin \d+ \w+|\b\d+ \w+ ago|\bnow\b"), "WHEN"),
     (re.compile(r"\b\d+(\.\d+)? (s|ms|MB)\b"), "MUCH"),

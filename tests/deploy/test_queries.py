@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from common import config, telemetry
-from common.planning.planned_windows import PlannedWindows
 from common.platform.deletion import Deletions
 from common.runs.records import Outcome
 from executor import handler as executor_handler
@@ -41,7 +40,6 @@ def lines(
         ("scheduler", lambda: w.scheduler),
         ("_completion", lambda: w.completion),
         ("reconciler", lambda: w.reconciler),
-        ("_windows", lambda: PlannedWindows(w.table("due"))),
         ("_deletions", lambda: Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), w.index)),
     ):
         monkeypatch.setattr(handler, name, given)

@@ -11,7 +11,6 @@ import pytest
 
 from api.views import run_view
 from common.planning.execution import Execution, trace_id, traceparent
-from common.tenants.web_address import read_url
 from executor.targets import events, http_endpoint, lambda_function
 from tests.executor.contexts import event
 from tests.worlds import World, at, job
@@ -70,12 +69,11 @@ def test_messages_and_requests_carry_it_and_a_jobs_own_header_stays() -> None:
     attributes = events.message_attributes(event())
     assert attributes["traceparent"] == {"DataType": "String", "StringValue": traceparent(ID, 1)}
     assert len(attributes) <= 10  # SQS takes no more
-    address = read_url("https://hooks.example.com/report")
     target: dict[str, Any] = {"method": "POST"}
-    headers = http_endpoint._headers(target, event(), address, b"{}")
+    headers = http_endpoint._headers(target, event())
     assert headers["traceparent"] == traceparent(ID, 1)
     own = target | {"headers": {"Traceparent": "00-own"}}
-    assert http_endpoint._headers(own, event(), address, b"{}")["traceparent"] == "00-own"
+    assert http_endpoint._headers(own, event())["traceparent"] == "00-own"
 
 
 def test_log_lines_name_the_execution() -> None:
