@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from common.tenants.web_address import BadUrl, WebAddress, read_url
 
+# Of canary/handler.py, which imports nothing.
+CANARY_TENANT: Final = "minute8-canary"
 _ARN_PARTS = 6
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
@@ -47,6 +49,11 @@ def is_minute8_resource(target: Mapping[str, Any]) -> bool:
     All their names begin with `minute8-`: `…:function:minute8-prod-api`, `…:event-bus/minute8-prod`.
     """
     return ":minute8-" in str(target.get("arn", "")).replace("/", ":")
+
+
+def is_canary(target: Mapping[str, Any]) -> bool:
+    """Whether the target is the canary's function, of any stage (deploy/canary.yml)."""
+    return ":function:canary-minute8-" in str(target.get("arn", ""))
 
 
 def _reached(target: Mapping[str, Any]) -> Iterable[str | WebAddress | None]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.runs.records import Outcome
-from common.tenants.allowed_targets import is_minute8_resource
+from common.tenants.allowed_targets import CANARY_TENANT, is_canary, is_minute8_resource
 from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
-from executor.targets.events import Event
+from executor.targets.events import Event, context
 from executor.targets.http_endpoint import HttpEndpoints
 
 Target = Mapping[str, Any]
@@ -41,10 +41,13 @@ def kinds(endpoints: HttpEndpoints) -> Mapping[str, Kind]:
 
 
 def _guarded(call: Call) -> Call:
-    """Refuse Minute8's own resources: the executor may write to the executions queue, but not for a tenant."""
+    """Refuse Minute8's own resources: the executor may write to the executions queue, but not for a tenant.
+
+    The canary's function is for its own tenant alone: another's call could hide that the canary does not run.
+    """
 
     def guarded(target: Target, event: Event, timeout_s: float) -> Outcome:
-        if is_minute8_resource(target):
+        if is_minute8_resource(target) or (is_canary(target) and context(event, "tenant") != CANARY_TENANT):
             error = f"{target['arn']} is Minute8's own"
             return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
         return call(target, event, timeout_s)

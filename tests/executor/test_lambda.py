@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import unquote
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
+from canary import handler as canary
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES
-from executor.targets import answers, clients, lambda_function, sqs_queue
+from executor.targets import answers, clients, kinds, lambda_function, sqs_queue
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
 from tests.executor.contexts import US, event, refused
 
@@ -77,6 +79,17 @@ def test_a_function_is_called_with_the_event_and_waited_for(service: FakeLambda)
     assert (outcome.ok, outcome.request_id) == (True, "r-3")
     assert outcome.log_tail.endswith("the end")
     assert len(outcome.log_tail.encode()) == LOG_TAIL_BYTES
+
+
+def test_only_the_canarys_own_tenant_calls_its_function(service: FakeLambda) -> None:
+    """An event of the same look, as a payload without an envelope, would hide that the canary does not run."""
+    call = kinds(Mock())["lambda"].call
+    target = TARGET | {"arn": f"arn:aws:lambda:{US}:function:canary-minute8-prod", "envelope": False}
+    forged = event(tenant=canary.TENANT, job_id=canary.JOB_ID)
+    outcome = call(target, event(tenant="mallory", payload=forged), 5)
+    assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
+    assert service.asked == []
+    assert call(target, event(tenant=canary.TENANT, job_id=canary.JOB_ID), 5).ok
 
 
 def test_an_event_is_handed_over(service: FakeLambda) -> None:
