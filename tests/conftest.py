@@ -12,6 +12,7 @@ from tests.worlds import World, make_world, world
 # The folders that take longest, in this order: what begins late ends late, while other workers have nothing to do.
 LONGEST = (
     "end_to_end",
+    "verify",
     "deploy",
     "strict",
     "storage",

@@ -20,7 +20,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
     state_dir: Path = tmp_path_factory.mktemp("embedded-aws")
     instance = start(state_dir, 0, strict=True, tied=True)
     try:
-        yield deploy(instance, stage=STAGE)  # not removed here: test_verify.py removes a stage
+        yield deploy(instance, stage=STAGE)  # not removed here: tests/verify removes a stage
     finally:
         kill(state_dir)
 
