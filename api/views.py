@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from common.jobs.job import ACTIVE, Job
 from common.planning.execution import execution_id, trace_id
+from common.preview.describe import describe
 from common.registration.patching import definition_of
 from common.runs.records import DISPATCHED, RUNNING
 from common.storage.tables import Item
@@ -47,6 +48,7 @@ def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
         "job_id": job.job_id,
         **definition_of(job),
         "schedule_resolved": schedule_view(job.schedule),
+        "schedule_words": describe(job.schedule),
         "state": job.state,
         "note": job.note,
         "revision": job.revision,

@@ -12,6 +12,7 @@ _ADDED = frozenset(
     (
         "job_id",
         "schedule_resolved",
+        "schedule_words",
         "state",
         "note",
         "revision",

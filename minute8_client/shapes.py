@@ -29,6 +29,7 @@ class Job(TypedDict):
     runbook: str
     job_id: str
     schedule_resolved: dict[str, Any]
+    schedule_words: str
     state: Literal["active", "paused"]
     note: str
     revision: int

@@ -81,6 +81,7 @@ class Job(JobDefinition):
     schedule_resolved: dict[str, Any] = Field(
         description="What the schedule means: `H` resolved, the anchor set."
     )
+    schedule_words: str = Field(description="The schedule as a sentence.")
     state: Literal["active", "paused"]
     note: str
     revision: int = Field(description="Moves with every change; also the ETag.")

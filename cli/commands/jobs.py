@@ -135,6 +135,7 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("outcomes", outcomes(health) if health and last else ""),
         ("failures in a row", in_row or ""),
         ("schedule", schedule_words(job["schedule"])),
+        ("in words", job.get("schedule_words", "")),
         *((name, field_text(value)) for name, value in job["schedule"].items() if name not in _SHOWN),
         ("target", target_words(job["target"])),
         ("payload", field_text(job["payload"])),

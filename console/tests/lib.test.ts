@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { binsOf, columnsOf, stack, ticks, worst } from "../src/draw/bins";
-import { cronWords, scheduleWords } from "../src/lib/words";
 
 vi.stubGlobal("location", { hash: "", href: "https://x.example/console" });
 vi.stubGlobal("addEventListener", () => undefined);
@@ -76,28 +75,6 @@ describe("times", () => {
       "1 h 1 min",
     ]);
     expect(rfc3339(1_700_000_000_900)).toBe("2023-11-14T22:13:20Z");
-  });
-});
-
-describe("a schedule in words", () => {
-  it.each([
-    ["* * * * *", "every minute"],
-    ["*/5 * * * *", "every 5 min"],
-    ["*/7 * * * *", "*/7 * * * *"],
-    ["5 * * * *", "hourly at :05"],
-    ["30 2 * * *", "daily at 02:30"],
-    ["0 9 * * 1-5", "Mon–Fri at 09:00"],
-    ["0 9 * * 7", "Sun at 09:00"],
-    ["0 9 * * mon,THU", "Mon Thu at 09:00"],
-    ["0 9 1 * *", "0 9 1 * *"],
-    ["0 9 * * 5L", "0 9 * * 5L"],
-    ["*/10 * * * * *", "*/10 * * * * *"],
-    ["H 2 * * *", "H 2 * * *"],
-  ])("%s is %s", (cron, words) => expect(cronWords(cron)).toBe(words));
-  it("is the interval or the instant", () => {
-    expect(scheduleWords({ every: "90m" })).toBe("every 90m");
-    expect(scheduleWords({ every: 90 })).toBe("every 90 s");
-    expect(scheduleWords({ at: "2026-12-24T08:00:00Z" })).toBe("once, 2026-12-24T08:00:00Z");
   });
 });
 

@@ -25,6 +25,7 @@ def test_a_job_is_created_and_found(office: Office) -> None:
         "tags": [],
         "schedule": {"cron": "30 4 * * *", "timezone": "Europe/Paris"},
         "schedule_resolved": {"cron": "30 4 * * *", "timezone": "Europe/Paris"},
+        "schedule_words": "At 04:30, in Europe/Paris",
         "target": {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"},
         "payload": None,
         "timeout_s": 60,

@@ -12,8 +12,8 @@ import { Card, Code, Empty, Facts, Problem, Text, Time, Waiting } from "../ui/pa
 /** A job as a client writes it: without what Minute8 adds. */
 export function definitionOf(job: Job): Record<string, unknown> {
   const added = [
-    ...["job_id", "schedule_resolved", "state", "note", "revision", "schedule_revision", "created_at", "updated_at"],
-    ...["next_fire_at", "health", "last_outcomes", "last_run", "failures_in_row", "overdue_s"],
+    ...["job_id", "schedule_resolved", "schedule_words", "state", "note", "revision", "schedule_revision"],
+    ...["created_at", "updated_at", "next_fire_at"],
   ];
   return Object.fromEntries(Object.entries(job).filter(([name]) => !added.includes(name)));
 }
@@ -41,7 +41,7 @@ export function Definition({ job }: { job: Job }): JSX.Element {
     <Card title="Definition" side={`revision ${job.revision}`}>
       <Facts
         facts={[
-          ["Schedule", <Text key="s">{preview.data?.sentence ?? "…"}</Text>],
+          ["Schedule", <Text key="s">{job.schedule_words}</Text>],
           ["Target", <Text key="t">{`${target.kind} ${"url" in target ? target.url : target.arn}`}</Text>],
           [
             "Retries",

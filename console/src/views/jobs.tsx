@@ -19,7 +19,7 @@ import {
 import { place, setQuery, to } from "../lib/router";
 import { may } from "../lib/session";
 import { span } from "../lib/time";
-import { counted, scheduleWords } from "../lib/words";
+import { counted } from "../lib/words";
 import { Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
 import { BulkAsk, FilterAsk } from "./jobs-bulk";
@@ -199,8 +199,7 @@ function columns(
       class: "clip",
       cell: (job) => (
         <span title={job.schedule.cron ?? undefined}>
-          {scheduleWords(job.schedule)}{" "}
-          {job.schedule.timezone ? <span class="muted small">{job.schedule.timezone}</span> : null}
+          <Text>{job.schedule_words}</Text>
         </span>
       ),
     },

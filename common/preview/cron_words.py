@@ -1,0 +1,189 @@
+"""A cron expression in words. Two with the same words differ at clock changes at most. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise, product
+from typing import Final
+
+from common.timing.cron import Cron, CronInYears
+from common.timing.date_bits import (
+    ALL_DAYS,
+    ALL_WEEKDAYS,
+    LAST,
+    LAST_DAY,
+    NTHS,
+    before_last_bit,
+    day_bit,
+    nearest_weekday_bit,
+    weekday_bit,
+    weekday_bits,
+)
+
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
+    *("November", "December"),
+)
+_WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_MONDAY_FIRST: Final = (1, 2, 3, 4, 5, 6, 0)
+_NTH: Final = ("last", "first", "second", "third", "fourth", "fifth")
+_SIZES: Final = {"second": 60, "minute": 60, "hour": 24}
+# As many times of a day are listed one by one.
+_MOST_LISTED: Final = 6
+
+
+def cron_words(cron: Cron) -> str:
+    """Such as "At 09:30, Monday through Friday", without the zone."""
+    seconds, minutes, hours = cron.seconds, _bits(cron.minutes), _bits(cron.hours)
+    times = _times_of_day(seconds, minutes, hours) or _by_units(seconds, minutes, hours)
+    parts = [times[0].upper() + times[1:], _dates(cron), _months(_bits(cron.months))]
+    if isinstance(cron, CronInYears):
+        parts.append(f"in {_units('the year', cron.years_listed())}")
+    return ", ".join(filter(None, parts))
+
+
+def _times_of_day(seconds: Sequence[int], minutes: Sequence[int], hours: Sequence[int]) -> str:
+    """`at 09:00 and 17:00`, `every hour from 09:30 through 17:30`; empty if other words are better."""
+    once_an_hour = len(minutes) == len(seconds) == 1
+    if not once_an_hour and len(hours) * len(minutes) * len(seconds) > _MOST_LISTED:
+        return ""
+    times = [
+        f"{hour:02}:{minute:02}" + (f":{second:02}" if seconds != (0,) else "")
+        for hour, minute, second in product(hours, minutes, seconds)
+    ]
+    cycle = _cycle(hours, _SIZES["hour"])
+    if cycle and once_an_hour and times[0] == "00:00":
+        return f"every {_counted(cycle, 'hour')}"
+    if len(times) <= _MOST_LISTED:
+        return f"at {_and(times)}"
+    if cycle:
+        return ""
+    if run := _run(hours, _SIZES["hour"]):
+        return f"every hour from {times[hours.index(run[0])]} through {times[hours.index(run[1])]}"
+    step = _step(hours)
+    return f"every {step} hours from {times[0]} through {times[-1]}" if step else f"at {_and(times)}"
+
+
+def _by_units(seconds: Sequence[int], minutes: Sequence[int], hours: Sequence[int]) -> str:
+    """From the finest unit to the hours: `every 5 minutes, between 09:00 and 17:59`, `at minute 5 of every hour`."""
+    units = [("second", seconds), ("minute", minutes), ("hour", hours)]
+    (unit, values), *coarser = units[1:] if seconds == (0,) else units
+    cycle = _cycle(values, _SIZES[unit])
+    words = f"every {_counted(cycle, unit)}" if cycle else f"at {_units(unit, values)}"
+    for unit, values in coarser:
+        listed, cycle = cycle is None, _cycle(values, _SIZES[unit])
+        run = _run(values, _SIZES[unit]) if unit == "hour" else None
+        if cycle == 1:
+            words += f" of every {unit}" if listed else ""
+        elif cycle:
+            words += f" of every {_ordinal(cycle)} {unit}"
+        elif run:
+            words += f", between {run[0]:02}:00 and {run[1]:02}:59"
+        else:
+            words += f" of {_units(unit, values)}"
+    return words
+
+
+def _dates(cron: Cron) -> str:
+    """`on day 1 of the month`, `Monday through Friday`, or both; empty for every day."""
+    by_day = "" if cron.days == ALL_DAYS and not cron.either_day else _days(cron.days)
+    by_weekday = "" if cron.weekdays == ALL_WEEKDAYS and not cron.either_day else _weekdays(cron.weekdays)
+    return " or ".join(filter(None, (by_day, by_weekday)))
+
+
+def _days(days: int) -> str:
+    numbers = range(1, 32)
+    named = [day for day in numbers if days & day_bit(day)]
+    words = [_units("day", named)] if named else []
+    words += [
+        "the last weekday" if day == 31 else f"the weekday nearest day {day}"
+        for day in numbers
+        if days & nearest_weekday_bit(day)
+    ]
+    words += [
+        f"the {_ordinal(before)} day before the last day"
+        for before in numbers[:-1]
+        if days & before_last_bit(before)
+    ]
+    words += ["the last day"] if days & LAST_DAY else []
+    return f"on {_and(words)} of the month"
+
+
+def _weekdays(weekdays: int) -> str:
+    whole = [day for day in _MONDAY_FIRST if weekdays & weekday_bits(day) == weekday_bits(day)]
+    if len(whole) > 2 and _step([_MONDAY_FIRST.index(day) for day in whole]) == 1:
+        return f"{_WEEKDAYS[whole[0]]} through {_WEEKDAYS[whole[-1]]}"
+    nths = [
+        f"the {_NTH[nth]} {_WEEKDAYS[day]}"
+        for day in _MONDAY_FIRST
+        for nth in (*NTHS, LAST)
+        if weekdays & weekday_bit(day, nth) and day not in whole
+    ]
+    return f"on {_and([*(_WEEKDAYS[day] for day in whole), *nths])}{' of the month' if nths else ''}"
+
+
+def _months(months: Sequence[int]) -> str:
+    return "" if len(months) == len(_MONTHS) else f"in {_listed(months, lambda month: _MONTHS[month - 1])}"
+
+
+def _units(unit: str, values: Sequence[int]) -> str:
+    """`minute 5`, `minutes 5, 20 and 35`, `every 7th minute from 2 through 58`."""
+    step = _step(values)
+    if step and step > 1 and len(values) > 3:
+        return f"every {_ordinal(step)} {unit.removeprefix('the ')} from {values[0]} through {values[-1]}"
+    return f"{unit}{'s' if len(values) > 1 else ''} {_listed(values, str)}"
+
+
+def _listed(values: Sequence[int], named: Callable[[int], str]) -> str:
+    """`0 through 5, 20 and 25`."""
+    runs = [[values[0]]]
+    for before, value in pairwise(values):
+        if value == before + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    words = []
+    for run in runs:
+        words += (
+            [f"{named(run[0])} through {named(run[-1])}"] if len(run) > 2 else [named(one) for one in run]
+        )
+    return _and(words)
+
+
+def _and(words: Sequence[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _counted(number: int, unit: str) -> str:
+    return unit if number == 1 else f"{number} {unit}s"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if 10 < number < 20 else ending}"
+
+
+def _cycle(values: Sequence[int], size: int) -> int | None:
+    """n if they are all multiples of n, and n divides the unit: 1 for all."""
+    step = size // len(values)
+    return (
+        step if len(values) > 1 and list(values) == list(range(0, size, step)) and size % step == 0 else None
+    )
+
+
+def _step(values: Sequence[int]) -> int | None:
+    """The distance between them, if it is the same of at least three."""
+    steps = {later - earlier for earlier, later in pairwise(values)}
+    return steps.pop() if len(values) > 2 and len(steps) == 1 else None
+
+
+def _run(values: Sequence[int], size: int) -> tuple[int, int] | None:
+    """The first and the last if they follow each other, also past the end of the unit."""
+    first = next((value for value in values if (value - 1) % size not in values), values[0])
+    last = (first + len(values) - 1) % size
+    return (first, last) if {(first + n) % size for n in range(len(values))} == set(values) else None
+
+
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
