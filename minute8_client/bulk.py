@@ -21,17 +21,18 @@ class BulkCalls:
 
     @Listing
     def bulk_put(
-        self, jobs: Iterable[Json], *, atomic: bool = False, dry_run: bool = False
+        self, jobs: Iterable[Json], *, atomic: bool = False, dry_run: bool = False, past: bool = False
     ) -> ListSteps[BulkLine]:
         """Create and replace jobs (definitions with their `job_id`), and yield the result of each as answers arrive.
 
         They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
         of its jobs or none, and raises InvalidInput with `results`. If a request is repeated after a lost answer, its
-        stored jobs are reported as unchanged.
+        stored jobs are reported as unchanged. `past` accepts an `at` that is past.
         """
         first = 1
         for lines in _requests(jobs):
-            query = {"atomic": "true" if atomic else None, "dry_run": "true" if dry_run else None}
+            flags = {"atomic": atomic, "dry_run": dry_run, "past": past}
+            query = {name: "true" if flag else None for name, flag in flags.items()}
             body = b"\n".join(lines)
             result: BulkResult = yield Request("POST", "/v1/jobs/_bulk", query=query, lines=body)
             for one in result["results"]:

@@ -19,6 +19,7 @@ from api.http.routing import (
     Reply,
     Route,
 )
+from api.routes.jobs import PAST, registry_for
 from api.services import Services
 from api.views import job_line
 from common.registration import bulk
@@ -36,6 +37,7 @@ _WRITING_S: Final = 18
 _BULK_FLAGS = (
     Query("atomic", "Store nothing unless every line can be.", {"type": "boolean", "default": False}),
     Query("dry_run", "Tell what would change, and store nothing.", {"type": "boolean", "default": False}),
+    PAST,
 )
 
 
@@ -45,7 +47,7 @@ def put_all(services: Services, request: Request) -> Reply:
     lines = request.lines(MOST_LINES, LONGEST_BODY)
     services.count_as(request.tenant, request.now, len(lines) // _LINES_A_REQUEST, A_THOUSAND_JOBS)
     outcomes = bulk.put_all(
-        services.registry,
+        registry_for(services, request),
         request.tenant,
         lines,
         until=request.now + _WRITING_S,

@@ -42,7 +42,7 @@ def create(services: Services, request: Request) -> Reply:
     job_id = check_id("job_id", _new_id() if named is None else named, JOB_ID_CHARS)
     key = request.idempotency_key()
     idempotency_key = IdempotencyKey.of(request.tenant, key, body) if key else None
-    job = _registry(services, request).create(request.tenant, job_id, definition, idempotency_key)
+    job = registry_for(services, request).create(request.tenant, job_id, definition, idempotency_key)
     # The job as it was when it was created, also if the client repeats the request.
     return _job_reply(services, job, job.effective_at, HTTPStatus.CREATED)
 
@@ -55,7 +55,7 @@ def put(services: Services, request: Request) -> Reply:
     if named not in (None, job_id):
         raise InvalidInput("job_id", "is not the one in the path", value=named, accepted=job_id)
     existed = _exists(services, request.tenant, job_id)
-    job = _registry(services, request).put(request.tenant, job_id, definition, request.if_match())
+    job = registry_for(services, request).put(request.tenant, job_id, definition, request.if_match())
     return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
@@ -73,7 +73,7 @@ def delete(services: Services, request: Request) -> Reply:
 def patch(services: Services, request: Request) -> Reply:
     """PATCH /v1/jobs/{job_id}"""
     changes = request.object(also="application/merge-patch+json")
-    registry = _registry(services, request)
+    registry = registry_for(services, request)
     job = patching.patch(registry, request.tenant, existing_id(request), changes, request.if_match())
     return _job_reply(services, job, request.now)
 
@@ -146,7 +146,8 @@ def next_fires(services: Services, request: Request) -> Reply:
     return Reply({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
 
 
-def _registry(services: Services, request: Request) -> Registry:
+def registry_for(services: Services, request: Request) -> Registry:
+    """The registry; with `past=true` it takes one-offs whose `at` is past."""
     return services.registry.accepting_past() if request.flag("past") else services.registry
 
 
@@ -195,7 +196,7 @@ _COUNT = Query(
     {"type": "integer", "minimum": 1, "maximum": _MOST_FIRES, "default": _FIRES},
 )
 
-_PAST = Query(
+PAST = Query(
     "past",
     "Accept an `at` that is past, which never fires.",
     {"type": "boolean", "default": False},
@@ -218,16 +219,16 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
-        HTTPStatus.CREATED, takes="NewJob", takes_key=True, query=(_PAST,),
+        HTTPStatus.CREATED, takes="NewJob", takes_key=True, query=(PAST,),
     ),
     Route("GET", "/v1/jobs/{job_id}", "get_job", get, "read", "Get a job", "Job"),
     Route(
         "PUT", "/v1/jobs/{job_id}", "put_job", put, "write", "Create or replace a job", "Job",
-        also=HTTPStatus.CREATED, takes="NewJob", if_match=True, query=(_PAST,),
+        also=HTTPStatus.CREATED, takes="NewJob", if_match=True, query=(PAST,),
     ),
     Route(
         "PATCH", "/v1/jobs/{job_id}", "patch_job", patch, "write", "Change a part of a job", "Job",
-        takes="JobPatch", takes_type="application/merge-patch+json", if_match=True, query=(_PAST,),
+        takes="JobPatch", takes_type="application/merge-patch+json", if_match=True, query=(PAST,),
     ),
     Route(
         "DELETE", "/v1/jobs/{job_id}", "delete_job", delete, "write", "Delete a job", "",

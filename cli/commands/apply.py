@@ -45,6 +45,9 @@ def apply(
         bool, typer.Option("--dry-run", help="Only show the plan; exit code 0: no changes, 2: changes.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before pruning.")] = False,
+    past: Annotated[
+        bool, typer.Option("--past", help="Accept an `at` that is past, which never fires.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON; does not ask.")] = False,
 ) -> None:
     """Make the jobs what the files say: create, change, pause, resume, and with --prune delete them."""
@@ -55,7 +58,7 @@ def apply(
     now = int(session(ctx).clock.now())
     try:
         with session(ctx).client() as client:
-            steps = planned(client, written, now, prune or prefix is not None, prefix or "")
+            steps = planned(client, written, now, prune or prefix is not None, prefix or "", past)
             _show(steps, as_json)
             if any(step.action == "refused" for step in steps):
                 _fail("nothing was applied: some jobs are refused")
@@ -64,18 +67,20 @@ def apply(
             deleted = sum(step.action == "delete" for step in steps)
             if deleted and not yes and not as_json:
                 typer.confirm(f"Delete {deleted} jobs?", abort=True)
-            _apply(client, steps, {job.job_id: job for job in written})
+            _apply(client, steps, {job.job_id: job for job in written}, past)
     except Minute8Problem as error:
         if error.status in (400, 413, 422):  # 2 would say that there are changes
             _fail("; ".join(problem_lines(error)))
         raise
 
 
-def planned(client: Client, written: Sequence[WrittenJob], now: int, prune: bool, prefix: str) -> list[Step]:
+def planned(
+    client: Client, written: Sequence[WrittenJob], now: int, prune: bool, prefix: str, past: bool
+) -> list[Step]:
     """The steps that make the stored jobs what is written."""
     tenant = client.tenant()["tenant_id"]
     stored = {job["job_id"]: job for job in client.export_jobs()}
-    results = client.bulk_put((job.line for job in written), dry_run=True)
+    results = client.bulk_put((job.line for job in written), dry_run=True, past=past)
     steps: list[Step] = []
     for job, result in zip(written, results, strict=True):
         if result["result"] == "refused":
@@ -135,10 +140,10 @@ def _deletion(client: Client, job_id: str, now: int) -> Step:
     )
 
 
-def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob]) -> None:
+def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob], past: bool) -> None:
     """Jobs first, then their states, then deletions: if it stops, applying again completes it."""
     lines = [written[step.job_id].line for step in steps if step.action in ("create", "change")]
-    refused = [line for line in client.bulk_put(lines) if line["result"] == "refused"]
+    refused = [line for line in client.bulk_put(lines, past=past) if line["result"] == "refused"]
     for line in refused:
         problem = Minute8Problem(line["problem"]["status"], dict(line["problem"]))
         typer.echo(f"minute8: {line['job_id']}: {'; '.join(problem_lines(problem))}", err=True)

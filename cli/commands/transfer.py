@@ -70,6 +70,9 @@ def import_jobs(
             help="Import the valid jobs even if some are refused; otherwise none is imported.",
         ),
     ] = False,
+    past: Annotated[
+        bool, typer.Option("--past", help="Accept an `at` that is past, which never fires.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Create and change jobs from a file. Importing it again changes nothing."""
@@ -83,10 +86,10 @@ def import_jobs(
     lambda_target = {"kind": "lambda", "arn": target} if target else None
     found = list(READERS[source](text, Defaults(lambda_target, timezone)))
     with session(ctx).client() as client:
-        steps = planned(client, found)
+        steps = planned(client, found, past)
         refused = any(step.action == "refused" for step in steps)
         if not dry_run and (skip_invalid or not refused):
-            steps = _applied(client, steps)
+            steps = _applied(client, steps, past)
     _print_done(steps, as_json, done=not dry_run and (skip_invalid or not refused))
     if any(step.action == "refused" for step in steps):
         raise typer.Exit(INVALID)
@@ -109,7 +112,7 @@ def export_jobs(
                 sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def planned(client: Client, found: Sequence[Found]) -> list[Step]:
+def planned(client: Client, found: Sequence[Found], past: bool) -> list[Step]:
     """What importing would do, according to the API. Checks across several requests are made here."""
     times = Counter(one.job_id for one in found if not one.refusal)
     steps: dict[int, Step] = {}
@@ -119,7 +122,7 @@ def planned(client: Client, found: Sequence[Found]) -> list[Step]:
         elif times[one.job_id] > 1:
             steps[n] = Step(one, "refused", f"{one.job_id} is there {times[one.job_id]} times")
     asked = [n for n in range(len(found)) if n not in steps]
-    results = client.bulk_put((_line(found[n]) for n in asked), dry_run=True)
+    results = client.bulk_put((_line(found[n]) for n in asked), dry_run=True, past=past)
     steps |= {n: _step(found[n], result) for n, result in zip(asked, results, strict=True)}
     return [steps[n] for n in range(len(found))]
 
@@ -141,7 +144,7 @@ def _step(one: Found, result: BulkLine) -> Step:
     return Step(one, _SAID[result["result"]], why)
 
 
-def _applied(client: Client, steps: Sequence[Step]) -> list[Step]:
+def _applied(client: Client, steps: Sequence[Step], past: bool) -> list[Step]:
     """Put what is new or changed, with a progress bar on a terminal."""
     wanted = [(n, step.found) for n, step in enumerate(steps) if step.action in _PUT]
     done: dict[int, Step] = {}
@@ -149,7 +152,7 @@ def _applied(client: Client, steps: Sequence[Step]) -> list[Step]:
         task = progress.add_task("importing", total=len(wanted))
         for first in range(0, len(wanted), _A_REQUEST):
             some = wanted[first : first + _A_REQUEST]
-            results = client.bulk_put(_line(found) for _, found in some)
+            results = client.bulk_put((_line(found) for _, found in some), past=past)
             done |= {n: _step(found, result) for (n, found), result in zip(some, results, strict=True)}
             progress.advance(task, len(some))
     # Show the planned steps. If a request was repeated after a lost answer, its jobs are reported as unchanged.

@@ -124,11 +124,10 @@ def put_all(
     """Create and replace jobs; with `dry_run` only return what would happen. The outcomes are in the order of the
     lines.
 
-    No transaction begins after `until`. One-offs may be past: an export holds those that have run.
+    No transaction begins after `until`. A new one-off that is past is refused, unless the registry accepts it.
     Raises TenantSuspended, NotFound (the tenant), and with `atomic` BulkRefused. If the writing stops, raises its cause
     if nothing is stored, else Unfinished.
     """
-    registry = registry.accepting_past()
     looked_at = list(_looked_at(registry, tenant, lines))
     outcomes = {outcome.number: outcome for _, outcome in looked_at}
     if dry_run:

@@ -111,6 +111,24 @@ def test_refused_lines_are_reported_and_the_others_stored(office: Office) -> Non
     assert ids(office) == ["bobs", "good"]
 
 
+def test_a_one_off_that_is_past_is_refused_unless_asked_for(office: Office) -> None:
+    lines = (
+        {"job_id": "soon", **job(at="2026-11-21T03:12:01Z")},
+        {"job_id": "past", **job(at="2026-11-21T03:12:00Z")},
+    )
+    refused = office.alice("POST", URL, lines)
+    assert told(refused) == [("soon", "created"), ("past", "refused")]
+    (error,) = refused.json["results"][1]["problem"]["errors"]
+    assert (error["field"], "past=true" in error["accepted"]) == ("schedule.at", True)
+    assert office.alice("POST", f"{URL}?atomic=true", lines).status == 422
+    assert told(office.alice("POST", f"{URL}?past=true", lines)) == [
+        ("soon", "unchanged"),
+        ("past", "created"),
+    ]
+    office.world.run_until("2026-11-21T03:13:00Z")
+    assert told(office.alice("POST", URL, lines)) == [("soon", "unchanged"), ("past", "unchanged")]
+
+
 def test_atomic_stores_nothing_unless_all_can_be(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/other", job(cron="0 3 * * *"))
     lines = (line("good"), line("other", cron="0 4 * * *"), line("bad", cron="61 3 * * *"))

@@ -44,7 +44,9 @@ def test_what_is_exported_is_the_same_again_in_an_empty_tenant(office: Office) -
     assert [line["job_id"] for line in lines] == ["a", "b", "c", "d", "e"]
     assert [line.get("state") for line in lines] == [None, "paused", None, None, None]
     body = exported.text.encode()
-    put = office.bob("POST", "/v1/jobs/_bulk?atomic=true", body, Content_Type="application/x-ndjson")
+    put = office.bob(
+        "POST", "/v1/jobs/_bulk?atomic=true&past=true", body, Content_Type="application/x-ndjson"
+    )
     assert (put.status, put.json["created"]) == (200, 5)
     assert office.bob("GET", URL).text == exported.text
     for job_id in JOBS:
@@ -94,10 +96,10 @@ def test_the_round_trip_of_any_jobs(office: Office, definitions: list[dict[str, 
         for found in client(caller).export_jobs():
             caller("DELETE", f"/v1/jobs/{found['job_id']}")
     jobs = [{"job_id": f"job-{n}", **definition} for n, definition in enumerate(definitions)]
-    put = list(client(office.alice).bulk_put(jobs))
+    put = list(client(office.alice).bulk_put(jobs, past=True))
     assert {one["result"] for one in put} == {"created"}, put
     exported = list(client(office.alice).export_jobs())
-    assert {one["result"] for one in client(office.bob).bulk_put(exported)} == {"created"}
+    assert {one["result"] for one in client(office.bob).bulk_put(exported, past=True)} == {"created"}
     assert list(client(office.bob).export_jobs()) == exported
     assert {one["result"] for one in client(office.alice).bulk_put(exported)} == {"unchanged"}
 

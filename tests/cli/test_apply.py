@@ -123,6 +123,15 @@ def test_what_cannot_be_applied_changes_nothing_and_is_not_taken_for_changes(
     assert jobs_of(desk) == {}
 
 
+def test_a_one_off_that_is_past_is_applied_if_asked_for(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "once.json"
+    file.write_text(json.dumps({"job_id": "once", **job(at="2026-11-20T00:00:00Z")}))
+    refused = desk("apply", str(file))
+    assert (refused.code, "--past" in refused.out, jobs_of(desk)) == (1, True, {})
+    assert desk("apply", str(file), "--past").code == 0
+    assert desk("apply", str(file), "--dry-run").out == "no changes\n"
+
+
 def test_what_show_and_export_print_is_applied_without_a_change(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "jobs.yaml").write_text(TWO)
     desk("apply", str(tmp_path))

@@ -150,6 +150,14 @@ def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.
     assert desk.office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 46
 
 
+def test_an_import_takes_a_one_off_that_is_past_if_asked_to(desk: Desk) -> None:
+    text = json.dumps({"job_id": "once", **job(at="2026-11-20T00:00:00Z")})
+    refused = desk("import", "-", stdin=text)
+    assert (refused.code, "is past, so the job would never fire" in refused.out) == (2, True)
+    assert desk("import", "-", "--past", stdin=text).out.splitlines()[-1] == "1 new"
+    assert desk("import", "-", stdin=text).out == "1 same\n"
+
+
 @pytest.fixture
 def scheduler(on_moto: None, monkeypatch: pytest.MonkeyPatch) -> Any:
     """EventBridge Scheduler with 120 schedules, more than one page, and one in another group."""
