@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from minute8_client.operations import Json, Listing, ListSteps, Operation, Request, pages, path_of
-from minute8_client.shapes import Fires, Job, JobHealth, JobPage, SkippedFires
+from minute8_client.shapes import Fires, Job, JobHealth, JobPage, RestoredFires, SkippedFires
 
 
 class JobCalls:
@@ -103,6 +103,11 @@ class JobCalls:
         """Cancel the next fire times beforehand; the job stays active."""
         body = {"count": count, "note": note}
         return Request("POST", f"{job_path(job_id)}/skip", body)
+
+    @Operation
+    def unskip_fires(self, job_id: str) -> Request[RestoredFires]:
+        """Let the fire times run that were cancelled beforehand: the next 50, but not those of the next ten seconds."""
+        return Request("DELETE", f"{job_path(job_id)}/skip")
 
     @Operation
     def preview_schedule(self, schedule: Json, count: int | None = None) -> Request[dict[str, Any]]:

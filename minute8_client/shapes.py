@@ -292,6 +292,13 @@ class SkippedFires(TypedDict):
     runs: list[Run]
 
 
+class RestoredFires(TypedDict):
+    """The fire times that were cancelled and run after all; without those of the next ten seconds."""
+
+    job_id: str
+    fires: list[str]
+
+
 class ExpectedRun(TypedDict):
     """The run of a due instant; `GET /v1/runs/{execution_id}` has all of it."""
 

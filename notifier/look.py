@@ -136,13 +136,19 @@ class Look:
             for item in self.jobs.get_many([keys.job(tenant, one) for one in job_ids], consistent=False)
             if item["state"] != DELETED
         }
-        failed = [one for one in problems if one.kind == FAILED and one.recovered_at is None]
-
-        def read(one: Problem) -> Item | None:
-            return self.runs.get(keys.run(tenant, one.job_id, one.run_name), consistent=False)
-
-        runs = dict(zip([one.key for one in failed], self.pool.map(read, failed), strict=True))
-        return {one.key: _about(tenant, one, jobs.get(one.job_id), runs.get(one.key)) for one in problems}
+        failed = {
+            (one.job_id, one.run_name) for one in problems if one.kind == FAILED and one.recovered_at is None
+        }
+        runs = {
+            (item["job_id"], item["sk"]): item
+            for item in self.runs.get_many(
+                [keys.run(tenant, *one) for one in sorted(failed)], consistent=False
+            )
+        }
+        return {
+            one.key: _about(tenant, one, jobs.get(one.job_id), runs.get((one.job_id, one.run_name)))
+            for one in problems
+        }
 
 
 def _failure(item: Item) -> Problem:

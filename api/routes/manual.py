@@ -68,6 +68,14 @@ def skip(services: Services, request: Request) -> Reply:
     )
 
 
+def unskip(services: Services, request: Request) -> Reply:
+    """DELETE /v1/jobs/{job_id}/skip"""
+    skipped = services.manual.skipped(request.tenant, existing_id(request))
+    services.count_as(request.tenant, request.now, len(skipped))
+    restored = services.manual.take_back(skipped)
+    return Reply({"job_id": request.path["job_id"], "fires": [rfc3339(one.fire_at) for one in restored]})
+
+
 def backfill(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/backfills"""
     fields = request.fields("start_at", "end_at", "concurrency", "dry_run", "backfill_id", optional=True)
@@ -162,6 +170,10 @@ ROUTES = (
     Route(
         "POST", "/v1/jobs/{job_id}/skip", "skip_fires", skip, "write",
         "Cancel a job's next fire times beforehand", "SkippedFires", takes="SkipFires", body_optional=True,
+    ),
+    Route(
+        "DELETE", "/v1/jobs/{job_id}/skip", "unskip_fires", unskip, "write",
+        f"Let the fire times run that were cancelled beforehand, the next {MOST_SKIPPED}", "RestoredFires",
     ),
     Route(
         "POST", "/v1/runs/{execution_id}/retry", "retry_run", retry, "write", "Try a failed run once more", "Run",

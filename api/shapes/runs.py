@@ -180,6 +180,13 @@ class SkippedFires(Answer):
     runs: list[Run]
 
 
+class RestoredFires(Answer):
+    """The fire times that were cancelled and run after all; without those of the next ten seconds."""
+
+    job_id: JobId
+    fires: list[Instant]
+
+
 class NewBackfill(BaseModel):
     """The fire times of a past range."""
 
@@ -234,4 +241,5 @@ GIVEN: Shapes = (
     Backfill,
     Backfills,
     SkippedFires,
+    RestoredFires,
 )

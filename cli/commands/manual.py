@@ -69,6 +69,17 @@ def skip(
         console().print(f"{run['fire_at']} {run['status']} {why(run)}".strip(), soft_wrap=True, markup=False)
 
 
+def unskip(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Undo skips: let the fire times run that were cancelled beforehand, the next 50 at most."""
+    with session(ctx).client() as client:
+        restored = client.unskip_fires(job_id)
+    if as_json:
+        print_json(restored)
+        return
+    lines = [f"{at} runs" for at in restored["fires"]]
+    console().print("\n".join(lines) or "nothing is skipped", soft_wrap=True, markup=False)
+
+
 def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False) -> None:
     """Give a failed run one more attempt, also beyond its policy's."""
     with session(ctx).client() as client:

@@ -31,6 +31,7 @@ ENTRIES: Mapping[str, Entry] = {
         {
             "run": ".manual:run_now",
             "skip": ".manual:skip",
+            "unskip": ".manual:unskip",
             "backfills": ".manual:backfills",
             "cancel-backfill": ".manual:cancel_backfill",
             "explain": ".expected:explain",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from common.clock import Clock
@@ -34,8 +35,10 @@ from common.timing.instants import DAY_S
 _ASKED_KEPT_S = DAY_S
 # How long the payload of a single run is kept: a failed run can be retried until then.
 PAYLOAD_KEPT_S = 30 * DAY_S
-# The most fire times that one call skips.
+# The most fire times that one call skips, or takes back.
 MOST_SKIPPED = 50
+# A skip is taken back so long before its fire time at the latest: its message must not have come yet.
+TAKEN_BACK_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,22 @@ class ManualCommands:
             commit = self._written_down("run.cancelled", execution, now, note)
             self.changes.cancel(execution, _cancelled(note), now, commit)
         return executions
+
+    def skipped(self, tenant: str, job_id: str) -> list[Execution]:
+        """The next fire times that are cancelled beforehand and not due within TAKEN_BACK_S. Raises NotFound."""
+        job = self.store.get(tenant, job_id)
+        from_at = math.ceil(self.clock.now()) + TAKEN_BACK_S
+        return self.changes.cancelled(tenant, job_id, job.schedule_revision, from_at, MOST_SKIPPED)
+
+    def take_back(self, skipped: Sequence[Execution]) -> list[Execution]:
+        """Let these fire times run after all; returns those for which it is not too late."""
+        restored = []
+        for one in skipped:
+            now = self.clock.now()
+            commit = self._written_down("run.restored", one, now)
+            if one.fire_at >= now + TAKEN_BACK_S and self.changes.take_back(one, commit):
+                restored.append(one)
+        return restored
 
     def coming(self, job: Job, count: int, now: float) -> list[Execution]:
         """The executions of a job's next fire times; none while it is paused. Raises Conflict (a missing calendar)."""

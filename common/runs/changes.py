@@ -1,11 +1,11 @@
-"""Changes of a run's record beside those of an attempt: queue, settle, cancel, reopen manually."""
+"""Changes of a run's record beside those of an attempt: queue, settle, cancel and take that back, reopen manually."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
 
-from common.planning.execution import Execution
+from common.planning.execution import SCHEDULE, Execution
 from common.runs.records import RETENTION_S
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
@@ -89,6 +89,35 @@ class RunChanges:
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
         return self._made(execution, change, waiting, commit)
 
+    def cancelled(
+        self, tenant: str, job_id: str, schedule_revision: int, from_at: int, most: int
+    ) -> list[Execution]:
+        """The fire times of a schedule that are cancelled, from one on, at most so many."""
+        wanted = Expression(
+            "#status = :skipped AND #reason = :cancelled AND #trigger = :schedule"
+            " AND #schedule_revision = :revision",
+            {
+                ":skipped": SKIPPED,
+                ":cancelled": CANCELLED,
+                ":schedule": SCHEDULE,
+                ":revision": schedule_revision,
+            },
+        )
+        partition, between = keys.runs_of_job(tenant, job_id), keys.runs_between(from_at, None)
+        return [
+            Execution(tenant, job_id, item["fire_at"], item["due_at"], schedule_revision)
+            for item in self._table.query(partition, sk_between=between, where=wanted, limit=most)
+        ]
+
+    def take_back(self, execution: Execution, commit: Commit = Transaction.commit) -> bool:
+        """Delete the record of a cancelled execution that is not due yet, so that it runs. False if it is another."""
+        cancelled = Expression(
+            "#status = :skipped AND #reason = :cancelled", {":skipped": SKIPPED, ":cancelled": CANCELLED}
+        )
+        tx = Transaction(self._table.client)
+        tx.delete(self._table, _key(execution), cancelled)
+        return _committed(tx, commit)
+
     def cancel_retry(
         self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
@@ -123,11 +152,15 @@ class RunChanges:
     def _made(self, execution: Execution, change: Expression, condition: Expression, commit: Commit) -> bool:
         tx = Transaction(self._table.client)
         tx.update(self._table, _key(execution), change, condition)
-        try:
-            commit(tx)
-        except ConditionFailed:
-            return False
-        return True
+        return _committed(tx, commit)
+
+
+def _committed(tx: Transaction, commit: Commit) -> bool:
+    try:
+        commit(tx)
+    except ConditionFailed:
+        return False
+    return True
 
 
 def _key(execution: Execution) -> keys.Key:

@@ -44,6 +44,8 @@ TRANSITIONS: Final[dict[str, dict[str, str]]] = {
     "give up": {RETRYING: FAILED},
     "miss": {NONE: SKIPPED},
     "cancel": {NONE: SKIPPED, QUEUED: SKIPPED},
+    # Before it was due: the record is deleted.
+    "take back a cancellation": {SKIPPED: NONE},
     "cancel the next attempt": {RETRYING: FAILED},
     "open again by hand": {FAILED: RETRYING},
 }

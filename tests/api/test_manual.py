@@ -118,6 +118,25 @@ def test_coming_fire_times_are_skipped_and_shown_so(office: Office) -> None:
         assert (refused.status, refused.json["errors"][0]["accepted"]) == (400, "1 to 50")
 
 
+def test_skips_are_undone(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    office.alice("POST", "/v1/jobs/report/skip", {"count": 2})
+    restored = office.alice("DELETE", "/v1/jobs/report/skip")
+    assert (restored.status, restored.json) == (
+        200,
+        {"job_id": "report", "fires": ["2026-11-21T03:13:00Z", "2026-11-21T03:14:00Z"]},
+    )
+    assert office.alice("DELETE", "/v1/jobs/report/skip").json["fires"] == []
+    fires = office.alice("GET", "/v1/jobs/report/next?count=3").json["fires"]
+    assert [fire["skipped"] for fire in fires] == [False] * 3
+    entries = office.alice_admin("GET", "/v1/audit?action=run.restored").json["entries"]
+    assert [one["after"]["execution_id"] for one in entries] == [
+        "alice:report:20261121T031400Z:1",
+        "alice:report:20261121T031300Z:1",
+    ]
+    assert office.alice("DELETE", "/v1/jobs/nothing/skip").status == 404
+
+
 def test_a_backfill_is_cancelled(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="*/10 * * * *"))
     wanted = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T01:00:00Z", "backfill_id": "one"}

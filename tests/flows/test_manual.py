@@ -14,6 +14,7 @@ from common.jobs.backfill import Backfills
 from common.planning.execution import parse_execution_id
 from common.registration.backfills import BACKFILL_EXCLUDED_DATES
 from common.registration.calendar_store import CalendarStore
+from common.registration.manual import TAKEN_BACK_S
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.tables import TransactionConflict
@@ -72,6 +73,30 @@ def test_a_waiting_execution_is_cancelled_before_it_starts(w: World) -> None:
     assert "not today" in w.run_items("alice", "job")[1]["detail"]
     with pytest.raises(Conflict, match="is succeeded"):
         w.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
+
+
+def test_skips_are_taken_back_until_shortly_before_the_fire_time(w: World) -> None:
+    w.registry.create("alice", "job", job(cron="* * * * *"))
+    w.manual.skip_next("alice", "job", 3, "not today")
+    w.run_until("2026-11-21T03:12:51Z")
+    restored = w.manual.take_back(w.manual.skipped("alice", "job"))
+    assert [one.fire_at for one in restored] == [at("2026-11-21T03:14:00Z"), at("2026-11-21T03:15:00Z")]
+    assert w.manual.skipped("alice", "job") == []
+    w.run_until("2026-11-21T03:15:30Z")
+    assert w.statuses("alice", "job") == ["skipped(cancelled)", "succeeded", "succeeded"]
+
+
+def test_a_skip_is_not_taken_back_too_late_or_after_a_change_of_the_times(w: World) -> None:
+    w.registry.create("alice", "job", job(cron="*/5 * * * *"))
+    w.manual.skip_next("alice", "job", 1, "")
+    w.registry.put("alice", "job", job(cron="*/10 * * * *"))
+    assert w.manual.skipped("alice", "job") == []
+    (coming,) = w.manual.skip_next("alice", "job", 1, "")
+    w.clock.sleep(coming.fire_at - TAKEN_BACK_S + 0.5 - w.clock.now())
+    assert w.manual.take_back([coming]) == []
+    w.clock.sleep(TAKEN_BACK_S)
+    w.deliver()
+    assert w.statuses("alice", "job")[-1] == "skipped(cancelled)"
 
 
 def test_a_waiting_retry_is_cancelled(w: World) -> None:

@@ -3,9 +3,11 @@
 import type { JSX } from "preact";
 import type { Job } from "../lib/jobs";
 import { useLoad } from "../lib/load";
-import { api } from "../lib/session";
+import { api, may } from "../lib/session";
 import { absolute, BROWSER_ZONE, fromNow, local, now, rfc3339 } from "../lib/time";
+import { counted } from "../lib/words";
 import { around, type ClockChange, nextChange } from "../lib/zones";
+import { say } from "../ui/actions";
 import { useWidth } from "../ui/hooks";
 import { Card, Empty, Problem, Waiting } from "../ui/parts";
 
@@ -17,8 +19,24 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
   );
   const zone = job.schedule.timezone ?? "UTC";
   const zones = [...new Set(["UTC", zone, BROWSER_ZONE])];
+  const undo = async () => {
+    const path = { job_id: job.job_id };
+    const { fires } = await api().delete("/v1/jobs/{job_id}/skip", { path });
+    say(fires.length ? `${counted(fires.length, "skip")} undone` : "It is too late to undo that");
+    next.reload();
+  };
+  const undoable = may("write") && next.data?.fires.some((fire) => fire.skipped);
   return (
-    <Card title="Next times">
+    <Card
+      title="Next times"
+      side={
+        undoable ? (
+          <button type="button" class="quiet" onClick={() => undo().catch((error: unknown) => say(String(error)))}>
+            Undo skips
+          </button>
+        ) : null
+      }
+    >
       <Problem error={next.error} retry={next.reload} />
       {next.data ? (
         next.data.fires.length ? (
