@@ -55,8 +55,14 @@ def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
         "schedule_revision": job.schedule_revision,
         "created_at": rfc3339(job.created_at),
         "updated_at": rfc3339(job.updated_at),
-        "next_fire_at": next(iter(rfc3339(at) for at in coming_fires(job, now, 1, excluded)), None),
+        "next_fire_at": _next_fire_at(job, now, excluded),
     }
+
+
+def _next_fire_at(job: Job, now: float, excluded: Container[str]) -> str | None:
+    skips = {at for at in job.skips if at >= now}
+    coming = coming_fires(job, now, len(skips) + 1, excluded)
+    return next((rfc3339(at) for at in coming if at not in skips), None)
 
 
 def job_line(job: Job) -> dict[str, Any]:

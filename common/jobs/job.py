@@ -86,6 +86,8 @@ class Job:
     group: str = ""
     shard: int = 0
     failures_in_row: int = 0
+    # Coming fire times that are cancelled beforehand (`skips.py`).
+    skips: tuple[int, ...] = ()
     # Of a job that came by another API: what that API has to say again, and a job has no field for.
     origin: Mapping[str, Any] | None = None
 
@@ -132,6 +134,7 @@ class Job:
             "start_deadline_s": self.start_deadline_s,
             "pause_after_failures": self.pause_after_failures,
             "failures_in_row": self.failures_in_row or None,
+            "skips": list(self.skips) or None,
             "on_crash": self.on_crash if self.on_crash != "retry" else None,
             "after_completion": self.after_completion if self.after_completion != "keep" else None,
             "dead_letter": self.dead_letter,
@@ -164,6 +167,7 @@ class Job:
             overlap=item.get("overlap", "allow"),  # older items have no overlap policy
             pause_after_failures=item.get("pause_after_failures"),
             failures_in_row=item.get("failures_in_row", 0),
+            skips=tuple(item.get("skips", ())),
             on_crash=item.get("on_crash", "retry"),
             after_completion=item.get("after_completion", "keep"),
             dead_letter=item.get("dead_letter"),

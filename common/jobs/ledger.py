@@ -43,6 +43,7 @@ _NOT_AUDITED: Final = frozenset(
         "updated_at",
         "expires_at",
         "failures_in_row",
+        "skips",
         "origin",
     }
 )

@@ -21,6 +21,7 @@ from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, existing
 from common.jobs.ledger import TenantLedger
 from common.jobs.placement import Placement, moves
 from common.jobs.schedule_groups import ScheduleGroups
+from common.jobs.skips import kept_skips
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import fires_soon, plan_registered
@@ -153,7 +154,7 @@ class JobStore:
                 idempotency_key.check_first(self.jobs, now)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
             moved = [
-                (olds.get(job_id), replace(new, failures_in_row=0))
+                (olds.get(job_id), replace(new, failures_in_row=0, skips=kept_skips(olds.get(job_id), new)))
                 for job_id, new in news.items()
                 if new is not olds.get(job_id)
             ]

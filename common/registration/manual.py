@@ -11,6 +11,7 @@ from common.clock import Clock
 from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
+from common.jobs.skips import note_skips
 from common.jobs.store import JobStore
 from common.planning.execution import (
     MANUAL,
@@ -150,6 +151,8 @@ class ManualCommands:
         if not cancel(execution, detail, now, commit):
             status = (self.runs.get(execution) or {}).get("status", "unknown")
             raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
+        if record is None:
+            self._note_skips(execution)
         return execution
 
     def skip_next(self, tenant: str, job_id: str, count: int, note: str) -> list[Execution]:
@@ -165,6 +168,7 @@ class ManualCommands:
         for execution in executions:
             commit = self._written_down("run.cancelled", execution, now, note)
             self.changes.cancel(execution, _cancelled(note), now, commit)
+        self._note_skips(executions[0])
         return executions
 
     def skipped(self, tenant: str, job_id: str) -> list[Execution]:
@@ -181,7 +185,15 @@ class ManualCommands:
             commit = self._written_down("run.restored", one, now)
             if one.fire_at >= now + TAKEN_BACK_S and self.changes.take_back(one, commit):
                 restored.append(one)
+        if restored:
+            self._note_skips(restored[0])
         return restored
+
+    def _note_skips(self, one: Execution) -> None:
+        """Note on its job what is cancelled now, after a change of that."""
+        job = one.tenant, one.job_id, one.schedule_revision
+        coming = self.changes.cancelled(*job, math.ceil(self.clock.now()), MOST_SKIPPED)
+        note_skips(self.store.jobs, *job, [each.fire_at for each in coming])
 
     def coming(self, job: Job, count: int, now: float) -> list[Execution]:
         """The executions of a job's next fire times; none while it is paused. Raises Conflict (a missing calendar)."""

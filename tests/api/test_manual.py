@@ -118,6 +118,29 @@ def test_coming_fire_times_are_skipped_and_shown_so(office: Office) -> None:
         assert (refused.status, refused.json["errors"][0]["accepted"]) == (400, "1 to 50")
 
 
+def test_the_next_fire_time_of_a_list_is_none_that_is_skipped(office: Office) -> None:
+    def shown() -> str:
+        (listed,) = office.alice("GET", "/v1/jobs").json["jobs"]
+        assert office.alice("GET", "/v1/jobs/report").json["next_fire_at"] == listed["next_fire_at"]
+        return listed["next_fire_at"][11:16]
+
+    office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    office.alice("POST", "/v1/jobs/report/skip", {"count": 2})
+    office.alice("POST", "/v1/runs/alice:report:20261121T031600Z:1/cancel")
+    assert shown() == "03:15"
+    office.alice("PATCH", "/v1/jobs/report", {"name": "the times are the same"})
+    assert shown() == "03:15"
+    (entry,) = office.alice_admin("GET", "/v1/audit?action=job.changed").json["entries"]
+    assert entry["before"] == {"name": ""}
+    office.world.run_until("2026-11-21T03:15:30Z")
+    assert shown() == "03:17"
+    office.alice("DELETE", "/v1/jobs/report/skip")
+    assert shown() == "03:16"
+    office.alice("POST", "/v1/jobs/report/skip")
+    office.alice("PATCH", "/v1/jobs/report", {"schedule": {"cron": "*/2 * * * *"}})
+    assert shown() == "03:16"
+
+
 def test_skips_are_undone(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *"))
     office.alice("POST", "/v1/jobs/report/skip", {"count": 2})
