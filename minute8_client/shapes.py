@@ -378,6 +378,7 @@ class Change(TypedDict):
 
     at: str
     by: str
+    by_name: NotRequired[str]
     action: str
 
 

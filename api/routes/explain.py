@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -30,8 +31,11 @@ def explain(services: Services, request: Request) -> Reply:
     def blocks(job: Job | None) -> list[Reason]:
         return _blocks(services, request, job)
 
+    def names_of(authors: Iterable[str]) -> dict[str, str]:
+        return services.tenants.api_keys.author_names(request.tenant, authors)
+
     kept_s = kept_s_of(services, request)
-    found = services.expected.explain(request.tenant, job_id, at, request.now, kept_s, blocks)
+    found = services.expected.explain(request.tenant, job_id, at, request.now, kept_s, blocks, names_of)
     if found.job is None and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
     return Reply(_view(job_id, at, found))
@@ -98,6 +102,7 @@ def _view(job_id: str, at: int, found: Explained) -> dict[str, Any]:
         and {
             "at": rfc3339(change.at),
             "by": change.by,
+            **({"by_name": change.by_name} if change.by_name else {}),
             "action": change.action,
         },
         "next_due_at": rfc3339(found.following.due_at) if found.following else None,

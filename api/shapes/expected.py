@@ -95,6 +95,7 @@ class Change(Answer):
 
     at: Instant
     by: str
+    by_name: str | None = Field(default=None, description="The name of the key, if `by` is one.")
     action: str
 
 

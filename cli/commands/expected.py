@@ -136,6 +136,7 @@ def explain(
             out.print(f"run {one['run']['execution_id']}", soft_wrap=True, markup=False)
     if told["since"]:
         since = told["since"]
-        out.print(f"times in force since {since['at']}: {since['action']} by {since['by']}", markup=False)
+        by = since.get("by_name", since["by"])
+        out.print(f"times in force since {since['at']}: {since['action']} by {by}", markup=False)
     if told["next_due_at"]:
         out.print(f"due next {told['next_due_at']} ({relative(told['next_due_at'], now)})", markup=False)

@@ -7,7 +7,7 @@ that an older version wrote may not say that; what was before them is then unkno
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +20,8 @@ CHANGES: Final = frozenset({"job.created", "job.changed", "job.paused", "job.res
 ALWAYS: Final = -math.inf
 # From the names of calendars to their dates, and the time from which these were the dates.
 CalendarDates = Callable[[tuple[str, ...]], tuple[Container[str], float]]
+# From authors, as the audit has them, to the names of their keys.
+NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,17 @@ class Eras:
     def at(self, instant: float) -> Era | None:
         """The era at an instant; None if it is not known."""
         return next((era for era in self.eras if era.from_at <= instant < era.until_at), None)
+
+    def with_author(self, instant: float, names_of: NamesOf) -> Eras:
+        """The same, with the name of who began the era at an instant."""
+        era = self.at(instant)
+        if era is None or era.began_by is None:
+            return self
+        by = era.began_by.by
+        began_by = replace(era.began_by, by_name=names_of([by]).get(by, ""))
+        return replace(
+            self, eras=[replace(one, began_by=began_by) if one is era else one for one in self.eras]
+        )
 
     def due(self, start: int, end: int, calendars: CalendarDates) -> Iterator[Due]:
         """The due set of [start, end), in order: what ticks plan, from the times that were in force at each instant."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from common.history.eras import CHANGES, Due, Era, Eras, eras_of
+from common.history.eras import CHANGES, Due, Era, Eras, NamesOf, eras_of
 from common.history.expected import Expected, Moment, Record, counts, expected
 from common.history.explain import Reason
 from common.history.explanation import Explanation, explain
@@ -181,13 +181,14 @@ class ExpectedRuns:
         now: float,
         kept_s: int,
         blocks: Callable[[Job | None], list[Reason]],
+        names_of: NamesOf,
     ) -> Explained:
         """Why the job is or is not due at an instant, from the newest MOST_ENTRIES entries of the audit."""
         item = self._jobs.get(keys.job(tenant, job_id))
         job = Job.from_item(item) if item else None
         history = self.history(tenant, 0, kept_s)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
-        eras = self.eras(tenant, job_id, job, history, calendars)
+        eras = self.eras(tenant, job_id, job, history, calendars).with_author(at, names_of)
         page = self._page(tenant, job_id, eras, at, at + 1, self.moment(now, history), 1, _WITH_ERRORS)
         told = explain(eras, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
         following = next(eras.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)

@@ -110,7 +110,7 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
 def _of_era(era: Era, times: Times, at: int) -> Iterator[Reason]:
     change = era.began_by
     by = {"by": change.by, "at": rfc3339(change.at)} if change else {}
-    words = f" by {change.by} at {rfc3339(change.at)}" if change else " before the audit begins"
+    words = f" by {change.author} at {rfc3339(change.at)}" if change else " before the audit begins"
     if times.state != ACTIVE:
         note = str(change.after.get("note", "")) if change else ""
         said = f": {note}" if note else ""
@@ -125,7 +125,7 @@ def _no_job(era: Era) -> Reason:
     change = era.began_by
     if change and change.action == "job.deleted":
         at = rfc3339(change.at)
-        return Reason(NO_JOB, f"The job was deleted by {change.by} at {at}.", {"by": change.by, "at": at})
+        return Reason(NO_JOB, f"The job was deleted by {change.author} at {at}.", {"by": change.by, "at": at})
     return Reason(NO_JOB, "The job did not exist yet.")
 
 

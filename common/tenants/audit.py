@@ -51,6 +51,13 @@ class Entry:
     after: Mapping[str, Any]
     # Of a change of a job's times: what was in force before (`common/jobs/times.py`). Not shown.
     times: str = ""
+    # The name of the key, where somebody looked it up. Not stored.
+    by_name: str = ""
+
+    @property
+    def author(self) -> str:
+        """Who made the change, for a person: `laptop (929d1989a15d59c8)`."""
+        return f"{self.by_name} ({self.by})" if self.by_name else self.by
 
 
 @dataclass(frozen=True, slots=True)

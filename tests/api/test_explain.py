@@ -105,3 +105,15 @@ def test_without_an_instant_the_last_fire_time_is_explained(office: Office) -> N
     paused = office.alice("GET", "/v1/jobs/minutely/explain").json
     assert (paused["status"], paused["at"]) == ("not_due", "2026-11-21T03:17:00Z")
     assert "paused" in paused["text"]
+
+
+def test_whoever_paused_it_is_named(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
+    made = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "laptop"}).json
+    Caller(made["key"])("POST", "/v1/jobs/minutely/pause")
+    office.world.clock.sleep(120)
+    paused = why(office.alice_reads, "2026-11-21T03:13:00Z")
+    assert paused["text"] == (
+        f"It was not due. The job is paused by laptop ({made['key_id']}) at 2026-11-21T03:12:00Z."
+    )
+    assert (paused["reasons"][0]["data"]["by"], paused["since"]["by_name"]) == (made["key_id"], "laptop")

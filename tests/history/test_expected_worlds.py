@@ -63,7 +63,9 @@ def explained_as_it_was(played: RandomWorld, job_id: str, found: list[Expected],
     some = rng.sample(sorted(listed), min(6, len(listed))) + rng.sample(changes, min(3, len(changes)))
     some += [rng.randrange(BEGIN, end) for _ in range(4)]
     for instant in some:
-        told = played.expected.explain("alice", job_id, instant, now, 30 * DAY_S, lambda job: []).told
+        told = played.expected.explain(
+            "alice", job_id, instant, now, 30 * DAY_S, lambda job: [], lambda by: {}
+        ).told
         where = f"seed {played.seed}, {job_id}, {instant}: {told.text}"
         codes = {one.code for one in told.reasons}
         if instant in due:
