@@ -107,7 +107,7 @@ def test_without_an_instant_the_last_fire_time_is_explained(office: Office) -> N
     assert "paused" in paused["text"]
 
 
-def test_whoever_paused_it_is_named(office: Office) -> None:
+def test_the_key_that_paused_it_is_named(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     made = office.alice_admin("POST", "/v1/keys", {"role": "write", "name": "laptop"}).json
     Caller(made["key"])("POST", "/v1/jobs/minutely/pause")

@@ -131,7 +131,7 @@ def test_the_next_fire_time_of_a_list_is_none_that_is_skipped(office: Office) ->
     office.alice("PATCH", "/v1/jobs/report", {"name": "the times are the same"})
     assert shown() == "03:15"
     (entry,) = office.alice_admin("GET", "/v1/audit?action=job.changed").json["entries"]
-    assert entry["before"] == {"name": ""}
+    assert "skips" not in {*entry["before"], *entry["after"]}
     office.world.run_until("2026-11-21T03:15:30Z")
     assert shown() == "03:17"
     office.alice("DELETE", "/v1/jobs/report/skip")
@@ -153,9 +153,9 @@ def test_skips_are_undone(office: Office) -> None:
     fires = office.alice("GET", "/v1/jobs/report/next?count=3").json["fires"]
     assert [fire["skipped"] for fire in fires] == [False] * 3
     entries = office.alice_admin("GET", "/v1/audit?action=run.restored").json["entries"]
-    assert [one["after"]["execution_id"] for one in entries] == [
-        "alice:report:20261121T031400Z:1",
+    assert sorted(one["after"]["execution_id"] for one in entries) == [
         "alice:report:20261121T031300Z:1",
+        "alice:report:20261121T031400Z:1",
     ]
     assert office.alice("DELETE", "/v1/jobs/nothing/skip").status == 404
 
