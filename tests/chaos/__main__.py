@@ -2,6 +2,7 @@
 
     python -m tests.chaos --seconds 240 --jobs 300 --seed 8
     python -m tests.chaos --faults --seconds 600 --jobs 60
+    python -m tests.chaos --faults --seconds 1800 --jobs 20 --pages no-tick,canary
 
 With --faults an operator's nightmare takes the place of the kills (`make chaos`): faults at random, each of which its
 alarm has to notice in its stated time, and its page of the runbook to repair. At the end every execution that was due
@@ -20,7 +21,7 @@ from collections import Counter
 from pathlib import Path
 
 from scripts.embedded import deploy, kill, start
-from tests.chaos.nightmare import Nightmare, table
+from tests.chaos.nightmare import PARAMETERS, Nightmare, table
 from tests.chaos.play import Play
 from tests.chaos.verdict import Verdict
 from tests.runbook.site import Site
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=90, help="seconds between the fire times of a job")
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--faults", action="store_true", help="make faults, and follow the runbook")
+    parser.add_argument("--pages", default="", help="only faults of these pages of the runbook, with commas")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="minute8-chaos-") as directory:
         return run(Path(directory), options)
@@ -43,7 +45,7 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
     say(f"an embedded AWS in {state_dir}, stage test …")
     embedded = start(state_dir, 0, auth=True, tied=True)
     try:
-        embedded = deploy(embedded, stage="test", params={"canary": "true"} if options.faults else {})
+        embedded = deploy(embedded, stage="test", params=PARAMETERS if options.faults else {})
         rng = random.Random(options.seed)
         play = Play(embedded, rng, say)
         play.register(options.jobs, options.every)
@@ -53,11 +55,14 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
             report(play.killed, play.redriven, verdict, options)
             return 1 if verdict.problems else 0
         site = Site(embedded, state_dir / "shell")
-        nightmare = Nightmare(site, rng, say)
+        nightmare = Nightmare(site, rng, say, [page for page in options.pages.split(",") if page])
         play.haunt(options.seconds, nightmare)
         verdict, left = play.settle(), site.problems()
         report(play.killed, play.redriven, verdict, options)
-        print(f"\n{table(nightmare.happened)}\n\nthe doctor finds: {left or 'nothing'}")
+        print(f"\n{table(nightmare.happened)}\n")
+        for alarm, pages in nightmare.beside.items():
+            print(f"{alarm} rang beside: {', '.join(sorted(pages)) or 'nothing'}")
+        print(f"the doctor finds: {left or 'nothing'}")
         well = all(one.is_well for one in nightmare.happened)
         return 1 if verdict.problems or left or not well else 0
     finally:

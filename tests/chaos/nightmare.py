@@ -5,15 +5,32 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from tests.docs.test_runbook import rows
-from tests.runbook.faults import FAULTS, Fault
+from tests.runbook.faults import FAULTS, Fault, mapping_is_disabled
 from tests.runbook.site import Site
 
+# A mark that is set back is put right by the next tick, sooner than its alarm rings. So here planners do not plan.
+NIGHTMARES = (
+    *(one for one in FAULTS if one.rings),
+    Fault(
+        "the mapping to the planners is disabled",
+        "mark-lag",
+        "ticks",
+        mapping_is_disabled("planner"),
+        frozenset({"mapping planning", "mark", "unfinished planning"}),
+        shows_after_s=600,
+    ),
+)
+# So that each tick divides its window among planners, and executions are given up as late as in production.
+PARAMETERS = {"canary": "true", "plannerShareEntries": "20", "maxReceiveCount": "20"}
 # Metrics take a minute or two to arrive, and alarms are evaluated once a minute.
 ARRIVAL_S = 120
+# A page whose fault is still there a minute later is followed again, at most so often.
+AGAIN_S = 60
+MOST_TIMES = 4
 _NEXT_S = (5.0, 40.0)
 _LOOK_S = 2.0
 _ALARM = "ALARM"
@@ -21,12 +38,18 @@ _ALARM = "ALARM"
 
 @dataclass
 class Happened:
-    """A fault that was made: when its alarm rang (None: not yet), and what was wrong after its repair."""
+    """A fault that was made: when its alarm rang (None: not yet), and what was wrong after its last repair.
+
+    Its page was `followed` so often, and its alarm was quiet again at `quiet_at`.
+    """
 
     fault: Fault
     broken_at: float
     noticed_at: float | None = None
     left: str | None = None
+    followed: int = 0
+    next_look_at: float = 0.0
+    quiet_at: float | None = None
 
     @property
     def stated_s(self) -> int:
@@ -34,7 +57,8 @@ class Happened:
 
     @property
     def is_over(self) -> bool:
-        return self.left is not None
+        """Repaired, or given up."""
+        return self.left == "" or self.followed == MOST_TIMES
 
     @property
     def is_well(self) -> bool:
@@ -51,7 +75,7 @@ def stated_s(fault: Fault) -> int:
 
 
 def choices(
-    happened: Iterable[Happened], alarms: dict[str, str], left_s: float, faults: Iterable[Fault] = FAULTS
+    happened: Iterable[Happened], alarms: dict[str, str], left_s: float, faults: Iterable[Fault] = NIGHTMARES
 ) -> list[Fault]:
     """The faults that can be made now: no other of their part is open, their alarm is quiet, and they fit the time.
 
@@ -71,13 +95,18 @@ def choices(
 
 
 class Nightmare:
-    """Faults on one stage, until the time is over and each of them is."""
+    """Faults on one stage, until the time is over and each of them is. Only those of `pages`, if there are any."""
 
-    def __init__(self, site: Site, rng: random.Random, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, site: Site, rng: random.Random, say: Callable[[str], None], pages: Collection[str] = ()
+    ) -> None:
         self._site = site
         self._rng = rng
         self._say = say
+        self._faults = [one for one in NIGHTMARES if not pages or one.page in pages]
         self.happened: list[Happened] = []
+        # Alarms that rang without a fault of their own, and the pages of the faults that were there.
+        self.beside: dict[str, set[str]] = {}
 
     def reign(self, seconds: float, meanwhile: Callable[[], object]) -> None:
         """Make faults for this time. `meanwhile` is called every two seconds, as the stage's users would."""
@@ -85,9 +114,10 @@ class Nightmare:
         end, next_at = now + seconds, now
         while (now := time.time()) < end or not all(one.is_over for one in self.happened):
             alarms = self._site.alarms()
+            self._note_others(alarms)
             for one in self.happened:
                 self._look_at(one, alarms, now)
-            if now >= next_at and (able := choices(self.happened, alarms, end - now)):
+            if now >= next_at and (able := choices(self.happened, alarms, end - now, self._faults)):
                 self._make(self._rng.choice(able))
                 next_at = now + self._rng.uniform(*_NEXT_S)
             meanwhile()
@@ -98,32 +128,67 @@ class Nightmare:
         fault.breaks(self._site)
         self.happened.append(Happened(fault, time.time()))
 
+    def _note_others(self, alarms: dict[str, str]) -> None:
+        """An alarm without a fault of its own is noted with the faults that are there."""
+        made = {one.fault.page for one in self.happened}
+        there = {one.fault.page for one in self.happened if not one.is_over}
+        for name, state in alarms.items():
+            if state == _ALARM and name not in made and name not in self.beside:
+                self.beside[name] = there
+                self._say(f"{name} rings too, beside {', '.join(sorted(there)) or 'nothing'}")
+
     def _look_at(self, one: Happened, alarms: dict[str, str], now: float) -> None:
+        rings = alarms[one.fault.page] == _ALARM
         if one.is_over:
+            if not rings and one.quiet_at is None:
+                one.quiet_at = now
             return
-        if alarms[one.fault.page] == _ALARM:
-            one.noticed_at = now
-            self._say(f"{one.fault.page} rings after {now - one.broken_at:.0f} s; its page is followed")
-        elif now - one.broken_at <= one.stated_s + ARRIVAL_S:
+        if not one.followed:
+            if rings:
+                one.noticed_at = max(one.broken_at, self._rings_since(one.fault.page))
+                self._say(f"{one.fault.page} rings after {one.noticed_at - one.broken_at:.0f} s")
+            elif now - one.broken_at <= one.stated_s + ARRIVAL_S:
+                return
+            else:
+                self._say(f"{one.fault.page} does not ring for: {one.fault.name}")
+        elif now < one.next_look_at:
             return
-        else:
-            self._say(f"{one.fault.page} does not ring for: {one.fault.name}")
+        self._follow(one)
+
+    def _follow(self, one: Happened) -> None:
+        """Follow its page, and look what is left. A fault that no check of the doctor finds is over with its alarm."""
         self._site.follow(one.fault.page, checks=one.fault.checks)
+        one.followed += 1
+        one.next_look_at = time.time() + AGAIN_S
         found = self._site.problems()
-        one.left = "; ".join(f"{check}: {found[check]}" for check in one.fault.checks & found.keys())
-        self._say(f"repaired: {one.fault.name}" if not one.left else f"NOT repaired: {one.left}")
+        left = [f"{check}: {found[check]}" for check in sorted(one.fault.checks & found.keys())]
+        if not one.fault.checks and self._site.alarms()[one.fault.page] == _ALARM:
+            left = ["its alarm rings"]
+        one.left = "; ".join(left)
+        self._say(f"not yet repaired: {one.left}" if left else f"repaired: {one.fault.name}")
+
+    def _rings_since(self, alarm: str) -> float:
+        answer = self._site.client("cloudwatch").describe_alarms(
+            AlarmNames=[self._site.named(alarm)], AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+        )
+        [found] = [*answer["MetricAlarms"], *answer["CompositeAlarms"]]
+        return float(found["StateUpdatedTimestamp"].timestamp())
 
 
 def table(happened: Iterable[Happened]) -> str:
     """Fault × alarm × time to notice × page × repaired, as Markdown."""
     lines = [
-        "| fault | alarm | noticed after | at most | page | repaired |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| fault | alarm | noticed after | at most | page | repaired | quiet after |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for one in happened:
-        noticed = "never" if one.noticed_at is None else f"{one.noticed_at - one.broken_at:.0f} s"
-        page = one.fault.page
-        told = "yes" if one.left == "" else f"no: {one.left}"
-        most = one.stated_s + ARRIVAL_S
-        lines.append(f"| {one.fault.name} | `{page}` | {noticed} | {most} s | [{page}]({page}.md) | {told} |")
+        noticed, quiet = (_after(at, one.broken_at) for at in (one.noticed_at, one.quiet_at))
+        page, most = one.fault.page, one.stated_s + ARRIVAL_S
+        told = f"yes, at try {one.followed}" if one.left == "" else f"no: {one.left}"
+        cells = (one.fault.name, f"`{page}`", noticed, f"{most} s", f"[{page}]({page}.md)", told, quiet)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _after(at: float | None, broken_at: float) -> str:
+    return "never" if at is None else f"{at - broken_at:.0f} s"

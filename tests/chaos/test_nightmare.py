@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.nightmare import ARRIVAL_S, Happened, choices, stated_s, table
-from tests.runbook.faults import FAULTS, Fault
+from tests.chaos.nightmare import ARRIVAL_S, MOST_TIMES, NIGHTMARES, Happened, choices, stated_s, table
+from tests.runbook.faults import Fault
 
-BY_PAGE = {fault.page: fault for fault in FAULTS}
+BY_PAGE = {fault.page: fault for fault in NIGHTMARES}
 QUIET = dict.fromkeys(BY_PAGE, "OK")
 DEAD = BY_PAGE["dead-letters"]
 
@@ -26,6 +26,18 @@ def test_a_fault_has_to_fit_the_time_that_is_left() -> None:
     assert choices([], QUIET, 60 + ARRIVAL_S - 1) == []
 
 
+def test_each_page_has_one_fault() -> None:
+    assert len(BY_PAGE) == len(NIGHTMARES)
+
+
+@pytest.mark.parametrize(
+    ("left", "followed", "is_over"),
+    [(None, 0, False), ("", 1, True), ("1 messages", 1, False), ("1 messages", MOST_TIMES, True)],
+)
+def test_a_page_is_followed_until_its_fault_is_gone(left: str | None, followed: int, is_over: bool) -> None:
+    assert Happened(DEAD, 0.0, 60.0, left, followed).is_over is is_over
+
+
 def test_of_a_part_one_fault_is_open_at_a_time() -> None:
     found = pages(choices([Happened(BY_PAGE["overdue"], 0.0)], QUIET, 24 * 3600))
     assert not {"overdue", "canary", "burn-fast", "executor-throttles"} & found
@@ -37,7 +49,7 @@ def test_an_alarm_that_rings_notices_nothing_new() -> None:
 
 
 def test_what_was_made_least_comes_next() -> None:
-    made = [Happened(fault, 0.0, 1.0, "") for fault in FAULTS if fault is not DEAD]
+    made = [Happened(fault, 0.0, 1.0, "") for fault in NIGHTMARES if fault is not DEAD]
     assert choices(made, QUIET, 24 * 3600) == [DEAD]
 
 

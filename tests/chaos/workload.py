@@ -24,6 +24,7 @@ def jobs(target_arn: str, count: int, every_s: int, rng: random.Random) -> list[
             "payload": {"duration_s": round(rng.uniform(0.05, 1.5), 2)},
             "timeout_s": _TIMEOUT_S,
             "retry": {"max_attempts": 5, "base_s": 2, "cap_s": 10},
+            "catch_up": "all",  # so that each fire time has its own run, after however long without a tick
         }
         if kind == "retried":
             definition["payload"]["fail_first_attempts"] = 1
