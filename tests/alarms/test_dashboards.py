@@ -127,6 +127,11 @@ def test_a_metric_that_nothing_emits_is_noticed() -> None:
     assert not is_emitted(Metric.of("AWS/Lambda", "Errors", FunctionName="minute8-prod-other"))
 
 
+def test_a_dashboard_has_few_enough_metrics_to_be_free() -> None:
+    for body in bodies().values():
+        assert sum(len(shown(widget)) for widget in body["widgets"]) <= 50
+
+
 def test_dashboards_fit_and_show_each_alarm() -> None:
     taken: set[tuple[str, int, int]] = set()
     for name, widget in WIDGETS:
@@ -156,6 +161,29 @@ def test_prometheus_is_given_what_is_emitted() -> None:
     for job in config["discovery"]["jobs"]:
         assert {one["name"] for one in job["metrics"]} <= OF_AWS[job["type"]][2]
         assert job["searchTags"] == [{"key": "service", "value": "^minute8$"}]
+
+
+# What yet-another-cloudwatch-exporter reads of its file; it ignores what it does not know.
+# https://github.com/prometheus-community/yet-another-cloudwatch-exporter/blob/master/pkg/config/config.go
+OF_EXPORTER = {
+    "metric": {"name", "statistics", "period", "length"},
+    "job": {"type", "regions", "searchTags", "period", "length", "metrics"},
+    "namespace": {"name", "namespace", "regions", "dimensionNameRequirements", "period", "length", "metrics"},
+}
+
+
+def test_the_exporter_knows_each_field_and_statistic() -> None:
+    config = yaml.safe_load((template.ROOT / "deploy" / "prometheus.yml").read_text())
+    assert config.keys() == {"apiVersion", "customNamespace", "discovery"}
+    assert config["apiVersion"] == "v1alpha1" and config["discovery"].keys() == {"jobs"}
+    for kind, parts in (("namespace", config["customNamespace"]), ("job", config["discovery"]["jobs"])):
+        for part in parts:
+            assert part.keys() <= OF_EXPORTER[kind] and part["regions"] and part["metrics"]
+            for metric in part["metrics"]:
+                assert metric.keys() <= OF_EXPORTER["metric"]
+                assert metric.get("length", part["length"]) >= metric.get("period", part["period"])
+                for statistic in metric["statistics"]:
+                    assert re.fullmatch(r"Sum|Maximum|Minimum|Average|SampleCount|p\d\d", statistic)
 
 
 def read_by(alarm: str) -> list[Metric]:

@@ -10,6 +10,7 @@ from canary import handler as canary
 from cli.doctor.expected import ALARMS, CANARY_ALARM, QUIET_ALARMS
 from common import config, telemetry
 from common.platform.deletion import Deletions
+from common.storage import keys
 from scheduler import handler
 from scripts.canary import definition
 from scripts.embedded.cloudwatch import Emitted
@@ -77,6 +78,12 @@ def requests(*answers: tuple[int, float]) -> Break:
             emitted.request(template.API_ID, status, latency_ms)
 
     return set_(every_minute=each_minute)
+
+
+def damage_entry(w: World, tenant: str, job_id: str) -> None:
+    """As after an edit of the due table by hand."""
+    found = w.store.get(tenant, job_id)
+    w.table("due").put({**keys.due_entry(found.group, found.shard, tenant, job_id), "entry": "[9]"})
 
 
 def nothing(_: Emitted) -> None:
@@ -193,6 +200,14 @@ def test_what_cannot_be_planned_rings_and_nothing_else(stage: Watched) -> None:
     garbage(stage)
     assert stage.minutes_until("quarantine", "ALARM", 40)
     assert stage.ringing == {"quarantine"}
+
+
+def test_a_job_that_cannot_be_planned_rings_although_it_is_due_once(stage: Watched) -> None:
+    stage.w.registry.put("alice", "once", job(cron="45 3 21 11 *"))
+    damage_entry(stage.w, "alice", "once")
+    assert stage.minutes_until("quarantine", "ALARM", 20)
+    assert stage.ringing == {"quarantine"}
+    assert stage.minutes_until("quarantine", "OK", 30)
 
 
 def test_a_single_late_run_in_a_quiet_hour_rings_nothing(stage: Watched) -> None:

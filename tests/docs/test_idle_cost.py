@@ -39,6 +39,13 @@ CANARY_METRICS = 5
 # The notifier's rounds. Assumed: one without subscriptions takes a tenth of a second; tests/notices counts its request.
 ROUNDS, ROUND_S = round(DAYS * 1_440), 0.1
 
+# A month, for all of an account: https://aws.amazon.com/cloudwatch/pricing/
+FREE = {
+    "dashboards": 3,
+    "alarms: metrics that they read": 10,
+    "metrics of the tick": 6,
+    "metrics of the canary's runs": 4,
+}
 # CloudWatch adds so much to each event: https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/cloudwatch_limits_cwl.html
 EVENT_BYTES = 26
 # Assumed: platform.start and platform.report in JSON, as AWS's documents show them.
@@ -157,6 +164,8 @@ def test_the_page_says_what_each_line_costs(monkeypatch: pytest.MonkeyPatch) -> 
         assert row in page, row
     total = sum(amount * price for amount, price in worked_out.values())
     assert f"| **all** | | **{total:.2f}** |" in page, total
+    free = sum(min(worked_out[what][0], most) * worked_out[what][1] for what, most in FREE.items())
+    assert f"pays ${free:.2f} less: ${total - free:.2f}." in page
     assert f"${PRICES['dynamodb_pitr_gb_month']:.2f}" in page
     assert f"${PRICES['dynamodb_gb_month']:.2f}" in page
 
