@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,17 @@ class Player:
     def __init__(self) -> None:
         self._dynamodb: Any = MemoryDynamoDB()
         self._dynamodb.before = self._count
-        self.w: Any = worlds.make_world(self._dynamodb, "2026-11-21T03:12:00Z")
+        self.w: Any = worlds.make_world(self._dynamodb, "2026-11-21T03:12:00Z", **self._stored_rules())
         self._send, self.w.sqs.send_message_batch = self.w.sqs.send_message_batch, self._counted_send
         self.w.target.answer = self._answer
         self._writes_left: int | None = None
+        self._shares: list[str] = []
+
+    def _stored_rules(self) -> dict[str, Any]:
+        """Versions that have holds read them, with the tenants' rules, from the table."""
+        if not Path(sys.argv[1], "common", "tenants", "holds.py").exists():
+            return {}
+        return {"tenants": worlds.StoredOnDemand(worlds.Table(self._dynamodb, "test-tenants"))}
 
     # --- the state: what AWS holds between two deployments --------------------------------------------
 
@@ -61,6 +69,7 @@ class Player:
         for visible_at, message_id, body in state["messages"]:
             self.w.sqs._put(visible_at, body, message_id)
         self.w.target.calls[:] = [(at, context) for at, context in state["calls"]]
+        self._shares = list(state["shares"])
 
     def dump(self) -> dict[str, Any]:
         held = self._dynamodb.tables
@@ -73,6 +82,7 @@ class Player:
             },
             "messages": [(at, name, body) for at, _, name, body in sorted(self.w.sqs._waiting)],
             "calls": self.w.target.calls,
+            "shares": self._shares,
         }
 
     # --- the steps ------------------------------------------------------------------------------------
@@ -100,6 +110,7 @@ class Player:
         """Deliver what becomes visible, and tick at each minute 8, up to an instant."""
         end = worlds.at(text)
         while True:
+            self.plan()
             now = int(self.w.clock.now())
             moments = [now + (480 - now) % 600, self.w.sqs.next_at()]
             moment = min(one for one in moments if one is not None)
@@ -139,6 +150,52 @@ class Player:
         finally:
             died, self._writes_left = self._writes_left == 0, None
         return died
+
+    def divide(self, entries: int) -> None:
+        """From now on, windows with more due entries than this are divided among planners."""
+        from common.planning.shares import PlanningQueue, Shares
+        from scheduler.tick import FanOut
+
+        fan_out = FanOut(Shares(self.w.table("due")), PlanningQueue(self, "planning"), entries)  # type: ignore[arg-type]
+        object.__setattr__(self.w.scheduler, "fan_out", fan_out)
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[Any]) -> dict[str, Any]:
+        """The planning queue's."""
+        self._count("send_message_batch")
+        self._shares += [entry["MessageBody"] for entry in Entries]
+        return {"Successful": Entries}
+
+    def plan(self, shares: int = 1_000) -> None:
+        """Planners take so many shares."""
+        from common.planning.shares import PlanningQueue, Shares
+        from scheduler.planner import Planner
+
+        known: dict[str, Any] = {
+            "scheduler": self.w.scheduler,
+            "shares": Shares(self.w.table("due")),
+            "queue": PlanningQueue(self, "planning"),  # type: ignore[arg-type]
+        }
+        takes = {one.name for one in fields(Planner)}
+        while self._shares and shares:
+            shares -= 1
+            body = self._shares.pop(0)
+            Planner(**{name: part for name, part in known.items() if name in takes}).plan(body)
+
+    def hold(self, operation: str, pattern: str, *note: str) -> None:
+        """`hold` or `release` a target, for all tenants."""
+        from common.tenants.holds import Holds
+
+        getattr(Holds(self.w.table("tenants")), operation)(pattern, *note, self.w.clock.now())
+
+    def damage(self, job_id: str) -> None:
+        """Nobody can read the due entry of a job any more."""
+        for item in self._dynamodb.scan(TableName="test-due")["Items"]:
+            if item["sk"]["S"].endswith(f"#{job_id}") and "entry" in item:
+                self._dynamodb.put_item(TableName="test-due", Item={**item, "entry": {"S": "[9]"}})
+
+    def garbage(self) -> None:
+        """The directory has a group that nobody can read."""
+        worlds.put_in_directory(self.w.table("due"), "lunar|full#0")
 
     def attribute(self, name: str, value: Any) -> None:
         """Set what a parameter of the deployment sets, of the scheduler."""

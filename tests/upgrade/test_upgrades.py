@@ -121,7 +121,7 @@ def played(version: Version, steps: Story, state: State | None = None) -> State:
     return found
 
 
-NOTHING: State = {"now": at("2026-11-21T03:12:00Z"), "tables": {}, "messages": [], "calls": []}
+NOTHING: State = {"now": at("2026-11-21T03:12:00Z"), "tables": {}, "messages": [], "calls": [], "shares": []}
 THE_END: Story = [["until", END]]
 
 
@@ -188,6 +188,73 @@ def test_what_was_cut_off_is_finished_by_the_other_version(
         if not died:
             return
     raise AssertionError(f"{name} makes more than {MOST_WRITES} writes")
+
+
+# Few enough entries that the window of 3:30 has several shares.
+DIVIDE: Story = [["divide", 10]]
+
+
+@pytest.mark.parametrize("planned", [0, 2], ids=["no share is planned", "two shares are planned"])
+@pytest.mark.parametrize("lost", [False, True], ids=["messages wait", "messages are lost"])
+def test_a_divided_window_is_planned_by_the_other_versions_planners(
+    switch: Switch, present: Version, planned: int, lost: bool
+) -> None:
+    steps = story_for(switch.follower)
+    left = played(switch.before, [*steps, *DIVIDE, ["tick"], ["plan", planned]])
+    assert left["shares"]
+    left["shares"] = [] if lost else left["shares"]
+    end = played(switch.after, [*DIVIDE, *THE_END], left)
+    assert outcome(end) == of_the_present(present, steps)
+    assert doubled(end) == []
+    assert end["shares"] == []
+
+
+def test_what_one_version_has_set_aside_stops_neither_and_is_repaired_by_the_other(
+    switch: Switch, release: Release, present: Version
+) -> None:
+    if not release.sets_aside:
+        pytest.skip(f"{release.name} sets nothing aside")
+    broken = [
+        *story_for(switch.follower),
+        ["garbage"],
+        ["damage", "report"],
+        ["until", "2026-11-21T03:31:10Z"],
+    ]
+    repaired: Story = [["store", "pause", "alice", "report"], ["store", "resume", "alice", "report"]]
+    left = played(switch.before, broken)
+    assert {item["sk"]["S"] for item in left["tables"]["due"] if item["pk"]["S"] == "QUARANTINE"} >= {
+        "group#lunar|full#0",
+        "entry#alice#report",
+    }
+    end = played(switch.after, [*repaired, *THE_END], left)
+    assert outcome(end) == of_the_present(present, [*broken, *repaired])
+    assert "2026-11-21T03:42:00Z" in {
+        call["fire_at"] for _, call in end["calls"] if call["job_id"] == "report"
+    }
+
+
+def test_a_held_target_stays_held_and_is_released_by_the_other_version(
+    switch: Switch, release: Release, present: Version
+) -> None:
+    if not release.has_holds:
+        pytest.skip(f"{release.name} holds nothing: docs/upgrading.md says what it calls again")
+    held = every("* * * * *")
+    held["target"]["arn"] += "-2"
+    broken = [
+        *story_for(switch.follower),
+        ["put", "alice", "held", held],
+        ["hold", "hold", held["target"]["arn"], "down"],
+        ["until", "2026-11-21T03:31:10Z"],
+    ]
+    released: Story = [
+        ["until", "2026-11-21T03:36:30Z"],
+        ["hold", "release", held["target"]["arn"]],
+    ]
+    end = played(switch.after, [*released, *THE_END], played(switch.before, broken))
+    assert outcome(end) == of_the_present(present, [*broken, *released])
+    said = {key: what for key, what in records(end).items() if key.startswith("alice#held#")}
+    assert {said[f"alice#held#20261121T03{minute}00Z:1"] for minute in (30, 33, 36)} == {"skippedheld"}
+    assert said["alice#held#20261121T034000Z:1"] == "succeeded"
 
 
 # What 0.1.0 does not know. It may ignore it, and must not call at a time that is wrong.

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,8 @@ class Release:
     commit: str
     reads_packs: bool = True
     keeps_long_waits: bool = True
+    has_holds: bool = True
+    sets_aside: bool = True
 
 
 # A release gets its line here when the next version begins. Nothing has a tag yet: 0.1.0 is the commit before the one
@@ -44,6 +47,8 @@ RELEASES: Final = (
         "873c507d75266bbbcb79e7e9c84bd5d10882260b",
         reads_packs=False,
         keeps_long_waits=False,
+        has_holds=False,
+        sets_aside=False,
     ),
     Release("0.2.0-middle", "41c8a5b1619f314cf1df9b2c121dbcbdf54a492b"),
 )
@@ -82,10 +87,10 @@ class Version:
         self._process.stdout.close()
 
 
-def checked_out(release: Release, directory: Path) -> Path:
-    """The release's code, from this repository's history."""
+def checked_out(release: Release, directory: Path, folders: Sequence[str] = _FOLDERS) -> Path:
+    """The release's code, from this repository's history; all of it without `folders`."""
     archive = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", release.commit, *_FOLDERS], capture_output=True, check=False
+        ["git", "-C", str(ROOT), "archive", release.commit, *folders], capture_output=True, check=False
     )
     if archive.returncode:
         pytest.skip("the tests of upgrades need the history: git fetch --unshallow")

@@ -1,0 +1,186 @@
+"""Deployments of the real stack, one upon the other, while jobs run: a release, this version, a bad one, and back.
+
+    python -m tests.upgrade.stacks --release 0.1.0
+
+A command, not part of CI: it deploys five times, which takes minutes. The bad deployment is repaired by the commands of
+its page of the runbook. At the end each execution that was due has one run in a final state, and the doctor finds
+nothing, or this exits with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from scripts import build_layer
+from scripts.demo.functions import create
+from scripts.demo.stage import TARGET_NAME, Stage
+from scripts.demo.witness import calls_in, expected
+from scripts.embedded import Embedded, deploy, kill, start
+from scripts.embedded.deployment import SOURCES, api_url, apply_dropped, client, run_osls
+from scripts.newcomer import Shell
+from tests.chaos.__main__ import say
+from tests.chaos.verdict import Verdict, judge
+from tests.chaos.workload import jobs
+from tests.runbook.pages import commands
+from tests.runbook.site import Site
+from tests.upgrade.versions import RELEASES, ROOT, Release, checked_out
+from tests.waiting import wait_until
+
+STAGE: Final = "test"
+TENANT: Final = "tenant-0"
+EVERY_S: Final = 30
+# Two rounds of all jobs.
+WHILE_S: Final = 2 * EVERY_S
+# The executor cannot start with it.
+BAD: Final = {"serviceLatenessS": "soon"}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.upgrade.stacks", description=__doc__)
+    parser.add_argument("--release", default=RELEASES[0].name, choices=[one.name for one in RELEASES])
+    parser.add_argument("--jobs", type=int, default=10)
+    options = parser.parse_args()
+    [release] = [one for one in RELEASES if one.name == options.release]
+    with tempfile.TemporaryDirectory(prefix="minute8-stacks-") as directory:
+        state_dir = Path(directory)
+        embedded = start(state_dir, 0, auth=True, tied=True)
+        try:
+            return Story(embedded, state_dir, release).play(options.jobs)
+        finally:
+            kill(state_dir)
+
+
+class Story:
+    """One stage, from the release's stack on."""
+
+    def __init__(self, embedded: Embedded, directory: Path, release: Release) -> None:
+        self._embedded = embedded
+        self._directory = directory
+        self._release = release
+        self._checkout = directory / "checkout"
+        self._began_at = time.time()
+
+    def play(self, count: int) -> int:
+        """Returns the exit status."""
+        say(f"the stack of {self._release.name} …")
+        checked_out(self._release, self._checkout, folders=())
+        self._deploy_release()
+        self._register(count)
+        self._run("under it")
+        say("this version …")
+        self._embedded = deploy(self._embedded, stage=STAGE)
+        self._run("under this version")
+        site = Site(self._embedded, self._directory / "shell", programs={"make": "tests.upgrade.make"})
+        say("a bad deployment …")
+        deploy(self._embedded, stage=STAGE, params=BAD)
+        why = "could not convert string to float"
+        wait_until(lambda: why in site.follow("executor-errors", "First look"), "the executor does not fail")
+        say("its page is followed")
+        print(site.follow("bad-deploy"))
+        self._run("after the page")
+        left = site.problems()
+        say(f"the doctor finds: {left or 'nothing'}")
+        say(f"back to {self._release.name} …")
+        rollback = commands("bad-deploy", STAGE, "Fix")[0]
+        print(site.run(rollback))
+        self._run("under it again")
+        say("this version again …")
+        deploy(self._embedded, stage=STAGE, force=True)
+        verdict = self._settle(site)
+        left |= site.problems()
+        print(f"\n{verdict}\nthe doctor finds: {left or 'nothing'}")
+        return 1 if verdict.problems or left else 0
+
+    def _deploy_release(self) -> None:
+        """As scripts/embedded/deployment.py does, of the release's files."""
+        layers = build_layer.build_all("local")
+        service = self._directory / "service-release"
+        for name in (*SOURCES, "deploy"):
+            if (self._checkout / name).exists():
+                shutil.copytree(self._checkout / name, service / name)
+        shutil.copy(self._checkout / "serverless.yml", service)
+        shutil.copytree(self._checkout / "scripts", service / "scripts")
+        (service / "build").mkdir()
+        for layer in layers:
+            (service / "build" / layer.name).symlink_to(layer)
+        run_osls(["deploy", "--stage", STAGE], service, self._embedded)
+        written = service / ".serverless" / "cloudformation-template-update-stack.json"
+        apply_dropped(self._embedded, json.loads(written.read_text()))
+
+    def _register(self, count: int) -> None:
+        """A tenant, its key and its jobs, by the release's own command and API."""
+        clients = lambda service: client(self._embedded, service)  # noqa: E731
+        code = (ROOT / "examples" / "target" / "handler.py").read_text()
+        target = create(clients, TARGET_NAME, code, timeout_s=60)
+        (self._directory / "former").mkdir()
+        environment = self._embedded.env() | {"PYTHONPATH": str(self._checkout), "MINUTE8_STAGE": STAGE}
+        shell = Shell(self._directory / "former", environment)
+        shell.run(f"minute8 tenants create {TENANT} --allow-target '{target}' --stage {STAGE}")
+        key = shell.run(f"minute8 keys create {TENANT} --role write --stage {STAGE} 2>/dev/null").strip()
+        url = f"{api_url(self._embedded, STAGE)}/v1/jobs"
+        made = jobs(target, count, EVERY_S, random.Random(8))
+        with httpx.Client(headers={"authorization": f"Bearer {key}"}, timeout=60) as http:
+            for one in made:
+                http.put(f"{url}/{one.job_id}", json=one.definition).raise_for_status()
+        say(f"{len(made)} jobs, each due every {EVERY_S} s")
+
+    def _run(self, when: str) -> None:
+        """Let the jobs run, with a tick first: the rule's own may be minutes away."""
+        self._tick()
+        until = time.time() + WHILE_S
+        while time.time() < until:
+            time.sleep(5)
+            self._tick_if_due()
+        say(f"{len(self._stage.runs(self._due()))} runs {when}")
+
+    @property
+    def _stage(self) -> Stage:
+        return Stage(self._embedded.env(), STAGE)
+
+    def _tick(self) -> None:
+        try:
+            self._stage.tick()
+        except RuntimeError as error:
+            say(f"a tick failed: {error}")
+
+    def _tick_if_due(self) -> None:
+        mark = self._stage.mark()
+        if mark is None or mark.planned_until < time.time() + 60:
+            self._tick()
+
+    def _jobs(self) -> list[Job]:
+        return self._stage.registered([TENANT])
+
+    def _due(self, until: float = 0.0) -> list[Execution]:
+        return [one for job in self._jobs() for one in expected(job, 0, int(until or time.time()))]
+
+    def _settle(self, site: Site) -> Verdict:
+        """Wait until everything that is due now has ended; dead letters are sent again by their page."""
+        until = time.time()
+        due = self._due(until)
+
+        def verdict() -> Verdict:
+            self._tick_if_due()
+            return judge(due, self._stage.runs(due), calls_in(self._stage.target_log(self._began_at)))
+
+        give_up_at = time.time() + 240
+        while (found := verdict()).problems and time.time() < give_up_at:
+            time.sleep(10)
+            site.follow("dead-letters")
+        return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
