@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import shlex
+from pathlib import Path
 from string import Template
 
 import pytest
 
 from common.planning.execution import Execution
-from common.storage import aws
+from common.storage import aws, keys
 from tests.cli.conftest import Desk
 from tests.runbook.pages import commands
-from tests.worlds import at, job
+from tests.worlds import ARN, Outcome, at, job
 
 
 def follow(desk: Desk, page: str, *parts: str, **variables: str) -> str:
@@ -53,3 +55,70 @@ def test_executions_without_a_record(desk: Desk, monkeypatch: pytest.MonkeyPatch
     w.deliver()
     assert w.target.fire_times("lost") == ["2026-11-21T03:20:00Z"]
     assert follow(desk, "no-record", "Verify") == "every planned execution has a record\n"
+
+
+@pytest.fixture
+def night(desk: Desk) -> Desk:
+    """The desk of an operator who can act for alice."""
+    desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+    return desk
+
+
+def test_a_job_that_cannot_be_planned(night: Desk) -> None:
+    w = night.office.world
+    w.registry.put("alice", "damaged", job(cron="* * * * *"))
+    w.registry.put("alice", "well", job(cron="* * * * *"))
+    found = w.store.get("alice", "damaged")
+    w.table("due").put({**keys.due_entry(found.group, found.shard, "alice", "damaged"), "entry": "[9]"})
+    w.run_until("2026-11-21T03:22:00Z", ticks=True)
+    assert "1 jobs cannot be planned: entry alice#damaged" in follow(night, "quarantine", "First look")
+    follow(night, "quarantine", "Fix", JOB="damaged")
+    w.run_until("2026-11-21T03:49:00Z", ticks=True)
+    assert "cannot be planned" not in follow(night, "quarantine", "Verify")
+    made = [w.target.fire_times(name) for name in ("damaged", "well")]
+    assert set(made[1]) - set(made[0]) == {f"2026-11-21T03:{minute}:00Z" for minute in (20, 21, 22)}
+
+
+def test_the_cost_jumps(night: Desk) -> None:
+    w = night.office.world
+    w.target.answer = lambda event: Outcome(ok=event["minute8"]["tenant"] == "alice", error_type="Boom")
+    w.registry.put("alice", "seldom", job(cron="0 4 * * *"))
+    for n in range(3):
+        w.registry.put("bob", f"often-{n}", job(cron="* * * * *", retry={"max_attempts": 1}))
+    w.run_until("2026-11-21T03:32:00Z", ticks=True)
+    problems, density, overview = (
+        night(*shlex.split(command)[1:]).out for command in commands("cost-jump", "prod", "Decide")
+    )
+    assert "bob" in problems and "alice" not in problems
+    assert "4321 executions" in density.replace(",", "")
+    assert "alice" in overview and "bob" in overview
+    assert follow(night, "cost-jump", "Decide") == problems + density + overview
+
+
+def test_tables_go_back_to_an_instant(night: Desk) -> None:
+    w = night.office.world
+    night.office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", catch_up="none"))
+    w.run_until("2026-11-21T03:30:00Z", ticks=True)
+    before = copy.deepcopy(w.dynamodb.tables)
+    night.office.alice("DELETE", "/v1/jobs/report")
+    w.run_until("2026-11-21T03:50:00Z", ticks=True)
+    told = follow(night, "restore", "First look", "Decide", TENANT="alice")
+    assert "job.deleted" in told and "report" in told
+    for name in ("test-jobs", "test-due"):
+        w.dynamodb.tables[name] = before[name]
+    w.run_until("2026-11-21T04:05:00Z", ticks=True)
+    assert "2026-11-21T04:05:00Z" in w.target.fire_times("report")
+    assert len(w.target.fire_times("report")) == len(set(w.target.fire_times("report")))
+
+
+def test_a_region_is_lost(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The desk's stage is the one elsewhere: nothing is registered there."""
+    files = tmp_path / "files" / "jobs"
+    files.mkdir(parents=True)
+    (files / "report.yaml").write_text(
+        f"job_id: report\nschedule: {{cron: '* * * * *'}}\ntarget: {{kind: lambda, arn: '{ARN}'}}\n"
+    )
+    monkeypatch.chdir(files.parent)
+    assert "1 to create" in follow(desk, "region-lost", "Fix")
+    desk.office.world.run_until("2026-11-21T03:15:00Z", ticks=True)
+    assert "2026-11-21T03:15:00Z" in desk.office.world.target.fire_times("report")

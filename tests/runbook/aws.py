@@ -22,18 +22,24 @@ def main(arguments: list[str]) -> int:
         events = client.filter_log_events(logGroupName=rest[0], startTime=since)["events"]
         print("".join(event["message"].rstrip() + "\n" for event in events), end="")
         return 0
-    positional, options = parsed(rest)
-    query = options.pop("query", [None])[0]
-    options.pop("output", None)
-    names = {xform_name(name): name for name in client.meta.service_model.operation_names}
-    shape = client.meta.service_model.operation_model(names[operation.replace("-", "_")]).input_shape
-    answer = getattr(client, operation.replace("-", "_"))(**typed(shape, options))
+    positional, query, asked = request(client.meta.service_model, operation, rest)
+    answer = getattr(client, operation.replace("-", "_"))(**asked)
     answer.pop("ResponseMetadata", None)
     if payload := answer.pop("Payload", None):
         with Path(positional[0]).open("ab") as file:
             file.write(payload.read() + b"\n")
     print(json.dumps(jmespath.search(query, answer) if query else answer, default=str))
     return 1 if "FunctionError" in answer else 0
+
+
+def request(service: Any, operation: str, words: list[str]) -> tuple[list[str], str | None, dict[str, Any]]:
+    """The words without an option, `--query`, and the operation's members, by botocore's model of the service."""
+    positional, options = parsed(words)
+    query = options.pop("query", [None])[0]
+    options.pop("output", None)
+    names = {xform_name(name): name for name in service.operation_names}
+    shape = service.operation_model(names[operation.replace("-", "_")]).input_shape
+    return positional, query, typed(shape, options)
 
 
 def parsed(words: list[str]) -> tuple[list[str], dict[str, list[str]]]:
@@ -60,13 +66,21 @@ def typed(shape: Any, options: dict[str, list[str]]) -> dict[str, Any]:
             name = members.get(option) or members[option.removeprefix("no-")]
             typed_options[name] = option in members
             continue
-        name = members[option]
-        kind = shape.members[name].type_name
-        typed_options[name] = {
-            "list": values,
-            "integer": int(values[0]) if values[0].isdigit() else 0,
-        }.get(kind, values[0])
+        typed_options[members[option]] = value_of(shape.members[members[option]], values)
     return typed_options
+
+
+def value_of(shape: Any, values: list[str]) -> Any:
+    """A member's value; a structure is JSON, or AWS's shorthand `Name=value,Name=value`."""
+    if shape.type_name == "list":
+        return [value_of(shape.member, [value]) for value in values]
+    [value] = values
+    if shape.type_name == "structure":
+        if value.startswith("{"):
+            return json.loads(value)
+        pairs = dict(pair.split("=", 1) for pair in value.split(","))
+        return {name: value_of(shape.members[name], [text]) for name, text in pairs.items()}
+    return {"integer": int, "boolean": lambda text: text == "true"}.get(shape.type_name, str)(value)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ class Fault:
     """A page has the name of its alarm.
 
     `checks` are the doctor's that find it. Faults of one `part` are not made at once: one would hide the other.
-    `shows_after_s` is how long the fault takes to show in the alarm's metric, beside a minute or two.
+    `shows_after_s` is how long the fault takes to show in the alarm's metric, beside a minute or two. `rings` says
+    whether it shows there at all on the embedded AWS.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Fault:
     breaks: Callable[[Site], object]
     checks: frozenset[str] = frozenset()
     shows_after_s: int = 0
+    rings: bool = True
 
 
 def rule_is_disabled(site: Site) -> None:
@@ -68,6 +70,12 @@ def executor_is_turned_off(site: Site) -> None:
     )
 
 
+def loops_are_stopped(site: Site) -> None:
+    site.client("lambda").put_function_recursion_config(
+        FunctionName=site.named("executor"), RecursiveLoop="Terminate"
+    )
+
+
 def dead_letter(queue: str) -> Callable[[Site], None]:
     def breaks(site: Site) -> None:
         site.client("sqs").send_message(QueueUrl=site.queue_url(f"{queue}-dead"), MessageBody=_GARBAGE)
@@ -106,6 +114,7 @@ FAULTS: Final = (
         "ticks",
         mark_is_set_back,
         frozenset({"mark"}),
+        rings=False,  # the next tick puts it right, sooner than the alarm rings
     ),
     Fault(
         "the mapping to the executor is disabled",
@@ -157,6 +166,21 @@ FAULTS: Final = (
         mapping_is_disabled("outcomes"),
         frozenset({"mapping outcomes"}),
         shows_after_s=300,
+    ),
+    Fault(
+        "the notifier loses its permissions",
+        "notifier-errors",
+        "notifier",
+        permission_is_lost("notifier"),
+        frozenset({"permissions notifier"}),
+    ),
+    Fault(
+        "loops of the executor are stopped",
+        "recursion",
+        "executor",
+        loops_are_stopped,
+        frozenset({"function executor"}),
+        rings=False,  # the embedded AWS drops no retries
     ),
     Fault(
         "the API loses its permissions",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from subprocess import CalledProcessError
 from typing import Any
@@ -25,7 +25,13 @@ _LOOK_BACK = ("last hour", "alarms")
 class Site:
     """Breaks are made by AWS's API. Repairs are the commands of pages alone."""
 
-    def __init__(self, embedded: Embedded, directory: Path, stage: str = "test") -> None:
+    def __init__(
+        self,
+        embedded: Embedded,
+        directory: Path,
+        stage: str = "test",
+        programs: Mapping[str, str] | None = None,
+    ) -> None:
         assert embedded.api_url
         self.name = stage
         self.url = embedded.api_url
@@ -39,8 +45,8 @@ class Site:
             "MINUTE8_OPERATOR_KEY": operator_key,
         }
         directory.mkdir(exist_ok=True)
-        programs = {"aws": "tests.runbook.aws"}
-        self.shell = Shell(directory, embedded.env() | environment, programs)
+        known = {"aws": "tests.runbook.aws", **(programs or {})}
+        self.shell = Shell(directory, embedded.env() | environment, known)
         python = directory / ".venv" / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
