@@ -87,6 +87,7 @@ def answer(services: Services, event: Event, place: str) -> Event:
         credential, signature = _authenticate(services, event, headers, query, body, now)
         admit(services, credential, operation.role, now)
         asked = Asked(
+            operation=operation.name,
             tenant=credential.tenant,
             now=now,
             label=label,
@@ -95,7 +96,8 @@ def answer(services: Services, event: Event, place: str) -> Event:
             place=Place(services.region, str(event["requestContext"].get("accountId") or "000000000000")),
             signature=signature,
         )
-        return _answer(HTTPStatus.OK, request_id, operation.answer(services.acting_for(credential), asked))
+        acting = services if operation.role == "read" else services.acting_for(credential)
+        return _answer(HTTPStatus.OK, request_id, operation.answer(acting, asked))
     except Exception as error:  # noqa: BLE001  the client gets AWS's form of any error
         return _refusal(error, request_id)
 

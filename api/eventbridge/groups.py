@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api.eventbridge.operation import Asked, Operation
@@ -22,6 +22,7 @@ from common.eventbridge.shapes import (
     check,
 )
 from common.jobs.group_deletion import GroupDeletions
+from common.jobs.group_requests import GroupRequest
 from common.jobs.schedule_groups import ScheduleGroup, ScheduleGroups
 
 _PAGE = 100
@@ -32,10 +33,10 @@ def create(services: Services, asked: Asked) -> Mapping[str, Any]:
     """CreateScheduleGroup"""
     check(NAME, asked.label, "Name")
     check(GROUP, asked.body)
-    token = asked.token(asked.body.get("ClientToken"))
+    request = _request(asked, asked.body.get("ClientToken"))
     tags = _tags(asked.body.get("Tags", []))
     audited = services.store.audited
-    _stored(services).create(asked.tenant, asked.label, tags, token, asked.now, audited)
+    _stored(services).create(asked.tenant, asked.label, tags, asked.now, audited, request)
     return {"ScheduleGroupArn": asked.place.group_arn(asked.label)}
 
 
@@ -49,9 +50,10 @@ def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
     """DeleteScheduleGroup"""
     check(NAME, asked.label, "Name")
     deletions = GroupDeletions(services.store)
-    deletions.begin(asked.tenant, asked.label, asked.now)
-    # A small group is gone at once; the ticks remove what is left of a large one.
-    deletions.move_on(asked.tenant, asked.label, asked.now)
+    request = _request(asked, asked.query.get("clientToken"))
+    if deletions.begin(asked.tenant, asked.label, asked.now, request):
+        # A small group is gone at once; the ticks remove what is left of a large one.
+        deletions.move_on(asked.tenant, asked.label, asked.now)
     return {}
 
 
@@ -69,28 +71,34 @@ def list_page(services: Services, asked: Asked) -> Mapping[str, Any]:
 
 def tag(services: Services, asked: Asked) -> Mapping[str, Any]:
     """TagResource"""
-    name = _group(asked)
     check(TAGGING, asked.body)
-    _stored(services).tag(
-        asked.tenant, name, _tags(asked.body["Tags"]), (), asked.now, services.store.audited
-    )
-    return {}
+    return _tagged(services, asked, _tags(asked.body["Tags"]), ())
 
 
 def untag(services: Services, asked: Asked) -> Mapping[str, Any]:
     """UntagResource"""
-    name = _group(asked)
     fewer = asked.query.get("TagKeys")
     if fewer is None:
         raise InvalidInput("TagKeys", "is missing")
-    _stored(services).tag(asked.tenant, name, {}, fewer, asked.now, services.store.audited)
-    return {}
+    return _tagged(services, asked, {}, fewer)
 
 
 def list_tags(services: Services, asked: Asked) -> Mapping[str, Any]:
     """ListTagsForResource"""
     tags = _stored(services).existing(asked.tenant, _group(asked)).tags
     return {"Tags": [{"Key": key, "Value": value} for key, value in sorted(tags.items())]}
+
+
+def _tagged(
+    services: Services, asked: Asked, more: Mapping[str, str], fewer: Sequence[str]
+) -> Mapping[str, Any]:
+    request, audited = _request(asked, None), services.store.audited
+    _stored(services).tag(asked.tenant, _group(asked), more, fewer, asked.now, audited, request)
+    return {}
+
+
+def _request(asked: Asked, client_token: str | None) -> GroupRequest:
+    return GroupRequest(asked.tenant, asked.token(client_token))
 
 
 def _stored(services: Services) -> ScheduleGroups:

@@ -24,6 +24,7 @@ class Asked:
     `signature` is different for each request, and the same if one is sent twice.
     """
 
+    operation: str
     tenant: str
     now: float
     label: str
@@ -35,7 +36,7 @@ class Asked:
     def token(self, given: str | None) -> str:
         """The hash of the request, by its client token or else its signature: the same when it is repeated."""
         body = {name: value for name, value in self.body.items() if name != "ClientToken"}
-        text = json.dumps([self.label, given or self.signature, body], sort_keys=True)
+        text = json.dumps([self.operation, self.label, given or self.signature, body], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -7,38 +7,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
+from api.eventbridge import schedules_read as reading
 from api.eventbridge.operation import Asked, Operation
-from api.http.cursors import read_cursor, write_cursor
-from api.http.job_filter import MOST_SEEN
 from api.services import Services
-from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound
-from common.eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
-from common.eventbridge.origin import changed_parts, is_known, origin_of, request_in, with_known
+from common.errors import AlreadyExists, InvalidInput, NotFound
+from common.eventbridge.names import DEFAULT_GROUP, job_id_of
+from common.eventbridge.origin import is_known, origin_of, with_known
 from common.eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, exists
-from common.jobs.schedule_groups import ScheduleGroups
 from common.jobs.store import deleted, next_second
-from common.registration.eventbridge_mapping import AGE_S, RETRIES, definition_of, in_their_words
-from common.storage import keys
-from common.storage.tables import Expression
+from common.registration.eventbridge_mapping import definition_of, in_their_words
 from common.timing.groups import group_key
 from common.timing.schedule import EveryTiming
 
 # How far back a StartDate may be.
 STARTED_S: Final = 300
-_PAGE: Final = 100
 # What AWS does not know of a job. UpdateSchedule replaces the rest and keeps this.
 _OURS: Final = (
-    *(
-        "owner",
-        "runbook",
-        "tags",
-        "pause_after_failures",
-        "start_deadline_s",
-        "catch_up",
-        "timeout_s",
-        "on_crash",
-    ),
+    *("owner", "runbook", "tags", "pause_after_failures", "start_deadline_s", "catch_up", "timeout_s"),
+    "on_crash",
 )
 
 
@@ -78,31 +65,9 @@ def update(services: Services, asked: Asked) -> Mapping[str, Any]:
     return _stored(services, asked, group, request, token, change)
 
 
-def get(services: Services, asked: Asked) -> Mapping[str, Any]:
-    """GetSchedule"""
-    group = _group(asked)
-    job_id = job_id_of(group, asked.label)
-    job = _existing(services.store.load_all(asked.tenant, [job_id]).get(job_id), asked.label)
-    assert job.origin is not None
-    if changed := changed_parts(job.origin, job.to_item()):
-        raise Conflict(
-            f"{', '.join(changed)} of this schedule changed by Minute8's own API, so AWS's may not be able to say it; "
-            f"GET /v1/jobs/{job_id} shows it, and UpdateSchedule replaces it"
-        )
-    return {
-        **_with_defaults(request_in(job.origin, job.payload)),
-        "Arn": asked.place.schedule_arn(group, asked.label),
-        "CreationDate": job.created_at,
-        "GroupName": group,
-        "LastModificationDate": job.updated_at,
-        "Name": asked.label,
-        "State": _state(job.state),
-    }
-
-
 def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
     """DeleteSchedule"""
-    group = _group(asked)
+    group = reading.group_of(asked)
     token = asked.token(asked.query.get("clientToken"))
 
     def change(old: Job | None, now: float) -> Job:
@@ -116,29 +81,6 @@ def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
 
     services.store.change(asked.tenant, job_id_of(group, asked.label), change)
     return {}
-
-
-def list_page(services: Services, asked: Asked) -> Mapping[str, Any]:
-    """ListSchedules. A page reads a bounded number of jobs, so it can be empty and still have a next one."""
-    group, prefix = asked.query.get("ScheduleGroup"), asked.query.get("NamePrefix", "")
-    state, limit = asked.query.get("State"), asked.query.get("MaxResults", _PAGE)
-    if group is not None and group != DEFAULT_GROUP:
-        ScheduleGroups(services.store.jobs).existing(asked.tenant, group)
-    of = f"eventbridge {group} {state} {prefix}"
-    page: list[Mapping[str, Any]] = []
-    last = after = _after(asked, of)
-    for seen, item in enumerate(_jobs_after(services, asked.tenant, job_id_prefixes(group, prefix), after)):
-        if seen == MOST_SEEN or len(page) == limit:
-            return {"Schedules": page, "NextToken": write_cursor(asked.tenant, of, last)}
-        last, origin = item["job_id"], item.get("origin")
-        if (
-            origin
-            and group in (None, origin["group"])
-            and origin["name"].startswith(prefix)
-            and state in (None, _state(item["state"]))
-        ):
-            page.append(_summary(asked, item))
-    return {"Schedules": page}
 
 
 def _read(asked: Asked) -> tuple[str, dict[str, Any], str]:
@@ -159,11 +101,6 @@ def _read(asked: Asked) -> tuple[str, dict[str, Any], str]:
             accepted=f"at most {STARTED_S // 60} minutes ago",
         )
     return request.get("GroupName", DEFAULT_GROUP), request, asked.token(request.get("ClientToken"))
-
-
-def _group(asked: Asked) -> str:
-    check(NAME, asked.label, "Name")
-    return str(asked.query.get("groupName", DEFAULT_GROUP))
 
 
 def _stored(
@@ -220,65 +157,10 @@ def _existing(old: Job | None, name: str) -> Job:
     return old
 
 
-def _state(state: str) -> str:
-    return "DISABLED" if state == PAUSED else "ENABLED"
-
-
-def _with_defaults(request: Mapping[str, Any]) -> dict[str, Any]:
-    retry = {"MaximumEventAgeInSeconds": AGE_S, "MaximumRetryAttempts": RETRIES}
-    target = request["Target"]
-    return {
-        "ActionAfterCompletion": "NONE",
-        "ScheduleExpressionTimezone": "UTC",
-        **request,
-        "Target": {**target, "RetryPolicy": {**retry, **target.get("RetryPolicy", {})}},
-    }
-
-
-def _after(asked: Asked, of: str) -> str:
-    try:
-        return read_cursor(asked.tenant, of, asked.query.get("NextToken"))
-    except InvalidInput as error:
-        raise InvalidInput("NextToken", error.message, value=asked.query["NextToken"]) from None
-
-
-def _jobs_after(
-    services: Services, tenant: str, prefixes: tuple[str, ...], after: str
-) -> Iterator[Mapping[str, Any]]:
-    """The tenant's jobs whose ids begin so, after an id, in the order of their ids."""
-    there = Expression("#state <> :deleted", {":deleted": DELETED})
-    attributes = ("job_id", "origin", "state", "created_at", "updated_at")
-    for prefix in prefixes:
-        if after >= prefix and not after.startswith(prefix):
-            continue  # all of them come before
-        start = keys.job(tenant, after) if after.startswith(prefix) and after else None
-        yield from services.store.jobs.query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX + prefix,
-            after=start,
-            where=there,
-            page=MOST_SEEN + 1,
-            attributes=attributes,
-        )
-
-
-def _summary(asked: Asked, item: Mapping[str, Any]) -> dict[str, Any]:
-    origin = item["origin"]
-    return {
-        "Arn": asked.place.schedule_arn(origin["group"], origin["name"]),
-        "CreationDate": item["created_at"],
-        "GroupName": origin["group"],
-        "LastModificationDate": item["updated_at"],
-        "Name": origin["name"],
-        "State": _state(item["state"]),
-        "Target": {"Arn": request_in(origin, None)["Target"]["Arn"]},
-    }
-
-
 OPERATIONS = (
     Operation("POST", "schedules", "CreateSchedule", "write", create, takes_body=True),
     Operation("PUT", "schedules", "UpdateSchedule", "write", update, takes_body=True),
-    Operation("GET", "schedules", "GetSchedule", "read", get, query={"groupName": NAME}),
+    Operation("GET", "schedules", "GetSchedule", "read", reading.get, query={"groupName": NAME}),
     Operation(
         "DELETE",
         "schedules",
@@ -292,7 +174,7 @@ OPERATIONS = (
         "schedules",
         "ListSchedules",
         "read",
-        list_page,
+        reading.list_page,
         has_label=False,
         query={
             "ScheduleGroup": NAME,

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field, JsonValue
 
 from api.shapes.jobs import NewJob
 from api.shapes.parts import Answer, JobId, Shapes
 from api.shapes.problems import BulkLine
 
 
-class BulkJob(NewJob):
-    """One line: a job that is created, or replaces the one of its id."""
+class ExportedJob(NewJob):
+    """One line: a job as a bulk request takes it, each line ended by a newline."""
 
-    model_config = ConfigDict(title="BulkJob", json_schema_extra={})
+    model_config = ConfigDict(title="ExportedJob", json_schema_extra={})
 
     job_id: JobId
 
 
-class ExportedJob(BulkJob):
-    """One line: a job as a bulk request takes it, each line ended by a newline."""
+class BulkJob(ExportedJob):
+    """One line: a job that is created, or replaces the one of its id."""
 
-    model_config = ConfigDict(title="ExportedJob")
+    model_config = ConfigDict(title="BulkJob")
+
+    eventbridge: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="The schedule of EventBridge Scheduler that the job was, as CreateSchedule takes it. "
+        "Its API then lists the job.",
+    )
 
 
 class BulkResult(Answer):

@@ -128,7 +128,9 @@ def planned(client: Client, found: Sequence[Found], past: bool) -> list[Step]:
 
 
 def _line(one: Found) -> dict[str, Any]:
-    return {"job_id": one.job_id, **one.definition, **({"state": "paused"} if one.suspended else {})}
+    state = {"state": "paused"} if one.suspended else {}
+    schedule = {"eventbridge": one.schedule} if one.schedule else {}
+    return {"job_id": one.job_id, **one.definition, **state, **schedule}
 
 
 def _step(one: Found, result: BulkLine) -> Step:

@@ -13,7 +13,9 @@ from cli.sources.found import Defaults, Found, Known, NotHere, left_out
 from cli.sources.text import literal, loads, payload_of
 from common.errors import InvalidInput
 from common.eventbridge.names import DEFAULT_GROUP, job_id_of
-from common.registration.eventbridge_mapping import definition_of, instant
+from common.eventbridge.shapes import without_nulls
+from common.registration.eventbridge_jobs import check_schedule
+from common.registration.eventbridge_mapping import definition_of, instant, moment
 from common.texts import NAME_CHARS
 
 # The fields that are read, and those that AWS adds. A test compares them with the API's own description.
@@ -38,6 +40,8 @@ _WHY = {
 }
 
 
+# What AWS says of a schedule beyond the request that made it, and what is not taken here.
+_ADDED = ("Arn", "CreationDate", "LastModificationDate", "KmsKeyArn")
 # A target in the place of one that --target replaces.
 _ANY = "arn:aws:sns:us-east-1:000000000000:any"
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
@@ -61,7 +65,15 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
             yield _job(schedule, defaults)
         except NotHere as refusal:
             yield Found(where, refusal=str(refusal))
-        except (KeyError, TypeError, AttributeError, ValueError, OverflowError, OSError) as error:
+        except (
+            KeyError,
+            TypeError,
+            AttributeError,
+            ValueError,
+            OverflowError,
+            OSError,
+            RecursionError,
+        ) as error:
             yield Found(where, refusal=f"not a whole schedule: {error!r}")
 
 
@@ -95,18 +107,36 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
     if len(given.get("Description") or "") > NAME_CHARS:
         notes.append(f"Description is cut to {NAME_CHARS} characters")
     known = dict(KNOWN)
+    schedule = None
     if defaults.target:
         known["Target"] = dict.fromkeys(("Arn", "Input", "RetryPolicy"))
     if given.get("ActionAfterCompletion") in ("DELETE", "NONE"):
         known["ActionAfterCompletion"] = None
     notes += left_out(given, known, _WHY)
+    if not defaults.target:
+        schedule = _request(given)
+        try:
+            check_schedule(schedule)
+        except InvalidInput as error:
+            schedule = None
+            notes.append(f"EventBridge's API here will not list it: {error}")
     return Found(
         f"{group}/{name}",
         job_id_of(group, name),
         definition,
         notes=tuple(notes),
         suspended=given.get("State") == "DISABLED",
+        schedule=schedule,
     )
+
+
+def _request(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The schedule as CreateSchedule takes it: without what AWS adds, times as epoch seconds."""
+    kept = {name: value for name, value in without_nulls(dict(given)).items() if name not in _ADDED}
+    for name in {"StartDate", "EndDate"} & kept.keys():
+        at = moment(kept[name]).timestamp()
+        kept[name] = int(at) if at.is_integer() else at
+    return kept
 
 
 def _arn(group: str, name: str, target_arn: str) -> str:

@@ -37,6 +37,8 @@ class Found:
     refusal: str = ""
     notes: tuple[str, ...] = ()
     suspended: bool = False
+    # The schedule of EventBridge Scheduler that it is, for a bulk line (`eventbridge`).
+    schedule: dict[str, Any] | None = None
 
 
 def left_out(

@@ -1,7 +1,7 @@
 """What a job keeps of the schedule that it came from, so that GetSchedule returns what was created. Pure.
 
-Kept are the schedule's names and its request, as far as the job does not hold the same. `written` has a hash of each
-part of the job as the request made it: a part that was changed since, by Minute8's own API, is found by it.
+Kept are the schedule's names and its request, as far as the job does not hold the same. `revision` is the job's, as
+the request made it. If Minute8's own API made another one since, the hashes in `written` tell which part it changed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,21 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from common.errors import InvalidInput
+
 KIND: Final = "eventbridge"
 # For so long the requests that changed a schedule are known: twice as long as a signature is valid.
 KNOWN_FOR_S: Final = 30 * 60
 MOST_KNOWN: Final = 32
+# Of a request: the longest payload and the rest. An item of DynamoDB holds both, in at most 400 KB.
+MOST_BYTES: Final = 144 * 1024
 
 # The parts of a job that a schedule says, by the names in its item.
 _PARTS: Final = ("schedule_given", "target", "payload", "retry", "name", "after_completion", "dead_letter")
 _NOT_KEPT: Final = ("Name", "GroupName", "ClientToken", "State")
+
+# Made once: json.dumps makes one for each value.
+_SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 Origin = Mapping[str, Any]
 
@@ -26,7 +33,10 @@ Origin = Mapping[str, Any]
 def origin_of(
     group: str, name: str, request: Mapping[str, Any], item: Mapping[str, Any], before: Origin | None
 ) -> dict[str, Any]:
-    """The origin of a job whose item the request made. `before` is the origin of the job that it replaces."""
+    """The origin of a job whose item the request made. `before` is the origin of the job that it replaces.
+
+    Raises InvalidInput if the request is too long to be kept.
+    """
     kept = {field: value for field, value in request.items() if field not in _NOT_KEPT}
     target = kept["Target"]
     # A text without placeholders, which the job itself holds.
@@ -34,12 +44,18 @@ def origin_of(
         kept["Target"] = {field: value for field, value in target.items() if field != "Input"} | {
             "Input": None
         }
+    # As text: DynamoDB's numbers differ from JSON's.
+    text = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
+    if (size := len(text.encode(errors="replace"))) > MOST_BYTES:
+        raise InvalidInput(
+            "Target.Input", f"makes a schedule of {size} bytes", accepted=f"at most {MOST_BYTES}"
+        )
     return {
         "kind": KIND,
         "group": group,
         "name": name,
-        # As text: DynamoDB's numbers differ from JSON's.
-        "request": json.dumps(kept, ensure_ascii=False, separators=(",", ":")),
+        "request": text,
+        "revision": item["revision"],
         "written": _hashes(item),
         "known": (before or {}).get("known", ""),
     }
@@ -56,13 +72,23 @@ def is_known(origin: Origin | None, token: str) -> bool:
     return origin is not None and f"{token}@" in origin["known"]
 
 
-def request_in(origin: Origin, payload: Any) -> dict[str, Any]:
-    """The request that made the job, with AWS's defaults."""
+def request_in(origin: Origin, payload: str) -> dict[str, Any]:
+    """The request that made the job. `payload` is the job's, as its item has it."""
     request: dict[str, Any] = json.loads(origin["request"])
     target = request["Target"]
     if "Input" in target and target["Input"] is None:
-        target["Input"] = payload
+        target["Input"] = json.loads(payload)
     return request
+
+
+def target_arn_in(origin: Origin) -> str:
+    """The ARN of the target that the request named."""
+    return str(json.loads(origin["request"])["Target"]["Arn"])
+
+
+def is_as_requested(origin: Origin, revision: int) -> bool:
+    """Whether the job is surely as the request made it. Origins of earlier versions do not know."""
+    return origin.get("revision") == revision
 
 
 def changed_parts(origin: Origin, item: Mapping[str, Any]) -> Sequence[str]:
@@ -80,5 +106,4 @@ def _hashes(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _hash(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(_SORTED.encode(value).encode()).hexdigest()[:12]

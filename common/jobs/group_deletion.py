@@ -8,12 +8,14 @@ step reads what is left, so an interrupted one is simply repeated.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from common.errors import InvalidInput, NotFound
 from common.eventbridge.names import DEFAULT_GROUP, job_id_prefixes
+from common.jobs.group_requests import GroupRequest
 from common.jobs.job import DELETED, Job, exists
 from common.jobs.schedule_groups import DELETING, ScheduleGroups
 from common.jobs.store import MOST_AT_ONCE, Change, JobStore, deleted
@@ -31,14 +33,17 @@ class GroupDeletions:
 
     store: JobStore
 
-    def begin(self, tenant: str, name: str, now: float) -> None:
-        """Mark the group. Can be repeated until it is gone. Raises NotFound, InvalidInput (the default one), Busy."""
+    def begin(self, tenant: str, name: str, now: float, request: GroupRequest) -> bool:
+        """Mark the group; returns whether there is more to do. The same request again changes nothing.
+
+        Raises NotFound, InvalidInput (the default group), Busy.
+        """
         if name == DEFAULT_GROUP:
             raise InvalidInput("Name", "is the default group, which cannot be deleted", value=name)
-        group = ScheduleGroups(self.store.jobs).existing(tenant, name)
-        if group.state == DELETING:
-            return
+        if self._is_marked(tenant, name):
+            return True
         tx = Transaction(self.store.jobs.client)
+        request.remember(tx, self.store.jobs, now)
         tx.update(
             self.store.jobs,
             group_keys.group(tenant, name),
@@ -50,8 +55,11 @@ class GroupDeletions:
         tx.put(self.store.ledger.table, {**group_keys.deletion(tenant, name), "tenant": tenant, "name": name})
         try:
             self.store.audited.commit(tx, tenant, "group.deleted", name, now)
-        except ConditionFailed:
-            raise NotFound("schedule group", name) from None
+        except ConditionFailed as lost:
+            if not request.was_done(lost):
+                raise NotFound("schedule group", name) from None
+            return False
+        return True
 
     def under_way(self) -> Iterator[tuple[str, str]]:
         """The tenants and names of the groups that are being deleted."""
@@ -61,16 +69,25 @@ class GroupDeletions:
 
     def move_on(self, tenant: str, name: str, now: float) -> int:
         """Delete some more schedules, and the group when none is left. Returns how many it found. Raises Busy."""
+        with suppress(NotFound):
+            if not self._is_marked(tenant, name):
+                return 0  # another step was faster, and there is a new group of this name
         found = list(islice(self._schedules(tenant, name), STEP))
         for first in range(0, len(found), MOST_AT_ONCE):
             some = found[first : first + MOST_AT_ONCE]
             self.store.change_all(tenant, {job_id: _deletion(name) for job_id in some})
         if len(found) < STEP:
             tx = Transaction(self.store.jobs.client)
-            tx.delete(self.store.jobs, group_keys.group(tenant, name))
+            marked = Expression("attribute_not_exists(pk) OR #state = :deleting", {":deleting": DELETING})
+            tx.delete(self.store.jobs, group_keys.group(tenant, name), marked)
             tx.delete(self.store.ledger.table, group_keys.deletion(tenant, name))
-            retry_on_conflict(tx.commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
+            with suppress(ConditionFailed):
+                retry_on_conflict(tx.commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
         return len(found)
+
+    def _is_marked(self, tenant: str, name: str) -> bool:
+        """Raises NotFound."""
+        return ScheduleGroups(self.store.jobs).existing(tenant, name).state == DELETING
 
     def _schedules(self, tenant: str, name: str) -> Iterator[str]:
         there = Expression("#state <> :deleted", {":deleted": DELETED})

@@ -7,10 +7,12 @@ it is DELETING until they are gone. A schedule is created in a transaction that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, QuotaExceeded
+from common.jobs.group_requests import GroupRequest
 from common.jobs.job import DELETED, Job
 from common.storage import group_keys, keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
@@ -30,7 +32,7 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ScheduleGroup:
-    """One group of one tenant. `token` is the hash of the request that created it."""
+    """One group of one tenant."""
 
     tenant: str
     name: str
@@ -38,7 +40,6 @@ class ScheduleGroup:
     updated_at: int
     state: str = ACTIVE
     tags: Mapping[str, str] = field(default_factory=dict)
-    token: str = ""
     revision: int = 1
 
     def to_item(self) -> Item:
@@ -82,24 +83,36 @@ class ScheduleGroups:
         return found[:limit]
 
     def create(
-        self, tenant: str, name: str, tags: Mapping[str, str], token: str, now: float, audited: AuditedCommit
-    ) -> ScheduleGroup:
-        """A new group. The same request again returns it. Raises AlreadyExists, QuotaExceeded, Busy."""
+        self,
+        tenant: str,
+        name: str,
+        tags: Mapping[str, str],
+        now: float,
+        audited: AuditedCommit,
+        request: GroupRequest | None = None,
+    ) -> None:
+        """A new group; the same request again changes nothing. Raises AlreadyExists, QuotaExceeded, Busy."""
         if name == DEFAULT:
             raise AlreadyExists("schedule group", name)
-        new = ScheduleGroup(tenant, name, int(now), int(now), ACTIVE, tags, token)
         if self.get(tenant, name) is None:
             self._check_room(tenant)
         tx = Transaction(self._table.client)
+        if request:
+            request.remember(tx, self._table, now)
+        new = ScheduleGroup(tenant, name, int(now), int(now), ACTIVE, tags)
         tx.put(self._table, new.to_item(), Expression("attribute_not_exists(pk)", {}))
         try:
             audited.commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
-        except ConditionFailed:
-            there = self.get(tenant, name)
-            if there and there.token == token and there.state == ACTIVE:
-                return there
-            raise AlreadyExists("schedule group", name) from None
-        return new
+        except ConditionFailed as lost:
+            if not (request and request.was_done(lost)):
+                raise AlreadyExists("schedule group", name) from None
+
+    def ensure(self, tenant: str, name: str, now: float, audited: AuditedCommit) -> None:
+        """Create the group, without tags, if it is not there. Raises QuotaExceeded, Busy."""
+        if name == DEFAULT or self.get(tenant, name):
+            return
+        with suppress(AlreadyExists):
+            self.create(tenant, name, {}, now, audited)
 
     def _check_room(self, tenant: str) -> None:
         """Raises QuotaExceeded. Groups that are created at one instant can be some more."""
@@ -115,6 +128,7 @@ class ScheduleGroups:
         fewer: Sequence[str],
         now: float,
         audited: AuditedCommit,
+        request: GroupRequest,
     ) -> None:
         """Add or replace tags, and remove others. Raises NotFound, Conflict, InvalidInput, Busy."""
         for _ in range(_TRIES):
@@ -125,34 +139,28 @@ class ScheduleGroups:
             tags = {key: value for key, value in {**group.tags, **more}.items() if key not in fewer}
             if len(tags) > MOST_TAGS:
                 raise InvalidInput("Tags", f"would be {len(tags)}", accepted=f"at most {MOST_TAGS}")
-            if tags == group.tags:
-                return
             new = replace(group, tags=tags, updated_at=int(now), revision=group.revision + 1)
             if not stored:  # the default group, which is stored now
                 new = replace(new, created_at=int(now))
             tx = Transaction(self._table.client)
+            request.remember(tx, self._table, now)
             tx.put(self._table, new.to_item(), _unchanged(stored))
+            before, after = {"tags": dict(group.tags)}, {"tags": tags}
             try:
-                audited.commit(
-                    tx,
-                    tenant,
-                    "group.tagged",
-                    name,
-                    now,
-                    before={"tags": dict(group.tags)},
-                    after={"tags": tags},
-                )
-            except ConditionFailed:
-                continue
+                audited.commit(tx, tenant, "group.tagged", name, now, before=before, after=after)
+            except ConditionFailed as lost:
+                if not request.was_done(lost):
+                    continue
             return
         raise Busy(f"schedule group {name!r} is changed by others; try again")
 
     def require(self, tx: Transaction, moved: Sequence[tuple[Job | None, Job]]) -> None:
-        """Let `tx` fail if the group of a schedule that is created is not there, or being deleted."""
+        """Let `tx` fail if the group of a new schedule is not there, or being deleted."""
         groups = {
             (new.tenant, new.origin["group"])
             for old, new in moved
-            if new.origin and new.state != DELETED and (old is None or old.state == DELETED)
+            if new.origin and new.state != DELETED
+            if old is None or old.state == DELETED or not old.origin
         }
         for tenant, name in sorted(groups):
             if name != DEFAULT:

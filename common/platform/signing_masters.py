@@ -14,6 +14,7 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from common.cache import Cache
@@ -82,8 +83,13 @@ class Masters:
         master = self.by_version.get(int(match[1])) if match else None
         if master is None:
             return None
-        digest = hmac.digest(master, access_key_id.encode(), "sha256")
-        return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+        return _derived(master, access_key_id)
+
+
+@lru_cache(maxsize=4_096)
+def _derived(master: bytes, access_key_id: str) -> str:
+    digest = hmac.digest(master, access_key_id.encode(), "sha256")
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def is_access_key_id(text: str) -> bool:
@@ -110,8 +116,7 @@ class StoredMasters:
             return None
         masters = self.at(now)
         secret = masters.secret_of(access_key_id) if masters else None
-        kept = self._kept.whatever_age("")
-        if secret is None and kept and now - kept.at > _READ_AGAIN_AFTER_S:
+        if secret is None and (kept := self._kept.whatever_age("")) and now - kept.at > _READ_AGAIN_AFTER_S:
             masters = self._fresh(now)
             secret = masters.secret_of(access_key_id) if masters else None
         return secret

@@ -20,7 +20,9 @@ from typing import Any, Final, Literal
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job, exists
+from common.jobs.schedule_groups import ScheduleGroups
 from common.jobs.store import MOST_AT_ONCE
+from common.registration.eventbridge_jobs import FIELD, group_in, same_schedule, with_schedule
 from common.registration.patching import changed, definition_of, same_json
 from common.registration.registry import Checks, Registry, defined, first_state_in
 
@@ -81,6 +83,8 @@ class _Wanted:
     line: Line
     checks: Checks
     job_id: str
+    # The schedule group that the job is to be in, if it was a schedule.
+    group: str
 
     @property
     def number(self) -> int:
@@ -90,12 +94,15 @@ class _Wanted:
         """The job that the line makes of the stored one: the same object if nothing changes. Raises InvalidInput."""
         raw = dict(self.line.read())
         del raw["job_id"]
+        schedule = raw.pop(FIELD, None)
         fields, first = first_state_in(raw)
         checks = self.checks
         new = defined(checks.tenant, self.job_id, checks.definition(fields), old, now, checks.limits)
+        if schedule is not None:
+            new = with_schedule(new, schedule, fields, old)
         if old is None or not exists(old):
             return first.of(new)
-        return changed(old, new)
+        return new if not same_schedule(old, new) else changed(old, new)
 
     def outcome(self, old: Job | None, new: Job) -> LineOutcome:
         result: Result = "unchanged"
@@ -106,6 +113,7 @@ class _Wanted:
             before, after = definition_of(old), definition_of(new)
             result = "replaced"
             names = tuple(name for name in after if not same_json(after[name], before[name]))
+            names += () if same_schedule(old, new) else (FIELD,)
         return LineOutcome(self.number, self.job_id, result, new.revision, new.group, names)
 
     def refused(self, error: Minute8Error) -> LineOutcome:
@@ -185,7 +193,7 @@ def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Want
         if times[job_id] > 1:
             message = f"appears on {times[job_id]} lines"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
-        return _Wanted(line, checks, job_id)
+        return _Wanted(line, checks, job_id, group_in(holds.get(FIELD)))
     except Minute8Error as error:
         return LineOutcome(line.number, job_id, "refused", error=error)
 
@@ -219,6 +227,9 @@ def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -
         return one.of(old, now)
 
     try:
+        groups = ScheduleGroups(registry.store.jobs)
+        for group in {one.group for one in some}:
+            groups.ensure(tenant, group, registry.store.clock.now(), registry.store.audited)
         news = registry.store.change_all(tenant, {one.job_id: partial(change, one) for one in some})
     except Minute8Error as error:
         if len(some) == 1 or isinstance(error, Busy):

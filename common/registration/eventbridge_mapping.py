@@ -151,12 +151,15 @@ def _window(window: Mapping[str, Any]) -> dict[str, Any]:
     return {"jitter_s": minutes * 60} if minutes is not None else {}
 
 
+def moment(value: str | float) -> datetime:
+    """A time, as AWS's JSON or its command prints it, in UTC."""
+    read = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value, UTC)
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).astimezone(UTC)
+
+
 def instant(value: str | float) -> str:
     """A time, as AWS's JSON or its command prints it, in RFC 3339."""
-    moment = datetime.fromisoformat(value) if isinstance(value, str) else datetime.fromtimestamp(value, UTC)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    return moment(value).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
 def _target(given: Mapping[str, Any], schedule_arn: str) -> tuple[dict[str, Any], str | None]:

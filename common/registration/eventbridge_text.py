@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from common.errors import InvalidInput
 from common.registration.cron_text import read_cron
@@ -11,6 +12,7 @@ from common.timing.eventbridge_cron import WEEKDAYS, compile_eventbridge, read_e
 from common.timing.schedule import CronTiming
 
 
+@lru_cache(maxsize=1 << 12)
 def as_minute8(expression: str) -> str | None:
     """An expression with the same fires at the same times; None if there is none (a year, `L-3`, a range like 23-3/2).
 

@@ -38,20 +38,9 @@ MAX_PER_SECOND: Final = 1_000
 # The tolerance of a pace that names none.
 TOLERANCE_S: Final = 60
 MAX_TOLERANCE_S: Final = 600
-_KEYS: Final = (
-    "cron",
-    "every",
-    "at",
-    "timezone",
-    "dialect",
-    "dst",
-    "anchor",
-    "start_at",
-    "end_at",
-    "exclude",
-    "jitter_s",
-    "spread_s",
-    "pace",
+KEYS: Final = (
+    *("cron", "every", "at", "timezone", "dialect", "dst", "anchor", "start_at", "end_at", "exclude"),
+    *("jitter_s", "spread_s", "pace"),
 )
 
 
@@ -78,8 +67,8 @@ def parse_schedule(
         )
     given = {key: value for key, value in raw.items() if value is not None}
     for key in given:
-        if key not in _KEYS:
-            raise InvalidInput("schedule", f"unknown key {shown(key)}", value=key, accepted=", ".join(_KEYS))
+        if key not in KEYS:
+            raise InvalidInput("schedule", f"unknown key {shown(key)}", value=key, accepted=", ".join(KEYS))
     start_at, end_at = _bound(given, "start_at"), _bound(given, "end_at")
     if start_at is not None and end_at is not None and end_at <= start_at:
         raise InvalidInput(

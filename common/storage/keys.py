@@ -30,6 +30,7 @@
 | tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
 | tenants | HOLDS#                       | HOLDS                           | the targets that the platform holds    |
 | jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
+| jobs    | tenant                       | ONCE#group-token                | a request about a group that was done  |
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
 | jobs    | tenant                       | SCHEDULE_GROUP#name             | a group of schedules, and its tags     |
 | tenants | GROUP_DELETIONS#             | tenant#name                     | a group whose schedules are deleted    |

@@ -62,7 +62,7 @@ def sign(
     return Signed(date, authorization)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4_096)
 def signing_key(secret_key: str, day: str, region: str, service: str) -> bytes:
     """The key that signs a day's requests to a service."""
     key = f"AWS4{secret_key}".encode()

@@ -110,7 +110,7 @@ def test_a_patch_can_say_all_that_a_job_can() -> None:
 
 
 # Fields that are not part of a job's definition, and are read before it.
-BESIDE = {"job_id": "report", "state": "paused", "note": "maintenance"}
+BESIDE: dict[str, Any] = {"job_id": "report", "state": "paused", "note": "maintenance", "eventbridge": {}}
 
 
 @pytest.mark.parametrize("call", [call for call in calls_of_document() if call.body is not None], ids=str)

@@ -10,8 +10,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.eventbridge.names import job_id_of
+from common.jobs.group_deletion import GroupDeletions
+from scheduler.removal import remove_groups
 from tests.api.calls import Office
-from tests.worlds import ARN, at
+from tests.worlds import ARN, at, job
 
 ROLE = "arn:aws:iam::123456789012:role/scheduler"
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -148,6 +150,33 @@ def test_a_rate_with_a_start_counts_from_it(office: Office, aws: Aws) -> None:
     aws().create_schedule(**schedule("rate(2 minutes)", StartDate=start))
     office.world.run_until("2026-11-21T03:17:00Z")
     assert office.world.target.fire_times("nightly") == ["2026-11-21T03:14:00Z", "2026-11-21T03:16:00Z"]
+
+
+def test_a_default_spread_moves_no_schedule(office: Office, aws: Aws) -> None:
+    """Only a flexible window lets a run be due after its fire time."""
+    office.operator("PATCH", "/v1/tenants/alice", {"spread_s": 600})
+    office.world.clock.sleep(60)
+    start = datetime(2026, 11, 21, 3, 15, tzinfo=UTC)
+    moved = {
+        "cron": schedule("cron(15 3 * * ? *)"),
+        "zone": schedule("cron(15 12 * * ? *)", ScheduleExpressionTimezone="Asia/Tokyo"),
+        "theirs": schedule("cron(15 3 L-9 * ? 2026)"),
+        "rate": schedule("rate(1 hour)", StartDate=start),
+        "at": schedule("at(2026-11-21T03:15:00)"),
+    }
+    window = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 10}
+    flexible = schedule("cron(15 3 * * ? *)", FlexibleTimeWindow=window)
+    for name, one in {**moved, "flexible": flexible}.items():
+        aws().create_schedule(**{**one, "Name": name})
+    office.alice("PUT", "/v1/jobs/own", job(cron="15 3 * * *"))
+    office.world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    due = {
+        name: office.alice("GET", f"/v1/jobs/{name}/runs").json["runs"][0]["due_at"]
+        for name in (*moved, "flexible", "own")
+    }
+    assert {due[name] for name in moved} == {"2026-11-21T03:15:00Z"}
+    for name in ("flexible", "own"):
+        assert "2026-11-21T03:15:00Z" < due[name] <= "2026-11-21T03:25:00Z"
 
 
 def test_a_start_may_be_five_minutes_ago_and_not_more(office: Office, aws: Aws) -> None:
@@ -370,15 +399,25 @@ def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
     assert client.get_schedule_group(Name="billing")["State"] == "DELETING"
     assert refusal(client.create_schedule, **schedule(GroupName="billing"))[:2] == (409, "ConflictException")
     assert 0 < len(client.list_schedules(GroupName="billing")["Schedules"]) < 60
-    from common.jobs.group_deletion import GroupDeletions
-    from scheduler.removal import remove_groups
-
     removed = remove_groups(GroupDeletions(office.world.store), office.world.clock, office.world.clock.now())
     assert (removed.finished, removed.problems) == (1, [])
     assert refusal(client.get_schedule_group, Name="billing")[0] == 404
     assert [one["Name"] for one in client.list_schedules()["Schedules"]] == ["billing"]
     assert office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 1
     assert refusal(client.delete_schedule_group, Name="default")[:2] == (400, "ValidationException")
+
+
+def test_a_late_step_of_a_deletion_spares_a_new_group(office: Office, aws: Aws) -> None:
+    """A tick can read that a group is being deleted just before that is done, and the group made again."""
+    client = aws()
+    for _ in range(2):
+        client.create_schedule_group(Name="billing")
+        client.create_schedule(**schedule(GroupName="billing", Name="a"))
+        deletions = GroupDeletions(office.world.store)
+        assert deletions.move_on("alice", "billing", office.world.clock.now()) == 0
+        assert client.get_schedule(Name="a", GroupName="billing")["State"] == "ENABLED"
+        client.delete_schedule_group(Name="billing")
+    assert deletions.move_on("alice", "billing", office.world.clock.now()) == 0
 
 
 def test_ids_are_natural_where_they_can_be() -> None:

@@ -254,6 +254,48 @@ def test_an_attack_is_refused_and_changes_nothing(office: Office, signed: Signed
     assert office.stored() == before
 
 
+def test_a_request_about_a_group_that_is_sent_again_undoes_nothing(office: Office, signed: Signed) -> None:
+    """Somebody who read the requests on their way sends them again, after later ones."""
+    arn = "arn:aws:scheduler:us-east-1:123456789012:schedule-group/billing"
+    tags = replace(signed, path=f"/eventbridge/tags/{quote(arn, safe='')}")
+
+    def valued(value: str) -> Signed:
+        body = json.dumps({"Tags": [{"Key": "k", "Value": value}]}).encode()
+        return replace(tags, now=office.world.clock.now(), body=body)
+
+    def done(one: Signed) -> Signed:
+        office.world.clock.sleep(1)
+        one = replace(one, now=office.world.clock.now())
+        assert one.sent().status == 200
+        return one
+
+    def found() -> list[dict[str, str]]:
+        listed: list[dict[str, str]] = (
+            replace(tags, method="GET", body=b"", now=signed.now).sent().json["Tags"]
+        )
+        return listed
+
+    removal = replace(signed, method="DELETE", body=b"")
+    created = done(signed)
+    first = done(valued("first"))
+    unset = done(replace(tags, method="DELETE", query="TagKeys=k", body=b""))
+    same = done(valued("second")), done(valued("second"))
+    done(valued("third"))
+    before = office.stored()
+    for old in (created, first, unset, *same):
+        assert old.sent().status == 200
+        assert office.stored() == before
+    assert {"Key": "k", "Value": "third"} in found()
+    removed = done(removal)
+    assert created.sent().status == 200
+    assert tags.sent().status == 404
+    again = done(signed)
+    for old in (removed, created, first):
+        assert old.sent().status == 200
+    assert again.sent().status == 200
+    assert found() == json.loads(BODY)["Tags"]
+
+
 @pytest.mark.parametrize("difference_s", [-SKEW_S, SKEW_S])
 def test_a_clock_may_differ_by_fifteen_minutes(signed: Signed, difference_s: int) -> None:
     assert replace(signed, now=signed.now + difference_s).sent().status == 200

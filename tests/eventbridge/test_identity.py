@@ -121,7 +121,7 @@ def test_get_is_create(group: str, name: str, request: dict[str, Any]) -> None:
     assume("ü" not in json.dumps(request.get("Description", "")))
     job = made(group, name, request)
     assert job.origin is not None
-    assert request_in(job.origin, job.payload) == request
+    assert request_in(job.origin, job.to_item()["payload"]) == request
     assert changed_parts(job.origin, job.to_item()) == []
     assert (job.origin["group"], job.origin["name"]) == (group, name)
 

@@ -120,6 +120,17 @@ def test_neither_a_success_nor_a_skipped_run_sends_any(w: World, queue: Queue) -
     assert queue.calls == 0
 
 
+def test_an_event_that_lambda_took_is_delivered(w: World, queue: Queue) -> None:
+    """As with EventBridge Scheduler: dead letters are what could not be delivered."""
+    w.target.answer = lambda event: FAILED if event["minute8"]["job_id"] == "refused" else Outcome(ok=True)
+    for name in ("taken", "refused"):
+        fields = job(at=DUE, dead_letter=QUEUE, invocation="Event", retry={"max_attempts": 2, "base_s": 1})
+        w.registry.create("alice", name, fields)
+    w.run_until("2026-11-21T03:20:00Z")
+    assert (w.statuses("alice", "taken"), w.statuses("alice", "refused")) == (["dispatched"], ["failed"])
+    assert queue.attributes()["EXECUTION_ID"].startswith("alice:refused:")
+
+
 def test_a_job_without_it_costs_no_request(w: World, queue: Queue) -> None:
     fails(w, dead_letter=None, retry={"max_attempts": 1})
     assert queue.calls == 0

@@ -68,7 +68,7 @@ def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
     CalendarStore(w.table("jobs"), w.store.audited).put(
         tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now()
     )
-    ScheduleGroups(w.table("jobs")).create(tenant, "billing", {}, "", w.clock.now(), w.store.audited)
+    ScheduleGroups(w.table("jobs")).create(tenant, "billing", {}, w.clock.now(), w.store.audited)
     _subscribe(w, tenant)
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))

@@ -30,25 +30,11 @@ except ImportError:
 
 with atheris.instrument_imports(include=["common", "croniter"]) if atheris else nullcontext():
     from common.errors import InvalidInput
-    from common.registration.schedule_text import parse_schedule
+    from common.registration.schedule_text import KEYS, parse_schedule
     from common.timing.fires import next_fires
 
 LIMIT_S = 0.05
 NOW = 1_763_694_600
-KEYS = [
-    "cron",
-    "every",
-    "at",
-    "timezone",
-    "dialect",
-    "dst",
-    "anchor",
-    "start_at",
-    "end_at",
-    "exclude",
-    "jitter_s",
-    "x",
-]
 SEEDS = [
     "*/15 0-6,22-2/2 L 1-12 MON#2", "H H(0-7) 15W * ?", "@daily", "90m", "PT1H30M", "P1DT2H", "2025-03-30T02:30:00Z",
     "America/New_York", "59 23 31 12 *", "0 0 29 2 L5", "5-5 1/7 */31 JAN-DEC SUN-SAT", "R(0-10) * * * *",
@@ -120,7 +106,8 @@ def shaped(choose: Callable[[int], int], text: Callable[[], str]) -> object:
     if kind < 6:
         return {"every" if kind == 4 else "at": text()}
     if kind == 6:
-        return {KEYS[choose(len(KEYS))]: text() for _ in range(choose(4) + 1)}
+        names = (*KEYS, "x")
+        return {names[choose(len(names))]: text() for _ in range(choose(4) + 1)}
     try:
         return json.loads(text())
     except (ValueError, RecursionError):

@@ -1,0 +1,35 @@
+"""Requests about schedule groups take effect once: one that is sent again later must not undo what came since.
+
+Schedules know their own requests (`common/eventbridge/origin.py`). A group cannot: it may be gone when a request for it
+comes again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from common.eventbridge.origin import KNOWN_FOR_S
+from common.storage import keys
+from common.storage.tables import ConditionFailed, Expression, Table, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """One tenant's request. `token` is the same whenever the request comes."""
+
+    tenant: str
+    token: str
+
+    @property
+    def item_key(self) -> keys.Key:
+        return keys.idempotency_key(self.tenant, f"group-{self.token}")
+
+    def remember(self, tx: Transaction, jobs: Table, now: float) -> None:
+        """Store in `tx` that it was done, unless it was done before."""
+        # DynamoDB removes expired items only after some time, up to days.
+        free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": int(now)})
+        tx.put(jobs, {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free)
+
+    def was_done(self, lost: ConditionFailed) -> bool:
+        """Whether a transaction failed because the request had been done."""
+        return lost.key == self.item_key
