@@ -253,6 +253,14 @@ def next_fires(
 def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None, past: bool) -> Job:
     """Read, change, and write only if the job did not change in between."""
     job = client.get_job(job_id)
+    if "payload" in changes:  # a patch would merge it with the stored one
+        from common.registration.patching import merged as patched  # only here: slow to load
+
+        others = {name: value for name, value in changes.items() if name != "payload"}
+        whole = patched(definition_in(job), as_patch(others, job["target"]["kind"])) | {
+            "payload": changes["payload"]
+        }
+        return client.put_job(job_id, whole, revision or job["revision"], past=past)
     if changes:
         return client.patch_job(
             job_id, as_patch(changes, job["target"]["kind"]), revision or job["revision"], past=past

@@ -61,6 +61,8 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
         assert caller("POST", "/v1/jobs/report/backfills", past).status < 300
     if call.path == "/v1/holds/release":
         assert caller("POST", "/v1/holds", {"pattern": "hooks.example.com"}).status == 200
+    if (call.method, call.path) == ("DELETE", "/v1/jobs/{job_id}/skip"):
+        assert caller("POST", "/v1/runs/alice:report:20261121T031900Z:1/cancel").status == 200
     if call.path == "/v1/runs/_all/cancel":
         assert caller("POST", "/v1/jobs/report/run").status == 202
     before = written(busy)

@@ -89,6 +89,15 @@ def test_edit_changes_what_is_named_and_keeps_the_rest(desk: Desk) -> None:
     assert found["target"] == {"kind": "lambda", "arn": other, "invocation": "Event"}
 
 
+@pytest.mark.parametrize("payload", [{}, {"b": {"c": None}}, None, [1]])
+def test_edit_replaces_the_payload(desk: Desk, payload: object) -> None:
+    before = {"a": 1, "b": {"c": 2, "d": 3}}
+    words = ("--cron", "0 4 * * *", "--tz", "Europe/Paris", "--target", ARN, "--payload", json.dumps(before))
+    desk("jobs", "create", "report", *words)
+    edited = desk("jobs", "edit", "report", "--payload", json.dumps(payload), "--every", "1h", "--json").json
+    assert (edited["payload"], edited["schedule"]) == (payload, {"every": "1h"})
+
+
 def test_edit_in_an_editor(desk: Desk, tmp_path: Path) -> None:
     desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 3 * * *"))
     desk.environment["EDITOR"] = "sed -i 's/0 3/0 6/'"
