@@ -112,7 +112,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
     "Notifier": {
         "JobsTable": _READ | {"dynamodb:DeleteItem", "dynamodb:PutItem"},
         "DueTable": {"dynamodb:GetItem"},
-        "RunsTable": {"dynamodb:GetItem", "dynamodb:Query"},
+        "RunsTable": {"dynamodb:BatchGetItem", "dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
         "TenantsTable": {"dynamodb:GetItem", "dynamodb:Query"},
         # The ARNs in targetArns; an action has no effect on another service's ARN.
