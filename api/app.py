@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from api import console
 from api.http.admission import admit
 from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
-from api.http.requests import Request, bearer, raw_body
+from api.http.requests import Request, bearer, check_range, raw_body
 from api.http.routing import JSON, Reply, Route
 from api.routes import (
     audit,
@@ -178,6 +178,7 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
             value=query[unknown[0]],
             accepted=", ".join(known) or "none",
         )
+    check_range(query)
     return Request(
         credential=credential,
         now=now,

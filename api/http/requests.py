@@ -17,6 +17,7 @@ from common.errors import InvalidInput, Unauthenticated
 from common.platform.tenants import Credential
 from common.registration.bulk import Line
 from common.texts import check_note
+from common.timing.durations import parse_instant
 
 # The deepest nesting of a payload, and of the object around it.
 DEEPEST: Final = 80
@@ -135,6 +136,15 @@ class Request:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= highest:
             raise InvalidInput(name, "is out of range", value=text, accepted=f"1 to {highest}")
         return int(text)
+
+
+def check_range(given: Mapping[str, str]) -> None:
+    """Refuse a range of time that ends before it begins. Raises InvalidInput."""
+    if not {"from_at", "until_at"} <= given.keys():
+        return
+    if parse_instant(given["until_at"], "until_at") < parse_instant(given["from_at"], "from_at"):
+        after = f"{given['from_at']} or later"
+        raise InvalidInput("until_at", "is before from_at", value=given["until_at"], accepted=after)
 
 
 def bearer(headers: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from api.http.cursors import read_cursor, write_cursor
 from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
 from api.http.problems import problem_of
-from api.http.requests import Request
+from api.http.requests import Request, check_range
 from api.http.routing import A_THOUSAND_JOBS, LONGEST_PAGE, Reply, Route
 from api.routes.failing_jobs import SINCE_S, failing_jobs
 from api.routes.failures import read_failure
@@ -219,6 +219,7 @@ def _fields(request: Request, *names: str) -> dict[str, Any]:
             raise InvalidInput(
                 name, "must be a text", value=value, accepted=f"a text of 1 to {most} characters"
             )
+    check_range(fields)
     return {"all": False, "dry_run": False, **fields}
 
 

@@ -165,7 +165,7 @@ def _text(file: str) -> str:
     try:
         return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error}") from None
+        raise typer.BadParameter(f"{file} cannot be read: {output.unreadable(error)}") from None
 
 
 def _print_done(steps: Sequence[Step], as_json: bool, done: bool) -> None:

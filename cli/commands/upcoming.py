@@ -118,7 +118,11 @@ def _until(within: str, now: float) -> str:
     try:
         span_s = parse_duration(within, "--within")
     except InvalidInput:
-        span_s = parse_instant(within, "--within") - int(now)
+        try:
+            span_s = parse_instant(within, "--within") - int(now)
+        except InvalidInput:
+            accepted = f"a duration such as 90m or 24h, at most {MOST_AHEAD_DAYS}d, or a time"
+            raise InvalidInput("--within", "is no span of time", value=within, accepted=accepted) from None
     if span_s > MOST_AHEAD_DAYS * DAY_S:
         raise InvalidInput(
             "--within", "is too far ahead", value=within, accepted=f"at most {MOST_AHEAD_DAYS}d"

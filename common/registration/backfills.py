@@ -19,6 +19,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from common.timing.fires import fires, local_date
+from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
 
 # The most executions of one backfill. For more, start another one after it.
@@ -112,9 +113,13 @@ class BackfillCommands:
         """The schedule with the current dates of its calendars, and its fire times in [start, end)."""
         now = math.floor(self.clock.now())
         if not start < end:
-            raise InvalidInput("end_at", "must be after start_at", value=end, accepted="a later instant")
+            raise InvalidInput(
+                "end_at", "must be after start_at", value=rfc3339(end), accepted="a later instant"
+            )
         if end > now:
-            raise InvalidInput("end_at", "is in the future", value=end, accepted="a range that is past")
+            raise InvalidInput(
+                "end_at", "is in the future", value=rfc3339(end), accepted="a range that is past"
+            )
         schedule = with_calendars(self.store.jobs, job, start, end)
         times: list[int] = []
         for fire_at in fires(schedule, start, end):
@@ -123,7 +128,7 @@ class BackfillCommands:
                 raise InvalidInput(
                     "start_at",
                     f"the range holds over {BACKFILL_LIMIT} fire times",
-                    value=start,
+                    value=rfc3339(start),
                     accepted="a shorter range",
                 )
         return schedule, times
@@ -152,7 +157,7 @@ def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:
         raise InvalidInput(
             "start_at",
             f"the range holds over {BACKFILL_EXCLUDED_DATES} dates of calendars",
-            value=start,
+            value=rfc3339(start),
             accepted="a shorter range",
         )
     excluded = tuple(sorted(dates.union(schedule.exclude_dates)))

@@ -27,6 +27,7 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "less_than_equal": ("is too large", "at most {le}"),
     "string_too_short": ("is too short", "at least {min_length} characters"),
     "string_too_long": ("is too long", "at most {max_length} characters"),
+    "too_short": ("has too few entries", "at least {min_length}"),
     "too_long": ("has too many entries", "at most {max_length}"),
     "string_pattern_mismatch": ("has the wrong form", "a text that matches {pattern}"),
     "union_tag_invalid": ("must be a kind of target", ""),

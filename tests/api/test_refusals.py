@@ -54,6 +54,18 @@ def test_odd_ids_create_nothing(settled: Office, job_id: str) -> None:
     assert settled.stored() == before
 
 
+@pytest.mark.parametrize(
+    "path", ["runs", "summary", "expected", "upcoming", "density", "audit", "jobs/report/expected"]
+)
+def test_a_range_does_not_end_before_it_begins(settled: Office, path: str) -> None:
+    later, earlier = "2026-11-21T03:12:00Z", "2026-11-21T03:11:59Z"
+    refused = settled.alice_admin("GET", f"/v1/{path}?from_at={later}&until_at={earlier}")
+    (error,) = refused.json["errors"]
+    assert (refused.status, error["field"], error["accepted"]) == (400, "until_at", f"{later} or later")
+    body = {"from_at": later, "until_at": earlier}
+    assert settled.alice("POST", "/v1/runs/_all/retry", body).json["errors"][0]["field"] == "until_at"
+
+
 @pytest.mark.parametrize("job_id", [7, ["report"], {"S": "report"}, True, "", [], {}, 0, False])
 def test_an_id_is_text(settled: Office, job_id: Any) -> None:
     refused = settled.alice("POST", "/v1/jobs", {"job_id": job_id, **job(cron="0 3 * * *")})

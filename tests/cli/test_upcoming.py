@@ -22,6 +22,7 @@ def test_what_is_coming(desk: Desk) -> None:
         far = desk(command, "--within", "3d")
         assert far.code == 2
         assert "--within: is too far ahead" in far.err and "at most 2d" in far.err
+    assert "accepted: a duration such as 90m or 24h" in desk("density", "--within", "soon").err
     refused = desk("density", "--platform")
     assert refused.code == 5 and "operator key" in refused.err
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
