@@ -6,6 +6,8 @@ The stub's own time is measured on its threads and subtracted.
 from __future__ import annotations
 
 import json
+import queue
+import socket
 import threading
 import time
 from collections import Counter
@@ -19,6 +21,7 @@ from botocore.config import Config
 
 from common.storage import aws, connections
 from common.storage.direct import DirectDynamoDB, DirectLambda, DirectSQS
+from common.storage.steps import Steps
 
 Answer = Callable[[dict[str, Any]], bytes]
 _MESSAGE_ID = "5fea7756-0ea4-451a-a703-a558b933e274"
@@ -68,7 +71,7 @@ class StubAws:
                 found = DirectSQS(made)
             case _:
                 found = DirectLambda(made, lambda: None)
-        found.requests.connections = _Connections(self)
+        found.requests.connections = (_Polled if service == "lambda" else _Connections)(self)
         return found
 
     def stock_client(self, service: str, config: Config | None = None) -> Any:
@@ -95,17 +98,18 @@ class StubAws:
         headers: Any = {"content-type": "application/x-amz-json-1.0", "x-amzn-RequestId": "stub"}
         answer = AWSResponse(request.url, 202 if operation == "Invoke" else 200, headers, _Body(body))
         self._count(operation, body, began)
+        time.sleep(self._takes_s.get(operation, 0))
         return answer
 
-    def exchange(self, request: bytes) -> connections.Answer:
-        """The answer to a direct request."""
+    def exchange(self, request: bytes) -> tuple[connections.Answer, float]:
+        """The answer to a direct request, and how long it stays on the way."""
         began = time.thread_time()
         head, _, sent = request.partition(b"\r\n\r\n")
         target = head.partition(b"\r\nX-Amz-Target: ")[2].partition(b"\r\n")[0]
         body, operation = self._made(target.decode() or None, sent)
         answer = connections.Answer(202 if operation == "Invoke" else 200, {"x-amzn-requestid": "stub"}, body)
         self._count(operation, body, began)
-        return answer
+        return answer, self._takes_s.get(operation, 0)
 
     def _made(self, target: str | None, request: bytes) -> tuple[bytes, str]:
         operation = "Invoke" if target is None else target.partition(".")[2]
@@ -116,8 +120,11 @@ class StubAws:
             self._requests[operation] += 1
             self._bytes_read += len(body)
             self._cpu_s += time.thread_time() - began
-        if takes_s := self._takes_s.get(operation):
-            time.sleep(takes_s)
+
+    def count_cpu(self, cpu_s: float) -> None:
+        """Subtract this from what is measured."""
+        with self._lock:
+            self._cpu_s += cpu_s
 
     @contextmanager
     def measured(self) -> Iterator[Cost]:
@@ -146,13 +153,46 @@ def send_message_batch(request: dict[str, Any]) -> bytes:
 
 
 class _Connections:
-    """Stands in for a client's connections."""
+    """Stands in for a client's kept connections."""
 
     def __init__(self, aws: StubAws) -> None:
         self._aws = aws
 
-    def exchange(self, request: bytes, *_: object) -> connections.Answer:
-        return self._aws.exchange(request)
+    def exchange(self, request: bytes, *_: object) -> Steps[connections.Answer]:
+        answer, takes_s = self._aws.exchange(request)
+        time.sleep(takes_s)
+        yield from ()
+        return answer
+
+
+class _Polled(_Connections):
+    """Its answers come over sockets, one after the other: each is on the way for as long as the others."""
+
+    def __init__(self, aws: StubAws) -> None:
+        super().__init__(aws)
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._under_way: queue.SimpleQueue[tuple[float, socket.socket]] = queue.SimpleQueue()
+        threading.Thread(target=self._deliver, daemon=True).start()
+
+    def exchange(self, request: bytes, *_: object) -> Steps[connections.Answer]:
+        answer, takes_s = self._aws.exchange(request)
+        if takes_s:
+            began = time.thread_time()
+            pair = self._pairs.pop() if self._pairs else socket.socketpair()
+            self._under_way.put((time.perf_counter() + takes_s, pair[1]))
+            self._aws.count_cpu(time.thread_time() - began)
+            yield pair[0]
+            pair[0].recv(1)
+            self._pairs.append(pair)
+        return answer
+
+    def _deliver(self) -> None:
+        while True:
+            due_at, there = self._under_way.get()
+            began = time.thread_time()
+            time.sleep(max(0.0, due_at - time.perf_counter()))
+            there.send(b"x")
+            self._aws.count_cpu(time.thread_time() - began)
 
 
 class _Body:

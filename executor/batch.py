@@ -21,11 +21,13 @@ from executor.parts import Part, parts_of, send_on, to_deliver_again
 from executor.pipeline import Attempt, Executor, Message
 from executor.recorder import Report, StillRunning
 from executor.redelivery import AFTER_LEASE_S, Redelivery
+from executor.sending import Sending, receive
 from executor.together import Due, claim_together
 
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
 _MOST_CALLS: Final = 100
 # An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
+# As many more go over kept connections from one thread: the two together are as many as are kept.
 _MOST_EVENTS: Final = 32
 # An event that waited so long gets a thread as other calls do.
 _EVENTS_WAIT_S: Final = 2
@@ -35,7 +37,7 @@ _BEGINS_WITHIN_S: Final = 5
 
 @dataclass(slots=True)
 class _UnderWay:
-    """A part, what makes its attempt, and the thread that does. `attempt` may be claimed."""
+    """A part, what makes its attempt, and its report to come. `attempt` may be claimed."""
 
     part: Part
     make: Callable[[], Report]
@@ -79,7 +81,7 @@ def execute_batch(
 
 
 def _begin(executor: Executor, parts: list[Part], leases: dict[Message, float]) -> list[_UnderWay]:
-    """Start each part in a thread, second by second."""
+    """Send each event that is ready, and start each other part in a thread, second by second."""
     under_way = []
     came_at = executor.clock.now()
     for together in _by_second(parts, came_at + HOLD_S):
@@ -87,11 +89,22 @@ def _begin(executor: Executor, parts: list[Part], leases: dict[Message, float]) 
         jobs = _jobs(executor, [one.execution for one in due], came_at + HOLD_S)
         begun = claim_together(executor, due, jobs)
         leases |= {message: attempt.claim.lease_until for message, attempt in begun.items()}
+        sent: list[Sending] = []
         for part in together:
-            attempt = begun.get(part.line)
-            threads = _calls() if attempt is None or attempt.is_awaited else _events()
-            make = partial(executor.execute, part.line, jobs, came_at, leases, begun)
-            under_way.append(_UnderWay(part, make, threads.submit(make), attempt))
+            attempt, future = begun.get(part.line), None
+            make: Callable[[], Report] = partial(executor.execute, part.line, jobs, came_at, leases, begun)
+            if attempt and attempt.is_ready and len(sent) < _MOST_EVENTS:
+                sending = Sending(executor.make(attempt))
+                make = sending.rest
+                if sending.step():
+                    sent.append(sending)
+                    future = sending.future
+            if future is None:
+                threads = _calls() if attempt is None or attempt.is_awaited else _events()
+                future = threads.submit(make)
+            under_way.append(_UnderWay(part, make, future, attempt))
+        if sent:
+            _calls().submit(receive, sent, _EVENTS_WAIT_S, _calls().submit)
     return under_way
 
 

@@ -11,14 +11,18 @@ from common.jobs.job import Job
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
 from common.planning.execution import Execution, traceparent
 from common.runs.records import Claim, Outcome
+from common.storage.steps import Steps
 from common.timing.instants import rfc3339
 from executor.targets import Kind
 
 
-def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Outcome:
+def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Steps[Outcome]:
     """Call the job's target once, for the claimed attempt. Every error becomes an outcome; nothing is raised."""
     try:
-        return kind.call(job.target, event(job, claim.execution, claim.token), timeout_s)
+        sent = event(job, claim.execution, claim.token)
+        if kind.in_steps:
+            return (yield from kind.in_steps(job.target, sent, timeout_s))
+        return kind.call(job.target, sent, timeout_s)
     except PayloadTooLarge as error:  # only jobs stored by old versions
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
     except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again

@@ -43,7 +43,10 @@ def parts_of(message: Message) -> list[Part]:
     Two cut-off registrations of a job have the same executions, which can come into the same pack.
     """
     once = dict.fromkeys(lines(message.body))
-    return [Part(message, replace(message, body=line), _read(line)) for line in once]
+    return [
+        Part(message, message if line == message.body else replace(message, body=line), _read(line))
+        for line in once
+    ]
 
 
 def _read(line: str) -> Execution | None:

@@ -11,6 +11,7 @@ from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage import outgoing
+from common.storage.steps import Steps, at_once
 from common.storage.tables import Item
 from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
 from common.tenants.rules_cache import RulesOf
@@ -71,6 +72,11 @@ class Attempt:
         return replace(self, claimed_at=at, claim=replace(self.claim, called_at=at + lead_s))
 
     @property
+    def is_ready(self) -> bool:
+        """Whether nothing but its call is left to do, which waits for no result and has steps."""
+        return self.is_claimed and not self.is_awaited and self.kind.in_steps is not None
+
+    @property
     def status(self) -> str:
         """Of the run while the attempt is made."""
         return RUNNING if self.is_awaited else DISPATCHED
@@ -114,7 +120,7 @@ class Executor:
             StillRunning: it must be delivered again later.
         """
         if attempt := begun.get(message):
-            return self._make(attempt)
+            return at_once(self.make(attempt))
         execution = Execution.decode(message.body)
         if not self.due_jobs.hold(execution, self.clock.now() if came_at is None else came_at):
             return Report("sent_on", execution)
@@ -124,7 +130,7 @@ class Executor:
             return self.recorder.record(loaded.claim, loaded.job, admitted)
         if leases is not None:
             leases[message] = admitted.claim.lease_until
-        return self._make(admitted)
+        return at_once(self.make(admitted))
 
     def admit(self, message: Message, execution: Execution, jobs: Jobs) -> Skip | Attempt:
         """The attempt of an execution that is due now, or why it is not made."""
@@ -184,7 +190,11 @@ class Executor:
             return None
         return Lost(record, no_takeover="the job's on_crash is fail" if once else "", permanent=once)
 
-    def _make(self, attempt: Attempt) -> Report:
+    def make(self, attempt: Attempt) -> Steps[Report]:
+        """Claim the attempt if it is not, make it and record it. Raises StillRunning.
+
+        The first step of one that `is_ready` sends its call, if that does not have to wait.
+        """
         lead = self.lead_together if attempt.is_claimed else self.lead
         if not attempt.is_claimed:
             if held := self._take_turn(attempt):
@@ -192,16 +202,18 @@ class Executor:
             attempt = attempt.claimed(self.clock.now(), lead.s)
             if lost := self._claim(attempt):
                 return self.recorder.record(attempt.claim, attempt.job, lost)
-        outcome, called_at = self._call(attempt)
+        outcome, called_at = yield from self._call(attempt)
         lead.saw(called_at - attempt.claimed_at)
         verdict = Dispatched() if outcome.ok and not attempt.is_awaited else outcome
+        if not isinstance(verdict, Dispatched) or attempt.job.after_completion != "keep":
+            yield None  # what follows takes requests
         return self.recorder.record(replace(attempt.claim, called_at=called_at), attempt.job, verdict)
 
-    def _call(self, attempt: Attempt) -> tuple[Outcome, float]:
+    def _call(self, attempt: Attempt) -> Steps[tuple[Outcome, float]]:
         """The outcome, and when the call went out."""
         began_at = self.clock.now()
         outgoing.forget()
-        outcome = call(attempt.kind, attempt.job, attempt.claim, attempt.timeout_s)
+        outcome = yield from call(attempt.kind, attempt.job, attempt.claim, attempt.timeout_s)
         ago_s = outgoing.went_s_ago()
         return outcome, began_at if ago_s is None else self.clock.now() - ago_s
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import time
 import weakref
 from dataclasses import dataclass
 from functools import cache
@@ -23,9 +24,14 @@ from botocore.exceptions import (
 )
 
 from common.storage import outgoing
+from common.storage.steps import Steps
 
 _LONGEST_LINE: Final = 16 * 1024
 _MOST_HEADERS: Final = 100
+# The system takes so much at once for a connection that carries nothing else.
+_SENT_AT_ONCE: Final = 8 * 1024
+# A read without any time would fail in another way than by its time limit.
+_SHORTEST_READ_S: Final = 0.001
 # DynamoDB answers with at most 16 MB of items.
 MOST_BYTES: Final = 64 * 1024 * 1024
 
@@ -88,18 +94,26 @@ class Connections:
         """Open a connection. Raises as `exchange`."""
         self._give_back(self._take())
 
-    def exchange(self, request: bytes, read_timeout_s: float, most_bytes: int = MOST_BYTES) -> Answer:
+    def exchange(self, request: bytes, read_timeout_s: float, most_bytes: int = MOST_BYTES) -> Steps[Answer]:
         """Send a request once, and return the answer; of the body of a success at most `most_bytes`.
+
+        The first step sends it if a connection is kept and the request is short; the next one may connect otherwise.
 
         Raises botocore's own errors: EndpointConnectionError, ConnectTimeoutError, SSLError, ReadTimeoutError, and
         ConnectionClosedError, also for an answer that is not HTTP.
         """
-        connection = self._take()
+        connection = self._kept() if len(request) <= _SENT_AT_ONCE else None
+        if connection is None:
+            yield None
+            connection = self._take()
         is_reusable = False
         try:
             connection.socket.settimeout(read_timeout_s)
             outgoing.goes_out()
             connection.socket.sendall(request)
+            ends_at = time.monotonic() + read_timeout_s
+            yield connection.socket
+            connection.socket.settimeout(max(_SHORTEST_READ_S, ends_at - time.monotonic()))
             answer, is_reusable = _read(connection.file, most_bytes)
         except TimeoutError as error:
             raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
@@ -113,6 +127,9 @@ class Connections:
         return answer
 
     def _take(self) -> _Connection:
+        return self._kept() or self._connected()
+
+    def _kept(self) -> _Connection | None:
         while self._idle:
             try:
                 connection = self._idle.pop()
@@ -121,7 +138,7 @@ class Connections:
             if connection.is_usable():
                 return connection
             connection.close()
-        return self._connected()
+        return None
 
     def _give_back(self, connection: _Connection) -> None:
         if len(self._idle) < self._most_idle:

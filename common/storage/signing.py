@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
-from urllib.parse import quote
+
+from common.timing.instants import compact_time
 
 
 class Credentials(Protocol):
@@ -41,7 +41,7 @@ def sign(
     now: float,
 ) -> Signed:
     """Sign a POST without a query. `headers` are those to sign, without date and token; `path` is percent-encoded."""
-    date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    date = compact_time(int(now))
     signed = [(name.lower(), " ".join(value.split())) for name, value in headers]
     signed.append(("x-amz-date", date))
     if credentials.token:
@@ -50,7 +50,7 @@ def sign(
     names = ";".join([name for name, _ in signed])
     lines = "".join([f"{name}:{value}\n" for name, value in signed])
     body_hash = hashlib.sha256(body).hexdigest()
-    canonical = f"POST\n{quote(path, safe='/~')}\n\n{lines}\n{names}\n{body_hash}"
+    canonical = f"POST\n{path.replace('%', '%25')}\n\n{lines}\n{names}\n{body_hash}"
     scope = f"{date[:8]}/{region}/{service}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
     key = signing_key(credentials.secret_key, date[:8], region, service)

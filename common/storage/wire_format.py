@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from decimal import Decimal
@@ -33,7 +34,8 @@ def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
 def item_to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
     """As `to_wire`, for a whole item. Raises NotStorable, and ItemTooLarge above DynamoDB's 400 KB."""
     wire = to_wire(item)
-    if (size := item_bytes(wire)) > MOST_BYTES:
+    # The JSON is longer than the item, and is made in a fifth of the time.
+    if len(json.dumps(wire)) > MOST_BYTES and (size := item_bytes(wire)) > MOST_BYTES:
         raise ItemTooLarge(size)
     return wire
 

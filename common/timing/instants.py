@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 DAY_S = 86_400
 _UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 
 
+# The executions of a batch share their seconds.
+@lru_cache(maxsize=256)
 def rfc3339(at: float) -> str:
     """2026-11-21T03:18:00Z; with milliseconds if there are any."""
     moment = datetime.fromtimestamp(at, UTC)
     return moment.isoformat(timespec="milliseconds" if at % 1 else "seconds").replace("+00:00", "Z")
 
 
+@lru_cache(maxsize=256)
 def compact_time(at: int) -> str:
     """20261121T031800Z: sorts as time does, and needs no escaping in a URL or a file name."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y%m%dT%H%M%SZ")

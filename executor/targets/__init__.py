@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.runs.records import Outcome
+from common.storage.steps import Steps
 from common.tenants.allowed_targets import CANARY_TENANT, is_canary, is_minute8_resource
 from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
 from executor.targets.events import Event, context
@@ -14,6 +15,7 @@ from executor.targets.http_endpoint import HttpEndpoints
 
 Target = Mapping[str, Any]
 Call = Callable[[Target, Event, float], Outcome]
+CallInSteps = Callable[[Target, Event, float], Steps[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +24,18 @@ class Kind:
 
     `call(target, event, timeout_s)` returns the outcome; nothing that a target does makes it raise. The event's context
     names the caller; only the executor writes the context. Runs of kinds that are not awaited end as `dispatched`.
+    `in_steps` is the same call, of kinds of which one thread can have several under way; it is used where it is given.
     """
 
     call: Call
     is_awaited: Callable[[Target], bool]
+    in_steps: CallInSteps | None = None
 
 
 def kinds(endpoints: HttpEndpoints) -> Mapping[str, Kind]:
     """All kinds; none of them calls resources of Minute8."""
     return {
-        "lambda": Kind(_guarded(lambda_function.call), lambda_function.is_awaited),
+        "lambda": Kind(_guarded(lambda_function.call), lambda_function.is_awaited, _lambda_in_steps),
         "sqs": Kind(_guarded(sqs_queue.call), _never),
         "sns": Kind(_guarded(sns_topic.call), _never),
         "event_bus": Kind(_guarded(event_bus.call), _never),
@@ -41,18 +45,26 @@ def kinds(endpoints: HttpEndpoints) -> Mapping[str, Kind]:
 
 
 def _guarded(call: Call) -> Call:
+    def guarded(target: Target, event: Event, timeout_s: float) -> Outcome:
+        return _refused(target, event) or call(target, event, timeout_s)
+
+    return guarded
+
+
+def _lambda_in_steps(target: Target, event: Event, timeout_s: float) -> Steps[Outcome]:
+    refused = _refused(target, event)
+    return refused or (yield from lambda_function.call_in_steps(target, event, timeout_s))
+
+
+def _refused(target: Target, event: Event) -> Outcome | None:
     """Refuse Minute8's own resources: the executor may write to the executions queue, but not for a tenant.
 
     The canary's function is for its own tenant alone: another's call could hide that the canary does not run.
     """
-
-    def guarded(target: Target, event: Event, timeout_s: float) -> Outcome:
-        if is_minute8_resource(target) or (is_canary(target) and context(event, "tenant") != CANARY_TENANT):
-            error = f"{target['arn']} is Minute8's own"
-            return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
-        return call(target, event, timeout_s)
-
-    return guarded
+    if is_minute8_resource(target) or (is_canary(target) and context(event, "tenant") != CANARY_TENANT):
+        error = f"{target['arn']} is Minute8's own"
+        return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
+    return None
 
 
 def _never(target: Target) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
+from common.storage.steps import Steps, at_once
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, context, event_body
@@ -28,20 +29,33 @@ def is_awaited(target: Mapping[str, Any]) -> bool:
 
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
     """Invoke the function once. After `timeout_s` the call is abandoned; the function itself may continue."""
+    return at_once(call_in_steps(target, event, timeout_s))
+
+
+def call_in_steps(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Outcome]:
+    """As `call`. Its first step sends the request if nothing else has to be done for it."""
     awaited = is_awaited(target)
+    request = {
+        "FunctionName": target["arn"],
+        "InvocationType": target["invocation"],
+        "Payload": event_body(target, event).encode(),
+        "LogType": "Tail" if awaited else "None",
+        # Lambda passes it on for awaited invocations only.
+        **({"ClientContext": _client_context(event)} if awaited else {}),
+    }
     try:
-        answer = client("lambda", target, event, timeout_s).invoke(
-            FunctionName=target["arn"],
-            InvocationType=target["invocation"],
-            Payload=event_body(target, event).encode(),
-            LogType="Tail" if awaited else "None",
-            # Lambda passes it on for awaited invocations only.
-            **({"ClientContext": _client_context(event)} if awaited else {}),
-        )
-        body = _beginning(answer["Payload"]) if awaited else _drained(answer["Payload"])
+        if target.get("role_arn"):
+            yield None  # the role may have to be assumed
+        functions = client("lambda", target, event, timeout_s)
+        if in_steps := getattr(functions, "invoke_in_steps", None):
+            answer = yield from in_steps(**request)
+        else:
+            yield None
+            answer = functions.invoke(**request)
+        body = (_beginning if awaited else _drained)(answer["Payload"])
     except (BotoCoreError, ClientError) as error:
         return answers.refused_by_aws(error, timeout_s)
-    return _outcome(answer, body)
+    return _outcome(answer, body) if awaited else Outcome(ok=True, request_id=answers.request_id(answer))
 
 
 def _client_context(event: Event) -> str:

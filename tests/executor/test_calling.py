@@ -14,6 +14,7 @@ from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.outcome import LONGEST_WISH_S, Outcome
 from common.runs.records import Claim
+from common.storage.steps import at_once
 from common.storage.wire_format import from_wire, to_wire
 from executor.calling import call
 from executor.targets import Kind, answers
@@ -34,7 +35,7 @@ def called(job: Job, raised: BaseException) -> Outcome:
         raise raised
 
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
-    return call(Kind(fails, lambda target: True), job, claim, 5)
+    return at_once(call(Kind(fails, lambda target: True), job, claim, 5))
 
 
 @pytest.mark.parametrize(

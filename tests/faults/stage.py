@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from common.runs.records import Outcome
 from common.storage import keys
+from common.storage.steps import Steps
 from executor.targets import Kind
 from tests.faults.wire import Fault, Wire, WiredDynamoDB, wired_queue, wired_target
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -107,6 +110,21 @@ class Stage:
             except Exception as error:
                 raise AssertionError(f"{met}: {error}") from error
             nth += 1
+
+
+def send_in_steps(w: World) -> None:
+    """Have the executor send the events of a batch as to Lambda: from one thread, before it reads an answer."""
+    kind = w.executor.kinds["lambda"]
+
+    def in_steps(*arguments: Any) -> Steps[Outcome]:
+        here, there = socket.socketpair()
+        with here, there:
+            outcome = kind.call(*arguments)
+            there.send(b"answer")
+            yield here
+            return outcome
+
+    w.executor = replace(w.executor, kinds={"lambda": replace(kind, in_steps=in_steps)})
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from executor import batch
 from executor.batch import execute_batch
 from executor.pipeline import Executor, Loaded, Message
 from executor.redelivery import AFTER_LEASE_S, Redelivery
-from tests.faults.stage import deliver_one, staged
+from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained
 from tests.faults.wire import KILLS, Fault
 from tests.worlds import World, at, job
@@ -58,6 +58,8 @@ def test_copies_in_one_batch_meet_a_fault_and_each_call_is_made_once_within_a_le
     with staged(BEGIN) as stage:
         w = stage.w
         messages = copies(registered(w), rng)
+        if seed % 2:
+            send_in_steps(w)
         stage.wire.arm(rng.randint(1, 16), rng.choice(ALIVE))
         _, failed = execute_batch(w.executor, messages, w.redelivery)
         stage.wire.disarm()

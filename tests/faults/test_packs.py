@@ -18,7 +18,7 @@ from common.storage.tables import Table
 from executor import batch
 from executor.batch import execute_batch
 from executor.pipeline import Message
-from tests.faults.stage import deliver_one, staged
+from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import KILLS, Fault
 from tests.worlds import World, at, job
@@ -93,6 +93,33 @@ def test_a_pack_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
         stage.save()
         assert stage.each_call(deliver_one, fault, carries_on, "pack") == 8
         assert stage.wire.calls.count("target") == 3
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("fault", Fault)
+def test_events_that_are_sent_from_one_thread_meet_a_fault_at_each_call(fault: Fault) -> None:
+    """One of them fails at first."""
+
+    def carries_on(w: World, died: BaseException | None) -> None:
+        w.run_until(END)
+        everything_explained(w, FIRES, len(FIRES) if fault in KILLS else 0)
+        index_is_right(w)
+
+    with staged(BEGIN) as stage:
+        w = stage.w
+        for _, name in FIRES:
+            w.registry.create("alice", name, job(at=DUE, invocation="Event", retry={"base_s": 10}))
+        w.target.answer = lambda event: Outcome(
+            ok=event["minute8"]["job_id"] != "fails" or event["minute8"]["attempt"] > 1
+        )
+        in_a_pack(w)
+        send_in_steps(w)
+        stage.save()
+        assert stage.each_call(deliver_one, fault, carries_on, "events") == 7
+        assert stage.wire.calls == [
+            *("batch_get_item", "batch_execute_statement", "target", "target", "target"),
+            *("update_item", "send_message_batch"),
+        ]
 
 
 @pytest.mark.usefixtures("one_thread")

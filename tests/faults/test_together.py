@@ -8,7 +8,7 @@ import pytest
 
 from common.tenants.rules_cache import KnownTenants
 from executor.batch import execute_batch
-from tests.faults.stage import Stage, staged
+from tests.faults.stage import Stage, send_in_steps, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import Fault
 from tests.worlds import World, at, job
@@ -40,7 +40,7 @@ def deliver_all(w: World) -> None:
                 w.sqs.give_back(message)
 
 
-@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
+@pytest.mark.parametrize("invocation", ["RequestResponse", "Event", "Event in steps"])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("fault", Fault)
 def test_a_batch_meets_a_fault_in_what_it_asks_for_all(
@@ -48,8 +48,10 @@ def test_a_batch_meets_a_fault_in_what_it_asks_for_all(
 ) -> None:
     name, nth = call
     with staged(BEGIN) as stage:
-        before(stage, invocation)
+        before(stage, invocation.split()[0])
         w = stage.restore()
+        if "steps" in invocation:
+            send_in_steps(w)
         w.executor = replace(w.executor, tenants=KnownTenants(w.table("tenants")))
         stage.wire.arm(nth, fault, only=name)
         died = stage.attempt(deliver_all)

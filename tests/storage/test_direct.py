@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedErro
 from common.storage import aws, direct
 from common.storage.connections import Connections
 from common.storage.direct import DirectDynamoDB, DirectLambda
+from common.storage.steps import at_once
 from common.storage.tables import ConditionFailed, Expression, Table
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -346,7 +347,7 @@ def test_the_names_of_what_fails_to_connect(endpoint: Endpoint) -> None:
     endpoint.close()
     connections = Connections(urlsplit(endpoint.url), None, connect_timeout_s=1, most_idle=1)
     with pytest.raises(BotoCoreError, match="Could not connect to the endpoint URL"):
-        connections.exchange(b"", 1)
+        at_once(connections.exchange(b"", 1))
 
 
 def test_an_answer_is_taken_once() -> None:

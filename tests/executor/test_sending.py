@@ -1,0 +1,239 @@
+"""The events of a batch over kept connections: all go out before an answer comes, and each ends by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.planning.execution import Execution
+from common.planning.packs import MOST_IN_A_PACK, Pack
+from common.storage import connections, outgoing
+from executor import batch, pipeline
+from executor.batch import execute_batch
+from executor.pipeline import Message
+from executor.recorder import Report
+from executor.targets import Kind, clients, lambda_function
+from executor.targets.fair_cache import FairCache
+from tests.executor.contexts import US, event
+from tests.executor.servers import Server, certificate_file, serving
+from tests.worlds import World, at, job
+
+DUE = at("2026-11-21T03:15:00Z")
+TAKEN = 202, {"x-amzn-RequestId": "r"}, b""
+WAITS_S = 20
+
+
+@pytest.fixture(params=[True, False], ids=["TLS", "plain"])
+def service(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Server]:
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "f")
+    monkeypatch.setattr(clients, "_clients", FairCache[Any](8))
+    with serving(tls=request.param, protocol="HTTP/1.1") as server:
+        server.reply = lambda handler: TAKEN
+        scheme = "https" if request.param else "http"
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"{scheme}://localhost:{server.port}")
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate_file(tmp_path)))
+        yield server
+        for _, client in clients._clients._kept.values():
+            client.close()
+
+
+def name(handler: BaseHTTPRequestHandler) -> str:
+    """The function that a request invokes."""
+    return handler.path.split("%3A")[-1].split("/")[0]
+
+
+def target(job_id: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "kind": "lambda",
+        "arn": f"arn:aws:lambda:{US}:function:{job_id}",
+        "invocation": "Event",
+        **fields,
+    }
+
+
+def events(w: World, *names: str, **fields: Any) -> list[Message]:
+    """A message for each of these jobs, due now."""
+    kind = Kind(lambda_function.call, lambda_function.is_awaited, lambda_function.call_in_steps)
+    w.executor = replace(w.executor, kinds={"lambda": kind})
+    for one in names:
+        w.registry.create("alice", one, job(cron="0 9 * * *", **fields) | {"target": target(one)})
+    return [Message(f"m-{one}", Execution("alice", one, DUE, DUE, 1).encode()) for one in names]
+
+
+def kept(service: Server, count: int) -> None:
+    """Have so many connections open."""
+    meet, reply = threading.Barrier(count), service.reply
+
+    def together(handler: BaseHTTPRequestHandler) -> Any:
+        meet.wait(WAITS_S)
+        return TAKEN
+
+    service.reply = together
+    with ThreadPoolExecutor(count) as threads:
+        assert all(threads.map(lambda _: lambda_function.call(target("warm"), event(), 5).ok, range(count)))
+    service.reply = reply
+    service.asked.clear()
+    assert service.connections == count
+
+
+def run(w: World, messages: list[Message]) -> tuple[list[Report], list[str]]:
+    w.clock.move_to(DUE)
+    return execute_batch(w.executor, messages)
+
+
+def results(reports: list[Report]) -> dict[str, str]:
+    return {report.execution.job_id: report.result for report in reports}
+
+
+def test_all_go_out_from_one_thread_before_an_answer_comes(
+    w: World, service: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meet = threading.Barrier(10)
+
+    def reply(handler: BaseHTTPRequestHandler) -> Any:
+        meet.wait(WAITS_S)
+        return TAKEN
+
+    service.reply = reply
+    kept(service, 10)
+    monkeypatch.setattr(batch, "_events", None)
+    reports, failed = run(w, events(w, *"abcdefghij"))
+    assert (results(reports), failed) == (dict.fromkeys("abcdefghij", "dispatched"), [])
+    assert (len(service.asked), service.connections) == (10, 10)
+
+
+def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(w: World, service: Server) -> None:
+    kept(service, 1)
+    meet = threading.Barrier(3)
+
+    def reply(handler: BaseHTTPRequestHandler) -> Any:
+        meet.wait(WAITS_S)
+        return TAKEN
+
+    service.reply = reply
+    reports, failed = run(w, events(w, *"abc"))
+    assert (Counter(results(reports).values()), failed) == ({"dispatched": 3}, [])
+    assert (len(service.asked), service.connections) == (3, 3)
+
+
+def test_a_long_event_has_a_thread(w: World, service: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept(service, 2)
+    threads: list[str] = []
+    goes_out = outgoing.goes_out
+
+    def noting() -> None:
+        threads.append(threading.current_thread().name.rstrip("0123456789"))
+        goes_out()
+
+    monkeypatch.setattr(outgoing, "goes_out", noting)
+    short, long = events(w, "short"), events(w, "long", payload="x" * connections._SENT_AT_ONCE)
+    assert run(w, short + long)[1] == []
+    assert sorted(threads) == ["MainThread", "send_"]
+
+
+def test_what_is_refused_or_breaks_off_is_one_events_failure(w: World, service: Server) -> None:
+    def reply(handler: BaseHTTPRequestHandler) -> Any:
+        if name(handler) == "refused":
+            return 429, {"x-amzn-ErrorType": "TooManyRequestsException"}, b"{}"
+        if name(handler) == "broken":
+            handler.close_connection = True
+            return None
+        return TAKEN
+
+    service.reply = reply
+    kept(service, 4)
+    names = "refused", "a", "broken", "b"
+    reports, failed = run(w, events(w, *names, retry={"max_attempts": 2}))
+    ends = {"refused": "retrying", "a": "dispatched", "broken": "retrying", "b": "dispatched"}
+    assert (results(reports), failed) == (ends, [])
+    assert len(service.asked) == 4, "no call is repeated"
+    errors = {one: w.run_items("alice", one)[0]["attempts"][0]["error_type"] for one in ("refused", "broken")}
+    assert errors == {"refused": "TooManyRequestsException", "broken": "ConnectionClosedError"}
+
+
+def test_a_connection_that_the_service_has_closed_is_not_used(w: World, service: Server) -> None:
+    kept(service, 2)
+
+    def reply(handler: BaseHTTPRequestHandler) -> Any:
+        handler.close_connection = True
+        return TAKEN
+
+    service.reply = reply
+    first, second = events(w, *"ab"), events(w, *"cd")
+    assert run(w, first)[1] == []
+    (one,) = (client for _, client in clients._clients._kept.values())
+    idle = list(one.requests.connections._idle)
+    assert len(idle) == 2
+    assert eventually(lambda: not any(connection.is_usable() for connection in idle))
+    reports, failed = run(w, second)
+    assert (Counter(results(reports).values()), failed) == ({"dispatched": 2}, [])
+    assert service.connections == 4
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    ends_at = time.monotonic() + WAITS_S
+    while not holds() and time.monotonic() < ends_at:
+        time.sleep(0.01)
+    return holds()
+
+
+def test_a_late_answer_keeps_no_other_from_its_retry(w: World, service: Server) -> None:
+    def reply(handler: BaseHTTPRequestHandler) -> Any:
+        if name(handler) == "refused":
+            return 429, {}, b"{}"
+        if name(handler) == "late":
+            assert eventually(lambda: len(w.sqs) == 1), "the retry was not sent meanwhile"
+        return TAKEN
+
+    service.reply = reply
+    kept(service, 3)
+    reports, _ = run(w, events(w, "late", "refused", "quick", retry={"max_attempts": 2, "base_s": 10}))
+    assert results(reports) == {"late": "dispatched", "refused": "retrying", "quick": "dispatched"}
+
+
+def test_answers_that_never_come_end_at_their_own_time(
+    w: World, service: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_over = threading.Event()
+
+    def reply(handler: BaseHTTPRequestHandler) -> Any:
+        if name(handler).startswith("never"):
+            is_over.wait(WAITS_S)
+        return TAKEN
+
+    service.reply = reply
+    kept(service, 4)
+    monkeypatch.setattr(pipeline, "EVENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.05)
+    began = time.monotonic()
+    reports, _ = run(w, events(w, "never-1", "a", "never-2", "never-3", retry={"max_attempts": 2}))
+    took_s = time.monotonic() - began
+    is_over.set()
+    assert Counter(results(reports).values()) == {"dispatched": 1, "retrying": 3}
+    for one in ("never-1", "never-2", "never-3"):
+        assert w.run_items("alice", one)[0]["attempts"][0]["error_type"] == "TimedOut"
+    assert took_s < WAITS_S / 2
+
+
+def test_a_hundred_events_share_as_many_connections_as_are_kept(w: World, service: Server) -> None:
+    names = [f"e-{n}" for n in range(10 * MOST_IN_A_PACK)]
+    executions = [Execution.decode(message.body) for message in events(w, *names)]
+    tens = [executions[first : first + MOST_IN_A_PACK] for first in range(0, 100, MOST_IN_A_PACK)]
+    for round_ in range(3):
+        later = [tuple(replace(one, fire_at=one.fire_at - round_) for one in ten) for ten in tens]
+        packs = [Message(f"m-{round_}-{n}", Pack(ten).encode()) for n, ten in enumerate(later)]
+        reports, failed = run(w, packs)
+        assert (Counter(report.result for report in reports), failed) == ({"dispatched": 100}, [])
+    assert len(service.asked) == 300
+    assert service.connections <= 2 * batch._MOST_EVENTS
