@@ -806,6 +806,17 @@ class MinuteCount(TypedDict):
     executions: int
 
 
+class PaceLoad(TypedDict):
+    """What a pace does with the executions of this page, if no other jobs share it."""
+
+    key: str
+    per_second: int
+    executions: int
+    delayed: int
+    longest_s: int
+    over: int
+
+
 class SpreadJob(TypedDict):
     """A job that is due in a crowded minute, and what would move it."""
 
@@ -830,6 +841,7 @@ class TenantDensity(TypedDict):
     executions: int
     minutes: list[MinuteCount]
     next_cursor: str | None
+    paces: list[PaceLoad]
     crowded: list[CrowdedMinute]
 
 

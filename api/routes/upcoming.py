@@ -13,7 +13,7 @@ from api.services import Services
 from common.errors import InvalidInput
 from common.history.density import MOST_AHEAD_DAYS, Density, jobs_in, proposal
 from common.history.platform_density import Spot, platform_density
-from common.history.upcoming import Place
+from common.history.upcoming import PacedJobs, Place
 from common.ids import JOB_ID_CHARS, is_id
 from common.storage import keys
 from common.timing.durations import parse_instant
@@ -71,6 +71,7 @@ def density(services: Services, request: Request) -> Reply:
             "until_at": rfc3339(end),
             "jobs_counted": len(page.jobs),
             **_density_view(page.density),
+            "paces": _paces_view(page.paces),
             "crowded": crowded,
             "next_cursor": write_cursor(request.tenant, list_name, page.after_job)
             if page.after_job
@@ -163,6 +164,13 @@ def of_platform(services: Services, request: Request) -> Reply:
             "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor) if cursor else None,
         }
     )
+
+
+def _paces_view(paces: Mapping[str, PacedJobs]) -> list[dict[str, Any]]:
+    found = [
+        {"key": key, "per_second": one.per_second, **one.foreseen._asdict()} for key, one in paces.items()
+    ]
+    return sorted(found, key=lambda one: (-one["over"], -one["delayed"], one["key"]))
 
 
 def _density_view(found: Density) -> dict[str, Any]:

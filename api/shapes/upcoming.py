@@ -59,9 +59,21 @@ class Density(Answer):
     next_cursor: str | None = Field(description="More jobs follow; counts of pages add up.")
 
 
+class PaceLoad(Answer):
+    """What a pace does with the executions of this page, if no other jobs share it."""
+
+    key: str
+    per_second: int
+    executions: int
+    delayed: int = Field(description="Due later than without the pace.")
+    longest_s: int = Field(description="By so much at most.")
+    over: int = Field(description="So many find no free second within their tolerance.")
+
+
 class TenantDensity(Density):
     """Executions of a tenant's jobs by minute."""
 
+    paces: list[PaceLoad] = Field(description="The paces of this page's jobs, those that are exceeded first.")
     crowded: list[CrowdedMinute] = Field(description="Of this page's jobs, the fullest first.")
 
 

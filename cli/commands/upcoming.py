@@ -63,6 +63,7 @@ def density(
         "executions": minutes.total(),
         "complete": pages[-1]["next_cursor"] is None,
         "minutes": dict(sorted(minutes.items())),
+        "paces": [one for page in pages for one in page.get("paces", ())],
         "crowded": [
             {**named.get(rfc3339(at), {}), "minute_at": rfc3339(at), "executions": count}
             for at, count in full
@@ -154,6 +155,14 @@ def _print_density(told: Mapping[str, Any], now: float) -> None:
             for one in told["crowded"]
         ]
         out.print(output.table(("CROWDED MINUTE", "", "DUE", "TO SPREAD IT"), rows))
+    if told["paces"]:
+        names = ("key", "per_second", "executions", "delayed", "longest_s", "over")
+        out.print(
+            output.table(
+                ("PACE", "A SECOND", "DUE", "DELAYED", "BY AT MOST, S", "TOO MANY"),
+                [tuple(one[name] for name in names) for one in told["paces"]],
+            )
+        )
     for tenant, count in told.get("tenants", {}).items():
         out.print(f"tenant {tenant}: {count}", markup=False)
     if not told["complete"]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
 from common.history.density import Density
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, WITHOUT_PAYLOAD, Job
+from common.planning.pace import Foreseen, foreseen
 from common.storage import keys
 from common.storage.tables import Table
 from common.timing.fires import count_fires, due_at, fires
@@ -22,6 +23,8 @@ from common.timing.fires import count_fires, due_at, fires
 MOST_JOBS: Final = 1_000
 # The most executions that one call counts by minute; a single job may have more.
 MOST_COUNTED: Final = 200_000
+# Of these, the most with paces: each gets a place.
+MOST_PACED: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,25 @@ class Place:
     job_id: str = ""
 
 
+@dataclass(slots=True)
+class PacedJobs:
+    """The executions of jobs that share a pace: when each is due without it, and its tolerance."""
+
+    per_second: int
+    due: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def foreseen(self) -> Foreseen:
+        return foreseen(self.due, self.per_second)
+
+
 @dataclass(frozen=True, slots=True)
 class DensityPage:
-    """The density of some jobs, and the last of them; empty if no job is left."""
+    """The density of some jobs, their paces by key, and the last of them; empty if no job is left."""
 
     density: Density
     jobs: Sequence[Job]
+    paces: Mapping[str, PacedJobs]
     after_job: str
 
 
@@ -81,17 +97,27 @@ class Upcoming:
         density = Density(max(start, math.ceil(now)), end)
         calendars = RememberedCalendars(Calendars(self._jobs))
         counted: list[Job] = []
+        paces: dict[str, PacedJobs] = {}
+        paced = 0
         for job in jobs:
             excluded = _excluded(job, calendars)
             if excluded is None:
                 continue
             begin = max(density.start, job.effective_at)
             more = count_fires(job.schedule, begin, end, excluded=excluded) if begin < end else 0
-            if counted and density.total + more > MOST_COUNTED:
-                return DensityPage(density, counted, counted[-1].job_id)
+            pace = job.schedule.pace
+            is_full = density.total + more > MOST_COUNTED or (pace and paced + more > MOST_PACED)
+            if counted and is_full:
+                return DensityPage(density, counted, paces, counted[-1].job_id)
             density.add(job.schedule, job.key, job.effective_at, excluded)
             counted.append(job)
-        return DensityPage(density, counted, last_job)
+            if pace and more:
+                paced += more
+                shared = paces.setdefault(pace.key, PacedJobs(pace.per_second))
+                shared.per_second = min(shared.per_second, pace.per_second)
+                coming = _coming(job, density.start, density.end, calendars)
+                shared.due += ((one.due_at, pace.tolerance_s) for one in coming)
+        return DensityPage(density, counted, paces, last_job)
 
     def jobs(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
         """The active ones of the next MOST_JOBS jobs, and the last one's id; empty if no job follows."""

@@ -113,6 +113,29 @@ class Places:
             yield _moved(one.execution, begin, second)
 
 
+class Foreseen(NamedTuple):
+    """What a pace does with executions: how many are due later, by how much at most, and how many are too many."""
+
+    executions: int
+    delayed: int
+    longest_s: int
+    over: int
+
+
+def foreseen(due: Iterable[tuple[int, int]], per_second: int) -> Foreseen:
+    """Of executions that are due at these seconds, each with its tolerance, if no others share the pace."""
+    taken: Counter[int] = Counter()
+    free = _Free(taken, per_second, WHOLE)
+    delays: Counter[int] = Counter()
+    over = 0
+    for begin, tolerance_s in sorted(due):
+        second, is_over = free.take(begin, tolerance_s)
+        taken[second] += 1
+        delays[second - begin] += 1
+        over += is_over
+    return Foreseen(delays.total(), delays.total() - delays[0], max(delays, default=0), over)
+
+
 def _turn(one: Paced, now: float) -> tuple[int, int, int, str, int]:
     """From when on it may start, and who comes first of those that may start at the same second."""
     execution = one.execution

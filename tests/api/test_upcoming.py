@@ -124,6 +124,21 @@ def test_a_crowded_minute_is_named_with_what_would_spread_it(office: Office) -> 
     assert pages(office.alice, f"/v1/density?{UNTIL}")[0]["crowded"] == []
 
 
+def test_the_paces_of_the_jobs_and_what_they_cannot_keep(office: Office) -> None:
+    for n in range(6):
+        crm = {"per_second": 2 + n, "tolerance_s": 1, "key": "crm"}
+        assert office.alice("PUT", f"/v1/jobs/crm-{n}", job(cron="0 4 * * *", pace=crm)).status == 201
+        office.alice(
+            "PUT", f"/v1/jobs/calm-{n}", job(cron="0 5 * * *", pace={"per_second": 3, "key": "calm"})
+        )
+    (page,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    assert page["paces"] == [
+        {"key": "crm", "per_second": 2, "executions": 6, "delayed": 3, "longest_s": 1, "over": 2},
+        {"key": "calm", "per_second": 3, "executions": 6, "delayed": 3, "longest_s": 1, "over": 0},
+    ]
+    assert sum(one["executions"] for one in page["minutes"]) == 12
+
+
 def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
     for job_id, cron, zone in (
         ("skipped", "30 2 * * *", "Europe/Paris"),

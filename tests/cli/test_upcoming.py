@@ -18,6 +18,11 @@ def test_what_is_coming(desk: Desk) -> None:
     assert "daily-00: cron H 4 * * *" in shown
     assert desk("density", "--within", "1h", "--json").json["executions"] == 12
     assert "it fires once" in desk("clock-changes").out
+    assert "PACE" not in shown
+    for n in range(3):
+        pace = {"per_second": 1, "tolerance_s": 1, "key": "crm"}
+        desk.office.alice("PUT", f"/v1/jobs/crm-{n}", job(cron="0 5 * * *", pace=pace))
+    assert desk("density").out.splitlines()[-1].split() == ["crm", "1", "3", "1", "1", "1"]
     for command in ("density", "upcoming"):
         far = desk(command, "--within", "3d")
         assert far.code == 2
@@ -26,4 +31,4 @@ def test_what_is_coming(desk: Desk) -> None:
     refused = desk("density", "--platform")
     assert refused.code == 5 and "operator key" in refused.err
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
-    assert "tenant alice: 13" in desk("density", "--platform", "--within", "1d").out
+    assert "tenant alice: 16" in desk("density", "--platform", "--within", "1d").out

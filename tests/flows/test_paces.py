@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from common.history.upcoming import Upcoming
 from common.planning.execution import Execution
 from common.planning.packs import lines
 from common.planning.plan import DueEntry
@@ -117,6 +118,31 @@ def test_what_cannot_be_kept_within_the_tolerance_runs_and_is_told(w: World) -> 
             },
         )
     ]
+
+
+def test_the_density_foresees_what_the_tick_does(w: World) -> None:
+    register(w, 40, pace={"per_second": 2, "tolerance_s": 14, "key": "crm"})
+    register(
+        w, 9, prefix="calm", cron="*/2 * * * *", pace={"per_second": 1, "tolerance_s": 60, "key": "calm"}
+    )
+    register(w, 1, prefix="other", cron="*/3 * * * *", pace=None)
+    window = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
+    page = Upcoming(w.table("jobs")).density("alice", "", *window, w.clock.now())
+    foreseen = {key: shared.foreseen for key, shared in page.paces.items()}
+    over = tick(w).over_pace
+    delays = {
+        key: [
+            second - at(fire_at)
+            for (name, fire_at), second in sent(w).items()
+            if prefix in name and at(fire_at) >= window[0]
+        ]
+        for key, prefix in (("crm", "/job"), ("calm", "/calm"))
+    }
+    assert foreseen.keys() == delays.keys()
+    assert over == sum(one.over for one in foreseen.values()) == 10
+    for key, found in delays.items():
+        count, delayed, longest_s, _ = foreseen[key]
+        assert (count, delayed, longest_s) == (len(found), sum(map(bool, found)), max(found))
 
 
 def test_a_delay_that_sqs_cannot_make_is_made_all_the_same(w: World) -> None:
