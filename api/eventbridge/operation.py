@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from api.services import Services
 from common.errors import InvalidInput
@@ -15,6 +15,7 @@ from common.eventbridge.shapes import Listed, Number, check
 from common.platform.api_keys import Role
 
 Query = Mapping[str, Any]
+_SORTED: Final = json.JSONEncoder(sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Asked:
     def token(self, given: str | None) -> str:
         """The hash of the request, by its client token or else its signature: the same when it is repeated."""
         body = {name: value for name, value in self.body.items() if name != "ClientToken"}
-        text = json.dumps([self.operation, self.label, given or self.signature, body], sort_keys=True)
+        text = _SORTED.encode([self.operation, self.label, given or self.signature, body])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

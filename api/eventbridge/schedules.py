@@ -12,7 +12,7 @@ from api.eventbridge.operation import Asked, Operation
 from api.services import Services
 from common.errors import AlreadyExists, InvalidInput, NotFound
 from common.eventbridge.names import DEFAULT_GROUP, job_id_of
-from common.eventbridge.origin import is_known, origin_of, with_known
+from common.eventbridge.origin import after_deletion, is_known, origin_of, with_known
 from common.eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, exists
 from common.jobs.store import deleted, next_second
@@ -77,7 +77,7 @@ def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
         assert job.origin is not None
         if is_known(job.origin, token):  # it was created again since
             return job
-        return replace(deleted(job, now), origin=with_known(job.origin, token, now))
+        return deleted(job, now, origin=after_deletion(job.origin, token, now))
 
     services.store.change(asked.tenant, job_id_of(group, asked.label), change)
     return {}

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
@@ -78,7 +79,7 @@ def read_authorization(headers: Mapping[str, str], region: str, now: float) -> A
         raise _incomplete(f"Authorization has {len(text)} characters; accepted: at most {_LONGEST}")
     parts = _parts(text.removeprefix(_ALGORITHM))
     scope = parts["Credential"].split("/")
-    signed = tuple(parts["SignedHeaders"].split(";"))
+    signed = _names_in(parts["SignedHeaders"])
     date = headers.get("x-amz-date", "")
     if len(scope) != 5 or scope[4] != "aws4_request":
         raise _incomplete("Credential must be <access key id>/<date>/<region>/scheduler/aws4_request")
@@ -117,15 +118,25 @@ def _parts(text: str) -> dict[str, str]:
     return parts
 
 
-def _check_signed_headers(signed: Sequence[str], headers: Mapping[str, str]) -> None:
-    if list(signed) != sorted(set(signed)) or len(signed) > _MOST_SIGNED:
+@lru_cache(maxsize=256)
+def _names_in(text: str) -> tuple[str, ...]:
+    """The names of SignedHeaders; each client sends the same ones again and again. Raises SignatureRefused."""
+    signed = text.split(";")
+    if signed != sorted(set(signed)) or len(signed) > _MOST_SIGNED:
         raise _incomplete("SignedHeaders must be sorted, each once")
     for name in signed:
-        if not _HEADER_NAME.fullmatch(name) or name not in headers:
-            raise _incomplete(f"SignedHeaders names {shown(name)}, which the request does not have")
+        if not _HEADER_NAME.fullmatch(name):
+            raise _incomplete(f"SignedHeaders names {shown(name)}, which cannot be a header's name")
     # What is not signed, is not read: no other header changes what a request does.
     if missing := sorted({"host", "x-amz-date"} - set(signed)):
         raise _incomplete(f"SignedHeaders must name {', '.join(missing)}")
+    return tuple(signed)
+
+
+def _check_signed_headers(signed: Sequence[str], headers: Mapping[str, str]) -> None:
+    for name in signed:
+        if name not in headers:
+            raise _incomplete(f"SignedHeaders names {shown(name)}, which the request does not have")
 
 
 def _check_scope(scope: Sequence[str], date: str, region: str, now: float) -> None:

@@ -56,7 +56,7 @@ def origin_of(
         "name": name,
         "request": text,
         "revision": item["revision"],
-        "written": _hashes(item),
+        "written": " ".join(f"{part}={text}" for part, text in _hashes(item).items()),
         "known": (before or {}).get("known", ""),
     }
 
@@ -65,6 +65,12 @@ def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
     """The origin that also knows this request."""
     fresh = [one for one in origin["known"].split() if int(one.partition("@")[2]) > now - KNOWN_FOR_S]
     return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MOST_KNOWN:])}
+
+
+def after_deletion(origin: Origin, token: str, now: float) -> dict[str, Any]:
+    """What the tombstone keeps: the names, and the requests that must not take effect again."""
+    names = {part: origin[part] for part in ("kind", "group", "name", "known")}
+    return with_known(names, token, now)
 
 
 def is_known(origin: Origin | None, token: str) -> bool:
@@ -94,6 +100,8 @@ def is_as_requested(origin: Origin, revision: int) -> bool:
 def changed_parts(origin: Origin, item: Mapping[str, Any]) -> Sequence[str]:
     """The parts of the job that were changed since the request, by their names in a job."""
     written, now = origin["written"], _hashes(item)
+    if isinstance(written, str):  # earlier versions wrote a map
+        written = dict(one.split("=") for one in written.split())
     return [
         {"schedule_given": "schedule"}.get(part, part)
         for part in _PARTS

@@ -279,9 +279,9 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
 
 
-def deleted(job: Job, now: float) -> Job:
-    """The tombstone of a job."""
-    return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0)
+def deleted(job: Job, now: float, **changes: Any) -> Job:
+    """The tombstone of a job, with other changes."""
+    return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0, **changes)
 
 
 def _changed(job: Job, now: float, **changes: Any) -> Job:
