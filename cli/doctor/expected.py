@@ -123,7 +123,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "DueTable": _READ | _WRITE | {"dynamodb:BatchWriteItem"},
         "TenantsTable": _READ | _WRITE | {"dynamodb:ConditionCheckItem"},
         "AuditTable": {"dynamodb:PutItem", "dynamodb:Query"},
-        "RunsTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:Query"},
+        "RunsTable": _RECORD | {"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:Query"},
         "${RunsTable.Arn}/index/failures": {"dynamodb:Query"},
         "SigningMasters": {"ssm:GetParameter"},
         **{f"{feed.queue.title()}Queue": {"sqs:SendMessage"} for feed in FEEDS},
