@@ -73,6 +73,7 @@ def install(cloudwatch: Any, provisioners: Any, lambda_svc: Any, apigateway: Any
     }
     cloudwatch._evaluate_alarm = lambda _alarm: None
     _listen_to_functions(lambda_svc, emitted)
+    _poll_for_what_is_turned_off(lambda_svc)
     _listen_to_the_api(apigateway, emitted)
     watch = lambda: _watch(cloudwatch, sqs, emitted)  # noqa: E731
     threading.Thread(target=watch, daemon=True, name="alarms").start()
@@ -120,6 +121,12 @@ def _listen_to_functions(lambda_svc: Any, emitted: Emitted) -> None:
             emitted.add("AWS/Lambda", "Throttles", 1, FunctionName=name)
 
     lambda_svc._emit_lambda_logs, lambda_svc._emit_lambda_metrics = with_metrics, throttled
+
+
+def _poll_for_what_is_turned_off(lambda_svc: Any) -> None:
+    """Pollers of a function whose reserved concurrency is 0 go on, and Lambda throttles them. The server stops them."""
+    stock: Callable[..., int] = lambda_svc._sqs_esm_concurrency
+    lambda_svc._sqs_esm_concurrency = lambda *mapping: max(1, stock(*mapping))
 
 
 def _listen_to_the_api(apigateway: Any, emitted: Emitted) -> None:

@@ -77,16 +77,17 @@ def stated_s(fault: Fault) -> int:
 def choices(
     happened: Iterable[Happened], alarms: dict[str, str], left_s: float, faults: Iterable[Fault] = NIGHTMARES
 ) -> list[Fault]:
-    """The faults that can be made now: no other of their part is open, their alarm is quiet, and they fit the time.
+    """The faults that can be made now: none of a part in their way is open, their alarm is quiet, they fit the time.
 
     Of these, those that were made least often.
     """
     made = Counter(one.fault.name for one in happened)
-    busy = {one.fault.part for one in happened if not one.is_over}
+    there = [one.fault for one in happened if not one.is_over]
+    busy, needed = {one.part for one in there}, {part for one in there for part in one.needs}
     able = [
         fault
         for fault in faults
-        if fault.part not in busy
+        if not busy & {fault.part, *fault.needs} and fault.part not in needed
         and alarms.get(fault.page, _ALARM) != _ALARM
         and stated_s(fault) + ARRIVAL_S <= left_s
     ]

@@ -41,7 +41,14 @@ def test_a_page_is_followed_until_its_fault_is_gone(left: str | None, followed: 
 def test_of_a_part_one_fault_is_open_at_a_time() -> None:
     found = pages(choices([Happened(BY_PAGE["overdue"], 0.0)], QUIET, 24 * 3600))
     assert not {"overdue", "canary", "burn-fast", "executor-throttles"} & found
-    assert "no-tick" in found
+    assert not {"no-tick", "tick-errors", "mark-lag"} & found, "its repair would not show without ticks"
+    assert "api-errors" in found
+
+
+def test_without_ticks_nothing_is_broken_that_needs_executions() -> None:
+    found = pages(choices([Happened(BY_PAGE["no-tick"], 0.0)], QUIET, 24 * 3600))
+    assert not {"overdue", "canary", "burn-fast", "executor-throttles", "tick-errors"} & found
+    assert {"dead-letters", "api-errors", "outcomes-lag"} <= found
 
 
 def test_an_alarm_that_rings_notices_nothing_new() -> None:
