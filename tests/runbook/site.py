@@ -94,6 +94,7 @@ class Site:
             told = self.shell.run("minute8 doctor --json --timeout 120")
         except CalledProcessError as error:
             told = error.output
+        assert told.startswith("{"), f"the doctor did not look: {told}"
         findings = json.loads(told)["findings"]
         bad = [one for one in findings if one["level"] in ("failed", "warning")]
         return {one["check"]: one["found"] for one in bad if one["check"] not in _LOOK_BACK}
