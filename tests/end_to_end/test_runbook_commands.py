@@ -22,5 +22,5 @@ def test_the_commands_of_pages_that_cannot_be_rehearsed_run(embedded: Embedded, 
         printed = site.run(command).partition("\n")[2]
         if "describe-alarms" in command:
             assert printed in ('["OK"]\n', '["INSUFFICIENT_DATA"]\n', '["ALARM"]\n'), command
-        else:
-            assert printed, command
+        else:  # a log may be empty
+            assert printed or "logs tail" in command, command
