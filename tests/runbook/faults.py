@@ -190,7 +190,7 @@ FAULTS: Final = (
     Fault(
         "loops of the executor are stopped",
         "recursion",
-        "executor",
+        "loops",
         loops_are_stopped,
         frozenset({"function executor"}),
         rings=False,  # the embedded AWS drops no retries
