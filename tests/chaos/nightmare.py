@@ -161,8 +161,11 @@ class Nightmare:
         self._site.follow(one.fault.page, checks=one.fault.checks)
         one.followed += 1
         one.next_look_at = time.time() + AGAIN_S
-        found = self._site.problems()
-        left = [f"{check}: {found[check]}" for check in sorted(one.fault.checks & found.keys())]
+        try:
+            found = self._site.problems()
+            left = [f"{check}: {found[check]}" for check in sorted(one.fault.checks & found.keys())]
+        except AssertionError as error:  # AWS did not answer it
+            left = [str(error)]
         if not one.fault.checks and self._site.alarms()[one.fault.page] == _ALARM:
             left = ["its alarm rings"]
         one.left = "; ".join(left)
