@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections import Counter
@@ -92,6 +93,20 @@ def run(w: World, messages: list[Message]) -> tuple[list[Report], list[str]]:
     return execute_batch(w.executor, messages)
 
 
+@pytest.fixture
+def senders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The thread of each call that goes out, without its number."""
+    threads: list[str] = []
+    goes_out = outgoing.goes_out
+
+    def noting() -> None:
+        threads.append(threading.current_thread().name.rstrip("_0123456789"))
+        goes_out()
+
+    monkeypatch.setattr(outgoing, "goes_out", noting)
+    return threads
+
+
 def results(reports: list[Report]) -> dict[str, str]:
     return {report.execution.job_id: report.result for report in reports}
 
@@ -113,8 +128,11 @@ def test_all_go_out_from_one_thread_before_an_answer_comes(
     assert (len(service.asked), service.connections) == (10, 10)
 
 
-def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(w: World, service: Server) -> None:
+def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(
+    w: World, service: Server, senders: list[str]
+) -> None:
     kept(service, 1)
+    senders.clear()
     meet = threading.Barrier(3)
 
     def reply(handler: BaseHTTPRequestHandler) -> Any:
@@ -125,21 +143,15 @@ def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(w: World, 
     reports, failed = run(w, events(w, *"abc"))
     assert (Counter(results(reports).values()), failed) == ({"dispatched": 3}, [])
     assert (len(service.asked), service.connections) == (3, 3)
+    assert sorted(senders) == ["MainThread", "send", "send"]
 
 
-def test_a_long_event_has_a_thread(w: World, service: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_event_has_a_thread(w: World, service: Server, senders: list[str]) -> None:
     kept(service, 2)
-    threads: list[str] = []
-    goes_out = outgoing.goes_out
-
-    def noting() -> None:
-        threads.append(threading.current_thread().name.rstrip("0123456789"))
-        goes_out()
-
-    monkeypatch.setattr(outgoing, "goes_out", noting)
+    senders.clear()
     short, long = events(w, "short"), events(w, "long", payload="x" * connections._SENT_AT_ONCE)
     assert run(w, short + long)[1] == []
-    assert sorted(threads) == ["MainThread", "send_"]
+    assert sorted(senders) == ["MainThread", "send"]
 
 
 def test_what_is_refused_or_breaks_off_is_one_events_failure(w: World, service: Server) -> None:
@@ -188,6 +200,18 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return holds()
 
 
+def test_a_call_that_fails_while_it_is_sent_is_not_made_again(
+    w: World, service: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(service, 2)
+    (one,) = (client for _, client in clients._clients._kept.values())
+    one.requests.connections._idle[-1].socket.shutdown(socket.SHUT_WR)
+    monkeypatch.setattr(connections._Connection, "is_usable", lambda connection: True)
+    reports, failed = run(w, events(w, *"ab", retry={"max_attempts": 2}))
+    assert (results(reports), failed) == ({"a": "retrying", "b": "dispatched"}, [])
+    assert len(service.asked) == 1
+
+
 def test_a_late_answer_keeps_no_other_from_its_retry(w: World, service: Server) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         if name(handler) == "refused":
@@ -226,6 +250,7 @@ def test_answers_that_never_come_end_at_their_own_time(
     assert took_s < WAITS_S / 2
 
 
+@pytest.mark.parametrize("service", [False], ids=["plain"], indirect=True)
 def test_a_hundred_events_share_as_many_connections_as_are_kept(w: World, service: Server) -> None:
     names = [f"e-{n}" for n in range(10 * MOST_IN_A_PACK)]
     executions = [Execution.decode(message.body) for message in events(w, *names)]
