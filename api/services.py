@@ -20,6 +20,7 @@ from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.notices.subscription import Subscriptions
 from common.planning.executions_queue import ExecutionsQueue
+from common.platform.alarms import Alarms
 from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
 from common.platform.planning_state import PlanningState
@@ -71,6 +72,8 @@ class Services:
     deletions: Deletions
     planning: PlanningState
     dead_letters: DeadLetters
+    # None: nobody is told of alarms.
+    alarms: Alarms | None
     clock: Clock
     # How many calls of targets the deployment's parameters allow at once.
     calls_at_once: int
@@ -106,6 +109,7 @@ class Services:
             masters,
             settings.stage,
             settings.calls_at_once,
+            Alarms(aws.on_first_use(aws.cloudwatch), settings.stage),
         )
         region = str(aws.new_session().get_config_variable("region"))
         return replace(services, region=region, path_prefix=settings.api_path_prefix)
@@ -122,6 +126,7 @@ class Services:
         masters: StoredMasters | None = None,
         stage: str = "",
         calls_at_once: int = 0,
+        alarms: Alarms | None = None,
     ) -> Services:
         """The services for these tables. Without `masters` the deployment has none."""
         known_tenants = KnownTenants(tables.tenants)
@@ -152,6 +157,7 @@ class Services:
             deletions=Deletions(tables.tenants, tables.jobs, tables.runs, store.index, clock),
             planning=PlanningState(tables.due, clock, stage),
             dead_letters=dead_letters,
+            alarms=alarms,
             clock=clock,
             calls_at_once=calls_at_once,
             masters=masters or StoredMasters(lambda: None),

@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     root: new URL(".", import.meta.url).pathname,
-    include: [process.env.MINUTE8_CONSOLE_RUN ?? "tests/console.journey.ts"],
+    include: [process.env.MINUTE8_CONSOLE_RUN ?? "tests/*.journey.ts"],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     bail: 1,

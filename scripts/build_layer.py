@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-jwt.txt"}
 
 # What the functions call: their own tables, queue and bus, and targets.
-SERVICES = {"dynamodb", "events", "lambda", "sns", "sqs", "stepfunctions", "sts"}
+SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "sns", "sqs", "stepfunctions", "sts"}
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
 _PLATFORM_ARGUMENTS = {

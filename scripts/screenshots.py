@@ -25,7 +25,9 @@ from scripts.embedded.deployment import client
 from scripts.embedded.process import ROOT
 
 _BIG_TENANT: Final = "kubernetes-sigs-kueue"
+_FREQUENT: Final = "every-minute-in-kathmandu"
 _FAILING: Final = "nightly-report"
+_HOST: Final = "hooks.example.com"
 _ENDED: Final = ("succeeded", "failed")
 
 
@@ -56,36 +58,52 @@ def main() -> int:
 
 def _shots(embedded: Embedded) -> list[dict[str, Any]]:
     """What is shown, with whose key."""
-    keys = Tenants(Table(client(embedded, "dynamodb"), "minute8-local-tenants")).api_keys
-    now = SystemClock().now()
-    lively, big = (keys.create_key(tenant, "admin", now)[0] for tenant in (LIVELY_TENANT, _BIG_TENANT))
-    failed = _failed_run(embedded, lively)
-    of_demo = {"run": f"runs/{failed}", "editor": f"jobs/{_FAILING}/edit", "failures": "failures"}
+    tenants, now = Tenants(Table(client(embedded, "dynamodb"), "minute8-local-tenants")), SystemClock().now()
+    keys = tenants.api_keys
+    lively, big = (
+        keys.create_key(tenant, "admin", now, name="console")[0] for tenant in (LIVELY_TENANT, _BIG_TENANT)
+    )
+    operator = keys.create_operator_key(now, name="on call")[0]
+    allowed = tenants.get(LIVELY_TENANT).rules.allowed_targets
+    tenants.edit(LIVELY_TENANT, {"allowed_targets": sorted({*allowed, _HOST})}, now)
+    run = _prepared(embedded, lively)
+    phone = {"width": 360, "height": 720}
     return [
         {"name": "overview", "key": big, "view": ""},
         {"name": "jobs", "key": lively, "view": "jobs", "theme": "dark"},
-        {"name": "job", "key": lively, "view": "jobs/every-minute-in-kathmandu", "height": 1100},
-        *({"name": name, "key": lively, "view": view} for name, view in of_demo.items()),
-        {
-            "name": "phone",
-            "key": lively,
-            "view": "jobs/every-minute-in-kathmandu",
-            "width": 360,
-            "height": 720,
-        },
-        {"name": "platform", "key": keys.create_operator_key(now)[0], "view": "", "height": 1100},
+        {"name": "job", "key": lively, "view": f"jobs/{_FREQUENT}", "height": 1100},
+        {"name": "run", "key": lively, "view": f"runs/{run}"},
+        {"name": "editor", "key": lively, "view": f"jobs/{_FAILING}/edit"},
+        {"name": "failures", "key": lively, "view": "failures", "height": 500},
+        {"name": "runs", "key": lively, "view": "runs", "height": 600},
+        {"name": "phone", "key": lively, "view": f"jobs/{_FAILING}", **phone},
+        *(
+            {"name": name, "key": lively, "view": name, "height": 400}
+            for name in ("calendars", "subscriptions", "keys", "quota")
+        ),
+        {"name": "audit", "key": lively, "view": "audit", "height": 600},
+        {"name": "platform", "key": operator, "view": "", "height": 1100},
+        {"name": "tenant", "key": operator, "view": f"tenants/{LIVELY_TENANT}", "height": 700},
     ]
 
 
-def _failed_run(embedded: Embedded, key: str) -> str:
-    """The execution id of a run that failed just now."""
+def _prepared(embedded: Embedded, key: str) -> str:
+    """Store what the pictures show beside the demo's jobs; return the execution id of a run that failed just now."""
     assert embedded.api_url
     with Client(embedded.api_url, key) as demo:
+        demo.put_calendar("holidays", {"dates": ["2026-12-25", "2027-01-01", "2027-04-02"]})
+        demo.put_subscription("on-call", {"target": {"kind": "http", "url": f"https://{_HOST}/minute8"}})
         target = {"kind": "lambda", "arn": Stage(embedded.env()).deploy_target()}
         definition = {
             "name": "Nightly report",
             "tags": ["reports"],
-            "schedule": {"cron": "30 2 * * *", "timezone": "Europe/Paris"},
+            "owner": "team-reports",
+            "runbook": "https://wiki.example.com/nightly-report",
+            "schedule": {
+                "cron": "30 2 * * *",
+                "timezone": "Europe/Paris",
+                "exclude": {"calendars": ["holidays"]},
+            },
             "target": target,
             "payload": {"fail_rate": 1, "duration_s": 0.4},
             "retry": {"max_attempts": 3, "base_s": 2},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from api.services import Services
 from common.planning.due_index import Mark
 from common.planning.planned_windows import PlannedWindow
 from common.planning.quarantine import SetAside
-from common.platform.findings import Level
+from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
 from common.timing.instants import rfc3339
 
@@ -40,10 +41,15 @@ def planning(services: Services, request: Request) -> Reply:
             "set_aside": [_set_aside_view(one) for one in set_aside],
             "findings": [
                 {"check": one.check, "level": _LEVELS[one.level], "found": one.found, "remedy": one.remedy}
-                for one in findings(state)
+                for one in [*_alarms(services, request.now), *findings(state)]
             ],
         }
     )
+
+
+def _alarms(services: Services, now: float) -> list[Finding]:
+    found = services.alarms.findings(now) if services.alarms else []
+    return [replace(one, check="alarms") for one in found]
 
 
 def _mark_view(mark: Mark, now: float) -> dict[str, Any]:

@@ -52,6 +52,8 @@ class Deployment:
 
     def arn(self, resource: str) -> str | None:
         """The ARN of a resource as serverless.yml names it; None for a deployment's own targets."""
+        if resource == "*":
+            return resource
         here = f"{self.region}:{self.account}"
         if resource == "EventsBus":
             return f"arn:{self.partition}:events:{here}:event-bus/{self.named()}"

@@ -12,17 +12,6 @@ SDK: Final = "1.43.106"
 TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 INDEXES: Final = {"runs": ("failures",)}
 TTL_ATTRIBUTE: Final = "expires_at"
-# Each has a page in docs/runbook.
-ALARMS: Final = (
-    *("no-tick", "tick-errors", "tick-duration", "mark-lag", "quarantine"),
-    *("executor-errors", "executor-throttles", "overdue", "lateness", "no-record"),
-    *("burn-fast", "burn-slow"),
-    *("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "outcomes-lag"),
-    "notifier-errors",
-    *("api-errors", "api-latency", "table-throttles", "concurrency", "recursion"),
-)
-# Where the parameter `canary` is "true".
-CANARY_ALARM: Final = "canary"
 # The windows of the burn alarms, which notify nobody by themselves.
 QUIET_ALARMS: Final = ("burn-fast-hour", "burn-fast-now", "burn-slow-hours", "burn-slow-now")
 # All other stages count as production.
@@ -128,6 +117,7 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "SigningMasters": {"ssm:GetParameter"},
         **{f"{feed.queue.title()}Queue": {"sqs:SendMessage"} for feed in FEEDS},
         **{f"{feed.queue.title()}DeadLetterQueue": _LETTERS for feed in FEEDS},
+        "*": {"cloudwatch:DescribeAlarms"},
     },
 }
 FUNCTIONS: Final = tuple(name.lower() for name in PERMISSIONS)

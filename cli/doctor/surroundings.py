@@ -8,8 +8,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import ALARMS, CANARY_ALARM, FUNCTIONS, STAGES_TO_LOSE
+from cli.doctor.expected import FUNCTIONS, STAGES_TO_LOSE
 from cli.output import seconds
+from common.platform.alarms import ALARMS, CANARY_ALARM, described, is_on
 from common.platform.findings import DEPLOY, RESTORE, Finding, failed, not_checked, ok, warning
 from common.platform.signing_masters import parameter_name
 from common.timing.instants import rfc3339
@@ -71,17 +72,14 @@ def signing_masters(deployment: Deployment) -> Iterator[Finding]:
 def alarms(deployment: Deployment) -> Iterator[Finding]:
     """Whether they exist, are quiet, and in production notify somebody. A stage may be without the canary's."""
     names = {deployment.named(alarm): alarm for alarm in (*ALARMS, CANARY_ALARM)}
-    answer = deployment.client("cloudwatch").describe_alarms(
-        AlarmNames=list(names), AlarmTypes=["MetricAlarm", "CompositeAlarm"], MaxRecords=100
-    )
-    found = {one["AlarmName"]: one for one in (*answer["MetricAlarms"], *answer["CompositeAlarms"])}
+    found = described(deployment.client("cloudwatch"), list(names))
     for name, short in names.items():
         alarm = found.get(name)
         if alarm is None:
             if short != CANARY_ALARM:
                 yield warning(f"there is no alarm {name}", RESTORE)
         elif alarm["StateValue"] == "ALARM":
-            yield failed(f"{name} is on: {alarm.get('StateReason', '')}", f"see docs/runbook/{short}.md")
+            yield is_on(alarm, short)
         elif deployment.stage not in STAGES_TO_LOSE and not (
             alarm["ActionsEnabled"] and alarm["AlarmActions"]
         ):

@@ -118,9 +118,14 @@ def events() -> EventBridgeClient:
 @cache
 def sts() -> STSClient:
     """The client for STS. It runs within a run's lease, so it tries once and waits briefly."""
-    config = _client_config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1})
-    client: STSClient = _create_client("sts", config=config)
+    client: STSClient = _create_client("sts", config=_brief_config())
     return client
+
+
+@cache
+def cloudwatch() -> Any:
+    """The client for CloudWatch. Somebody waits for the rest of the answer, so it tries once and waits briefly."""
+    return _create_client("cloudwatch", config=_brief_config())
 
 
 def on_first_use(build: Callable[[], Client]) -> Client:
@@ -261,6 +266,10 @@ def _own_config() -> ClientConfig:
     # Requests to Minute8's own tables and queues contain no unchecked input. Validation by botocore takes a sixth of a
     # request's processor time.
     return _client_config(parameter_validation=False)
+
+
+def _brief_config() -> ClientConfig:
+    return _client_config(connect_timeout=2, read_timeout=2, retries={"total_max_attempts": 1})
 
 
 def _client_config(**options: object) -> ClientConfig:

@@ -1,7 +1,7 @@
 import type { JSX } from "preact";
 import { place, to } from "./lib/router";
-import { session } from "./lib/session";
-import { Empty } from "./ui/parts";
+import { hasRole, may, session } from "./lib/session";
+import { Empty, Head } from "./ui/parts";
 import { Shell } from "./ui/shell";
 import { Api } from "./views/api";
 import { Audit } from "./views/audit";
@@ -26,10 +26,10 @@ const OF_TENANT: Record<string, View> = {
   "": () => <Overview />,
   jobs: ([, id, verb]) => {
     if (!id) return <Jobs />;
-    if (verb === "edit") return <EditJob id={id} key={id} />;
+    if (verb === "edit") return forWriters(<EditJob id={id} key={id} />);
     return <Job id={id} key={id} />;
   },
-  "new-job": () => <NewJob />,
+  "new-job": () => forWriters(<NewJob />),
   runs: ([, id]) => (id ? <Run id={id} key={id} /> : <Runs />),
   failures: () => <Failures />,
   calendars: () => <Calendars />,
@@ -46,6 +46,19 @@ const OF_PLATFORM: Record<string, View> = {
   audit: () => <Audit owner={{ kind: "platform" }} />,
   api: () => <Api />,
 };
+
+/** A form for those who may send it. */
+function forWriters(form: JSX.Element): JSX.Element {
+  if (may("write")) return form;
+  return (
+    <>
+      <Head title="Jobs" />
+      <Empty title={hasRole("write") ? "Nothing of this tenant can be changed" : "A key of the role write is needed"}>
+        <a href={to(["jobs"])}>All jobs</a>
+      </Empty>
+    </>
+  );
+}
 
 export function App(): JSX.Element {
   const current = session.value;

@@ -128,3 +128,45 @@ describe("the columns of a time line", () => {
     expect(columnsOf(0, range, width, 6)).toEqual([columns, end]);
   });
 });
+
+describe("the first pages of a list", () => {
+  async function* pages(count: number) {
+    for (let n = 1; n <= count; n++) {
+      read = n;
+      yield { moved: [n], next_cursor: n < count ? `after ${n}` : null };
+    }
+  }
+  let read = 0;
+  it.each([
+    [1, 3, [1], true],
+    [2, 3, [1, 2], true],
+    [3, 3, [1, 2, 3], false],
+    [9, 3, [1, 2, 3], false],
+  ])("%i of %i are read, no more, and say whether there are others", async (most, count, moved, more) => {
+    const { firstPages } = await import("../src/lib/pages");
+    const found = await firstPages(pages(count), most);
+    expect(found.pages.flatMap((page) => page.moved)).toEqual(moved);
+    expect(found.more).toBe(more);
+    expect(read).toBe(moved.length);
+  });
+});
+
+describe("a role", () => {
+  const ALL = ["read", "write", "admin", "operator"] as const;
+  it.each([
+    ["read", "active", ["read"], ["read"]],
+    ["write", "active", ["read", "write"], ["read", "write"]],
+    ["admin", "active", ["read", "write", "admin"], ["read", "write", "admin"]],
+    ["admin", "suspended", ["read", "write", "admin"], []],
+    ["operator", undefined, ["operator"], ["operator"]],
+  ] as const)("%s of a tenant that is %s", async (role, state, sees, changes) => {
+    const { hasRole, may, session, signOut } = await import("../src/lib/session");
+    const tenant = state ? { state } : null;
+    session.value = { role, tenant } as unknown as NonNullable<typeof session.value>;
+    expect(ALL.filter(hasRole)).toEqual(sees);
+    expect(ALL.filter(may)).toEqual(changes);
+    vi.stubGlobal("sessionStorage", { removeItem: () => undefined });
+    signOut();
+    expect(ALL.filter((one) => hasRole(one) || may(one))).toEqual([]);
+  });
+});

@@ -8,14 +8,17 @@ import { launch } from "./browser";
 interface Stage {
   url: string;
   target: string;
-  /** The id of the tenant of the key `ada`. */
-  tenant: string;
-  keys: Record<"ada" | "bob" | "mallory" | "operator" | "reader", string>;
+  /** A web server: `/taken` takes a message, `/refused` does not, `/round` lets the notifier send what waits. */
+  hooks: string;
+  /** Admins of the tenants ada, bob and mallory, whose texts are attacks; an operator; mallory's other roles. */
+  keys: Record<"ada" | "bob" | "mallory" | "operator" | "reads" | "writes", string>;
 }
 
 export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as Stage;
 
 let browser: Browser | undefined;
+
+type Role = Parameters<Page["getByRole"]>[0];
 
 export async function newPage(options: Parameters<Browser["newContext"]>[0] = {}): Promise<Page> {
   browser ??= await launch();
@@ -69,6 +72,17 @@ export async function show(page: Page, view: string): Promise<void> {
   await page.getByRole("heading", { level: 1 }).first().waitFor();
 }
 
+/** Press Tab until what is wanted has the focus; nothing here uses a pointer or `focus()`. */
+export async function tabTo(page: Page, name: string | RegExp, role: Role = "button"): Promise<void> {
+  const wanted = page.getByRole(role, { name, exact: typeof name === "string" });
+  await wanted.first().waitFor();
+  for (let presses = 0; presses < 80; presses++) {
+    await page.keyboard.press("Tab");
+    if (await wanted.and(page.locator(":focus")).count()) return;
+  }
+  throw new Error(`no Tab reaches the ${role} ${name}`);
+}
+
 /** Everything that a view loads is there. */
 export async function settled(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelectorAll(".waiting").length === 0);
@@ -93,6 +107,23 @@ export async function violations(page: Page): Promise<string[]> {
 export async function expectNoSideScroll(page: Page, what: string): Promise<void> {
   const [content, shown] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   expect(content, what).toBeLessThanOrEqual(shown ?? 0);
+}
+
+/** Right-to-left marks of a tenant turn nothing around them: each text with one stands alone in a box of its own. */
+export async function expectIsolated(page: Page, what: string): Promise<void> {
+  const turned = await page.evaluate(() => {
+    const found: string[] = [];
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      if (!/[\u202a-\u202e\u2066-\u2069]/.test(text.textContent ?? "")) continue;
+      let box = text.parentElement;
+      while (box && getComputedStyle(box).display === "inline" && getComputedStyle(box).unicodeBidi === "normal")
+        box = box.parentElement;
+      if (box?.textContent !== text.textContent) found.push(box?.outerHTML.slice(0, 300) ?? "");
+    }
+    return found;
+  });
+  expect(turned, what).toEqual([]);
 }
 
 export async function close(): Promise<void> {

@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from canary import handler as canary
-from cli.doctor.expected import ALARMS, FEEDS, FUNCTIONS, TABLES
+from cli.doctor.expected import FEEDS, FUNCTIONS, TABLES
 from common import telemetry
 from common.planning.execution import Execution
+from common.platform.alarms import ALARMS
 from executor.completion.outcomes import Result
 from executor.recorder import Report
 from scripts.cloudwatch.alarms import metrics_of

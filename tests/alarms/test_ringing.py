@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from canary import handler as canary
-from cli.doctor.expected import ALARMS, CANARY_ALARM, QUIET_ALARMS
+from cli.doctor.expected import QUIET_ALARMS
 from common import config, telemetry
+from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.platform.deletion import Deletions
 from common.storage import keys
 from scheduler import handler

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import httpx
 
 from api import handler
+from tests.api.alarm_board import AlarmBoard
 from tests.api.letters import LetterBox
 from tests.worlds import World
 
@@ -119,6 +120,7 @@ class Office:
 
     world: World
     letters: LetterBox
+    board: AlarmBoard
     alice: Caller
     alice_reads: Caller
     alice_admin: Caller

@@ -13,6 +13,7 @@ from api.auth.tokens import Tokens
 from api.services import Services
 from common.history.tenant_runs import Bounds, TenantRuns
 from common.planning.execution import Execution
+from common.platform.alarms import Alarms
 from common.platform.dead_letters import DeadLetters
 from common.platform.key_format import new_key
 from common.platform.tenants import ROLES, Tenants
@@ -20,6 +21,7 @@ from common.registration.definition import Limits
 from common.runs.records import Outcome
 from common.storage import keys
 from tests.api import issuer
+from tests.api.alarm_board import AlarmBoard
 from tests.api.calls import Caller, Office
 from tests.api.issuer import token
 from tests.api.letters import URL, LetterBox
@@ -103,18 +105,25 @@ def aws(
 
 
 def serve(
-    w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS, letters: LetterBox | None = None
+    w: World,
+    monkeypatch: pytest.MonkeyPatch,
+    takes: Tokens | None = TOKENS,
+    letters: LetterBox | None = None,
+    board: AlarmBoard | None = None,
 ) -> Tenants:
     """The API as a new process: its caches are empty."""
     dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
-    services = Services.wired(w.tables, w.queue, w.clock, Limits(), dead, takes, stored_masters())
+    alarms = Alarms(board or AlarmBoard(), "test")
+    services = Services.wired(
+        w.tables, w.queue, w.clock, Limits(), dead, takes, stored_masters(), alarms=alarms
+    )
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants
 
 
 def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
-    letters = LetterBox()
-    tenants = serve(w, monkeypatch, takes, letters)
+    letters, board = LetterBox(), AlarmBoard()
+    tenants = serve(w, monkeypatch, takes, letters, board)
     now = w.clock.now()
     for tenant in ("alice", "bob"):
         tenants.create(tenant, tenant.title(), now, {"allowed_targets": ["*"]})
@@ -141,6 +150,7 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
     return Office(
         world=w,
         letters=letters,
+        board=board,
         alice=Caller(key("alice")),
         alice_reads=Caller(key("alice", "read")),
         alice_admin=Caller(key("alice", "admin")),

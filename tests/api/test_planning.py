@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from scheduler import handler
 from tests.api.calls import Office
@@ -52,14 +53,36 @@ def test_what_is_set_aside_and_what_the_doctor_says_of_it(ticked: Office) -> Non
     (group,) = found["set_aside"]
     assert (group["kind"], group["name"]) == ("group", "lunar|full#0")
     levels = {one["check"]: one["level"] for one in found["findings"]}
-    assert levels == {"mark": "ok", "unfinished planning": "ok", "quarantine": "failed"}
+    assert levels == {"alarms": "ok", "mark": "ok", "unfinished planning": "ok", "quarantine": "failed"}
+
+
+def test_the_alarms_that_are_on_come_first(ticked: Office) -> None:
+    ticked.board.on = {"minute8-test-no-tick": "no datapoints", "minute8-other-no-tick": "not ours"}
+    assert view(ticked)["findings"][0] == {
+        "check": "alarms",
+        "level": "failed",
+        "found": "minute8-test-no-tick is on: no datapoints",
+        "remedy": "What minute8-test-no-tick means.",
+    }
+    assert [one["check"] for one in view(ticked)["findings"]].count("alarms") == 1
+
+
+def test_cloudwatch_is_asked_once_in_a_while_and_may_be_down(ticked: Office) -> None:
+    board, clock = ticked.board, ticked.world.clock
+    board.error = EndpointConnectionError(endpoint_url="https://monitoring.test")
+    assert [view(ticked)["findings"][0]["level"] for _ in range(3)] == ["not_checked"] * 3
+    assert board.asked == 1
+    board.error = None
+    clock.move_to(clock.now() + 25)
+    assert view(ticked)["findings"][0]["found"] == "no alarm is on"
+    assert board.asked == 2
 
 
 def test_the_lag_of_a_mark_that_stands_still(ticked: Office) -> None:
     ticked.world.run_until("2026-11-21T04:00:00Z")
     found = view(ticked)
     assert (found["mark"]["lag_s"], found["mark"]["ticks_missed"]) == (1200, 3)
-    assert found["findings"][0]["level"] == "failed"
+    assert found["findings"][1]["level"] == "failed"
 
 
 def test_a_day_of_windows_is_an_answer(ticked: Office) -> None:

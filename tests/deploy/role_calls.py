@@ -23,6 +23,7 @@ from scheduler.reconcile import Reconciler
 from scheduler.tick import Scheduler
 from tests import worlds
 from tests.api import scheduler_client
+from tests.api.alarm_board import AlarmBoard
 from tests.api.conftest import open_office
 from tests.api.letters import LetterBox
 from tests.flows.test_outcomes import Destination
@@ -65,6 +66,7 @@ _OTHERS = (
     (test_shares.Queue, "send_message_batch", "sqs:SendMessage", "PlanningQueue"),
     (PublishedEvents, "publish", "events:PutEvents", "EventsBus"),
     (scheduler_client.Parameter, "read", "ssm:GetParameter", "signing-masters"),
+    (AlarmBoard, "describe_alarms", "cloudwatch:DescribeAlarms", "*"),
 )
 
 

@@ -99,8 +99,10 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _named(resource: dict[str, Any]) -> str:
+def _named(resource: dict[str, Any] | str) -> str:
     match resource:
+        case str():
+            return resource
         case {"Fn::GetAtt": [name, "Arn"]}:
             return str(name)
         case {"Fn::Sub": text}:

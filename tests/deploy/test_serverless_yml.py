@@ -9,6 +9,7 @@ import yaml
 
 from cli.doctor import expected
 from cli.doctor.expected import PERMISSIONS
+from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.storage import keys
 from common.version import VERSION
 from scripts.embedded import Embedded
@@ -141,7 +142,7 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     alarms = names("AWS::CloudWatch::Alarm", "AlarmName") | names(
         "AWS::CloudWatch::CompositeAlarm", "AlarmName"
     )
-    assert alarms == {*expected.ALARMS, *expected.QUIET_ALARMS, expected.CANARY_ALARM}
+    assert alarms == {*ALARMS, *expected.QUIET_ALARMS, CANARY_ALARM}
     assert feeds == set(expected.FEEDS)
     assert indexes == expected.INDEXES
     assert {
@@ -252,8 +253,10 @@ def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _named(resource: dict[str, Any]) -> str:
+def _named(resource: dict[str, Any] | str) -> str:
     """A statement's resource in one word."""
+    if isinstance(resource, str):
+        return resource
     if attribute := resource.get("Fn::GetAtt"):
         return str(attribute[0])
     text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])

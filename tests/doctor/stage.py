@@ -16,7 +16,6 @@ from botocore.exceptions import ClientError
 
 from cli.doctor.deployment import SERVICES, Deployment
 from cli.doctor.expected import (
-    ALARMS,
     FEEDS,
     FUNCTIONS,
     ROUND_EXPRESSION,
@@ -27,6 +26,7 @@ from cli.doctor.expected import (
 )
 from common.clock import ManualClock
 from common.planning.due_index import DueIndex, Mark
+from common.platform.alarms import ALARMS
 from common.platform.signing_masters import parameter_name
 from common.storage.tables import Table
 from common.version import VERSION

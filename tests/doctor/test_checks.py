@@ -6,9 +6,9 @@ import pytest
 from moto import mock_aws
 
 from cli.doctor.examine import CHECKS, examine
-from cli.doctor.expected import ALARMS
 from common.planning.due_index import Mark
-from common.platform.findings import Finding, Level
+from common.platform.alarms import ALARMS, Alarms
+from common.platform.findings import Finding, Level, failed, ok
 from common.platform.planning_checks import ticks_missed
 from tests.doctor.broken import BROKEN, Break, F, W
 from tests.doctor.stage import Patient
@@ -99,3 +99,13 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
 def test_how_many_ticks_are_missed(now: str, missed: int) -> None:
     planned = at("2026-11-21T03:30:00Z")
     assert ticks_missed(Mark(planned, planned, at("2026-11-21T03:18:02Z")), at(now)) == missed
+
+
+def test_the_api_finds_the_alarms_that_are_on(patient: Patient) -> None:
+    """Other stages' alarms and quiet ones are left out."""
+    client, now = patient["cloudwatch"], patient.clock.now()
+    assert Alarms(client, "test").findings(now) == [ok("no alarm is on")]
+    client.set_alarm_state(AlarmName=patient.name("overdue"), StateValue="ALARM", StateReason="1,200 wait")
+    (found,) = Alarms(client, "test").findings(now)
+    assert found == failed("minute8-test-overdue is on: 1,200 wait", "see docs/runbook/overdue.md")
+    assert Alarms(client, "other").findings(now) == [ok("no alarm is on")]

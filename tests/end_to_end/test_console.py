@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -16,49 +19,77 @@ from common.storage.tables import Table
 from minute8_client import Client
 from scripts import newcomer
 from scripts.embedded import Embedded
+from tests.executor.servers import serving
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE_S = 300
 ATTACK = "<img src=x onerror=\"pwned('name')\"><script>pwned('script')</script>\u202egnp.exe"
+# As long as a name may be, and without a place to break.
+LONG_ATTACK = f"{ATTACK}{'\u202eW' * 100}"[:200]
 
 
 @pytest.fixture
-def console(embedded: Embedded, aws: Any) -> dict[str, Any]:
+def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
     """Where the console is, and keys: of `ada` and `bob`, of `mallory`, whose texts are attacks, of an operator."""
     target = newcomer.environment_of(embedded, "test")["TARGET"]
     tenants, now = Tenants(Table(aws("dynamodb"), "minute8-test-tenants")), time.time()
-    for name, called in (("ada", "Ada"), ("bob", "Bob"), ("mallory", ATTACK)):
-        tenants.create(name, called, now, {"allowed_targets": [target]})
     make = tenants.api_keys.create_key
-    keys = {name: make(name, "admin", now)[0] for name in ("ada", "bob", "mallory")}
-    keys |= {"reader": make("ada", "read", now)[0], "operator": tenants.api_keys.create_operator_key(now)[0]}
-    _register_attacks(embedded, keys["mallory"], target)
-    aws("lambda").invoke(FunctionName="minute8-test-scheduler", Payload=b"{}")  # so that a window is planned
-    return {"url": f"{embedded.api_url}/console", "target": target, "tenant": "ada", "keys": keys}
+    with serving(tls=False) as server:
+        server.reply = lambda handler: _reply(aws, handler)
+        hooks = f"http://127.0.0.1:{server.port}"
+        allowed = {"allowed_targets": [target, hooks.removeprefix("http://")]}
+        for name, called in (("ada", "Ada"), ("bob", "Bob"), ("mallory", LONG_ATTACK)):
+            tenants.create(name, called, now, allowed)
+        keys = {name: make(name, "admin", now)[0] for name in ("ada", "bob", "mallory")}
+        keys |= {f"{role}s": make("mallory", role, now, name=LONG_ATTACK)[0] for role in ("read", "write")}
+        keys["operator"] = tenants.api_keys.create_operator_key(now)[0]
+        _attack(embedded, keys["mallory"], target, hooks)
+        _round(aws)
+        letters = aws("sqs").get_queue_url(QueueName="minute8-test-executions-dead")["QueueUrl"]
+        aws("sqs").send_message(QueueUrl=letters, MessageBody=ATTACK)
+        aws("lambda").invoke(FunctionName="minute8-test-scheduler", Payload=b"{}")  # so that a window is planned
+        yield {"url": f"{embedded.api_url}/console", "target": target, "hooks": hooks, "keys": keys}
 
 
-def _register_attacks(embedded: Embedded, key: str, target: str) -> None:
+def _reply(aws: Any, handler: BaseHTTPRequestHandler) -> tuple[int, dict[str, str], bytes]:
+    """What the hooks answer. The notifier's own round comes each minute; `/round` does not wait for it."""
+    if handler.path == "/round":
+        _round(aws)
+    return (200 if handler.path in ("/round", "/taken") else 503, {}, ATTACK.encode())
+
+
+def _round(aws: Any) -> None:
+    aws("lambda").invoke(FunctionName="minute8-test-notifier", Payload=b"{}")
+
+
+def _attack(embedded: Embedded, key: str, target: str, hooks: str) -> None:
     assert embedded.api_url
     with Client(embedded.api_url, key) as mallory:
-        mallory.put_job(
-            "evil",
-            {
-                "name": ATTACK,
-                "tags": [ATTACK[:60], "</bdi></td><svg onload=pwned(1)>", "\u202e" * 64],
-                "schedule": {"every": "1h"},
-                "target": {"kind": "lambda", "arn": target},
-                "payload": {"fail_rate": 1, "x": ATTACK * 200},
-                "retry": {"max_attempts": 1},
-            },
-        )
-        run = mallory.run_job("evil")
-        mallory.pause_job("evil", ATTACK)
-        give_up_at = time.monotonic() + 60
-        while mallory.get_run(run["execution_id"])["status"] in ("queued", "running"):
-            assert time.monotonic() < give_up_at
-            time.sleep(0.2)
+        evil = {
+            "name": LONG_ATTACK,
+            "tags": [ATTACK[:60], "</bdi></td><svg onload=pwned(1)>", "\u202e" * 64],
+            "owner": LONG_ATTACK,
+            "schedule": {"every": "1h"},
+            "target": {"kind": "lambda", "arn": target},
+            "payload": {"fail_rate": 1, "x": ATTACK * 200},
+            "retry": {"max_attempts": 1},
+        }
+        mallory.put_job("evil", evil)
+        mallory.put_job("hooked", evil | {"target": {"kind": "http", "url": f"{hooks}/'><img{'/x' * 200}"}})
+        address = {"kind": "http", "url": f"{hooks}/'><svg/onload=pwned(1)>"}
+        mallory.put_subscription("evil", {"target": address, "tag": LONG_ATTACK, "name_prefix": ATTACK})
+        mallory.test_subscription("evil")
+        for job_id in ("evil", "hooked"):
+            run = mallory.run_job(job_id)["execution_id"]
+            mallory.pause_job(job_id, ATTACK)
+            wait_until(partial(_has_ended, mallory, run), f"{run} has not ended")
+
+
+def _has_ended(client: Client, run: str) -> bool:
+    return client.get_run(run)["status"] not in ("queued", "running")
 
 
 def test_journeys_through_the_console(console: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 /** What is coming: executions by minute, and the minutes that are crowded. */
 
 import type { Shapes } from "minute8-client";
+import { firstPages } from "./pages";
 import { api } from "./session";
 
 export interface Coming {
@@ -27,16 +28,12 @@ export function added(pages: readonly { minutes: readonly Shapes["MinuteCount"][
 }
 
 export async function loadDensity(signal: AbortSignal): Promise<Coming> {
-  const pages: Shapes["TenantDensity"][] = [];
-  for await (const page of api().pages("/v1/density", { signal })) {
-    pages.push(page);
-    if (pages.length >= MOST_PAGES) break;
-  }
+  const { pages, more } = await firstPages(api().pages("/v1/density", { signal }), MOST_PAGES);
   const crowded = pages.flatMap((page) => page.crowded).sort((one, other) => other.executions - one.executions);
   return {
     minutes: added(pages),
     crowded,
     executions: pages.reduce((sum, page) => sum + page.executions, 0),
-    complete: !pages.at(-1)?.next_cursor,
+    complete: !more,
   };
 }

@@ -1,6 +1,7 @@
 /** Expected against actual, as views draw it. Pure but for `loadExpected`. */
 
 import type { Shapes } from "minute8-client";
+import { firstPages } from "./pages";
 import { api } from "./session";
 
 export type Fire = Shapes["ExpectedFire"];
@@ -9,7 +10,6 @@ export interface Expectation {
   fires: Fire[];
   /** Whether nothing of the range is left out. */
   complete: boolean;
-  knownFrom: string | null;
 }
 
 /** The state of a due instant: what became of its run, if that is worse than when it started. */
@@ -67,28 +67,14 @@ const MOST_PAGES = 6;
 /** What became of the due instants of a job, or of all jobs, in a range. */
 export async function loadExpected(
   jobId: string | null,
-  query: { from_at: string; until_at: string; problems?: boolean },
+  range: { from_at: string; until_at: string },
   signal: AbortSignal,
-  mostPages = MOST_PAGES,
 ): Promise<Expectation> {
-  const found: Expectation = { fires: [], complete: false, knownFrom: null };
-  const asked = { ...query, limit: 5000 };
-  if (jobId !== null) {
-    const path = { job_id: jobId };
-    let pages = 0;
-    for await (const page of api().pages("/v1/jobs/{job_id}/expected", { path, query: asked, signal })) {
-      found.fires.push(...page.expected);
-      found.knownFrom = page.known_from_at;
-      found.complete = !page.next_cursor;
-      if (++pages >= mostPages) break;
-    }
-    return found;
-  }
-  let pages = 0;
-  for await (const page of api().pages("/v1/expected", { query: asked, signal })) {
-    found.fires.push(...page.expected);
-    found.complete = !page.next_cursor;
-    if (++pages >= mostPages) break;
-  }
-  return found;
+  const query = { ...range, limit: 5000 };
+  const all =
+    jobId === null
+      ? api().pages("/v1/expected", { query, signal })
+      : api().pages("/v1/jobs/{job_id}/expected", { path: { job_id: jobId }, query, signal });
+  const read = await firstPages<{ expected: Fire[]; next_cursor: string | null }>(all, MOST_PAGES);
+  return { fires: read.pages.flatMap((page) => page.expected), complete: !read.more };
 }

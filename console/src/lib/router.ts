@@ -24,7 +24,12 @@ export function to(path: readonly string[], query: Record<string, string | undef
 
 export const place = signal<Place>(parsePlace(location.hash));
 
+// What is kept with a place that was seen: on the way back to it, the browser shows again what was in sight there.
+const SEEN = "seen";
+
 addEventListener("hashchange", () => {
+  if (history.state !== SEEN) scrollTo(0, 0);
+  history.replaceState(SEEN, "");
   place.value = parsePlace(location.hash);
 });
 
@@ -35,7 +40,7 @@ export function go(path: readonly string[], query: Record<string, string | undef
 /** Change filters without a step in the browser's history. */
 export function setQuery(changes: Record<string, string | undefined>): void {
   const { path, query } = place.value;
-  history.replaceState(null, "", to(path, { ...query, ...changes }));
+  history.replaceState(SEEN, "", to(path, { ...query, ...changes }));
   place.value = parsePlace(location.hash);
 }
 

@@ -57,12 +57,17 @@ export function api(): Minute8 {
   return session.value.api;
 }
 
-/** Whether the role may do what needs `needed`. An operator's key does nothing of a tenant's. */
+/** Whether the role covers `needed`. An operator's key does nothing of a tenant's. */
+export function hasRole(needed: Role): boolean {
+  const role = session.value?.role;
+  if (!role) return false;
+  if (needed === "operator" || role === "operator") return role === needed;
+  return RANK[role] >= RANK[needed];
+}
+
+/** Whether the role may change what needs `needed`: of a tenant that is not active, nothing. */
 export function may(needed: Role): boolean {
-  const current = session.value;
-  if (!current) return false;
-  if (needed === "operator" || current.role === "operator") return current.role === needed;
-  return RANK[current.role] >= RANK[needed] && (needed === "read" || current.tenant?.state === "active");
+  return hasRole(needed) && (session.value?.tenant?.state ?? "active") === "active";
 }
 
 async function sessionOf(api: Minute8): Promise<Session> {

@@ -104,6 +104,40 @@ export function Field(props: {
   );
 }
 
+type Attributes = Pick<JSX.InputHTMLAttributes, "type" | "min" | "max" | "required" | "maxLength" | "class" | "autocomplete">;
+
+/** A labelled text or number; with `rows`, of several lines. */
+export function Input(
+  props: Attributes & {
+    label: string;
+    value: string | number;
+    set: (value: string) => void;
+    hint?: ComponentChildren;
+    problem?: string | undefined;
+    wide?: boolean;
+    rows?: number;
+  },
+): JSX.Element {
+  const { label, value, set, hint, problem, wide, rows, ...more } = props;
+  const onInput = (event: { currentTarget: { value: string } }) => set(event.currentTarget.value);
+  return (
+    <Field label={label} hint={hint} problem={problem} {...(wide ? { wide } : {})}>
+      {(attributes) =>
+        rows ? (
+          <textarea {...attributes} spellcheck={false} rows={rows} value={value} onInput={onInput} />
+        ) : (
+          <input autocomplete="off" spellcheck={false} {...more} {...attributes} value={value} onInput={onInput} />
+        )
+      }
+    </Field>
+  );
+}
+
+/** Why something is done, for whoever looks at it later. */
+export function Note(props: { note: string; set: (note: string) => void; hint?: string }): JSX.Element {
+  return <Input label="Note" wide maxLength={500} value={props.note} set={props.set} hint={props.hint} />;
+}
+
 let lastId = 0;
 
 function useId(label: string): string {

@@ -3,6 +3,7 @@
 import { Minute8Problem, Unreachable } from "minute8-client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Loaded } from "../lib/load";
 import { lookOf } from "../lib/states";
 import { absolute, BROWSER_ZONE, fromNow, local, now, relative, zoneChoice, zoneOf } from "../lib/time";
 import { Icon } from "./icons";
@@ -49,6 +50,23 @@ export function Text({ children, most = 200 }: { children: string; most?: number
   return (
     <bdi class="text" title={cut === children ? undefined : children.slice(0, 2000)}>
       {cut}
+    </bdi>
+  );
+}
+
+/** Text with its addresses as links; nothing but http and https is one. */
+export function Linked({ children }: { children: string }): JSX.Element {
+  return (
+    <bdi class="text">
+      {children.split(/(https?:\/\/[^\s<>"]*[^\s<>".,;)])/).map((part, n) =>
+        n % 2 ? (
+          <a key={part} href={part} target="_blank" rel="noopener noreferrer">
+            {part}
+          </a>
+        ) : (
+          part
+        ),
+      )}
     </bdi>
   );
 }
@@ -100,6 +118,21 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+/** What was loaded; while there is nothing of it, that it is on its way, or why it is not. */
+export function Found<T>(props: {
+  found: Loaded<T>;
+  lines?: number;
+  children: (data: T) => ComponentChildren;
+}): JSX.Element {
+  const { data, error, reload } = props.found;
+  return (
+    <>
+      <Problem error={error} retry={reload} />
+      {data !== undefined ? props.children(data) : error ? null : <Waiting lines={props.lines ?? 4} />}
+    </>
+  );
+}
+
 export function Waiting({ lines = 4 }: { lines?: number }): JSX.Element {
   return (
     <div class="waiting" role="status" aria-label="Loading">
@@ -145,6 +178,10 @@ export function Head({
   children?: ComponentChildren;
 }): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    // A new view begins here, for the keyboard and for who listens; not for who is writing.
+    if (!document.activeElement?.matches("input, textarea, select")) heading.current?.focus({ preventScroll: true });
+  }, []);
   useEffect(() => {
     document.title = `${heading.current?.textContent ?? ""} · Minute8`;
   });

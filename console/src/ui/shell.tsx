@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import icon from "../icon.svg";
 import { live, refresh } from "../lib/load";
 import { go, place, to } from "../lib/router";
-import { may, type Role, session, signOut } from "../lib/session";
+import { hasRole, type Role, session, signOut } from "../lib/session";
 import { nextTheme, nextZone } from "../lib/settings";
 import { BROWSER_ZONE, relative, zoneChoice } from "../lib/time";
 import { Messages } from "./actions";
@@ -129,7 +129,7 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
               <li key={entry.name}>
                 <a
                   href={to(entry.path)}
-                  class={may(entry.needs) || entry.needs === "read" ? "" : "locked"}
+                  class={hasRole(entry.needs) ? "" : "locked"}
                   {...((entry.path[0] ?? "") === here ? { "aria-current": "page" as const } : {})}
                 >
                   {entry.name}

@@ -1,4 +1,4 @@
-/** A table that draws only the rows near the window's part that is seen, so that 10,000 rows stay quick. */
+/** Tables: a short one draws all of its rows, a long one only those near what is seen, so that 10,000 stay quick. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -13,6 +13,57 @@ export interface Column<T> {
   cell: (row: T) => ComponentChildren;
 }
 
+/** The column of what can be done with a row. */
+export function actions<T>(cell: (row: T) => ComponentChildren): Column<T> {
+  return { name: <span class="sr">Actions</span>, class: "end", cell };
+}
+
+/** A box that scrolls sideways. The keyboard reaches it while what it holds is wider. */
+export function Scroll({ label, children }: { label: string; children: ComponentChildren }): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const [isWider, setWider] = useState(false);
+  useEffect(() => {
+    const shown = box.current;
+    if (!shown) return;
+    const observer = new ResizeObserver(() => setWider(shown.scrollWidth > shown.clientWidth));
+    for (const one of [shown, ...shown.children]) observer.observe(one);
+    return () => observer.disconnect();
+  }, []);
+  const reachable = isWider ? { tabIndex: 0, role: "group" as const, "aria-label": label } : {};
+  return (
+    <div class="scroll" ref={box} {...reachable}>
+      {children}
+    </div>
+  );
+}
+
+/** A short table: all of its rows; `empty` if there is none. */
+export function List<T>(props: {
+  label: string;
+  columns: Column<T>[];
+  rows: readonly T[];
+  keyOf: (row: T) => string;
+  empty?: JSX.Element;
+}): JSX.Element | null {
+  const { rows, columns } = props;
+  if (!rows.length) return props.empty ?? null;
+  return (
+    <Scroll label={props.label}>
+      <table aria-label={props.label}>
+        {columns.some((column) => column.name) ? <Header columns={columns} /> : null}
+        <tbody>
+          {rows.map((row) => (
+            <tr key={props.keyOf(row)}>
+              <Cells row={row} columns={columns} />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
+  );
+}
+
+/** A long table, whose rows are equally high. */
 export function Table<T>(props: {
   label: string;
   columns: Column<T>[];
@@ -40,32 +91,46 @@ export function Table<T>(props: {
   const shown = props.rows.slice(first, seen[1]);
   const after = Math.max(0, props.rows.length - first - shown.length);
   return (
-    <div class="scroll">
+    <Scroll label={props.label}>
       <table class="rows" aria-label={props.label} aria-rowcount={props.rows.length + 1}>
-        <thead>
-          <tr>
-            {props.columns.map((column, n) => (
-              <th key={n} scope="col" class={column.class} aria-label={column.label}>
-                {column.name}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <Header columns={props.columns} />
         <tbody ref={body}>
           <Spacer rows={first} columns={props.columns.length} />
           {shown.map((row, n) => (
             <tr key={props.keyOf(row)} aria-rowindex={first + n + 2}>
-              {props.columns.map((column, c) => (
-                <td key={c} class={column.class}>
-                  {column.cell(row)}
-                </td>
-              ))}
+              <Cells row={row} columns={props.columns} />
             </tr>
           ))}
           <Spacer rows={after} columns={props.columns.length} />
         </tbody>
       </table>
-    </div>
+    </Scroll>
+  );
+}
+
+function Header<T>({ columns }: { columns: Column<T>[] }): JSX.Element {
+  return (
+    <thead>
+      <tr>
+        {columns.map((column, n) => (
+          <th key={n} scope="col" class={column.class} aria-label={column.label}>
+            {column.name}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}
+
+function Cells<T>({ row, columns }: { row: T; columns: Column<T>[] }): JSX.Element {
+  return (
+    <>
+      {columns.map((column, n) => (
+        <td key={n} class={column.class}>
+          {column.cell(row)}
+        </td>
+      ))}
+    </>
   );
 }
 

@@ -5,17 +5,18 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { diffOf } from "../lib/diff";
 import { useLoad } from "../lib/load";
+import { firstPages } from "../lib/pages";
 import { place, setQuery } from "../lib/router";
-import { api, may } from "../lib/session";
+import { api, hasRole } from "../lib/session";
 import { useSettled } from "../ui/hooks";
-import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Card, Empty, Found, Head, Text, Time } from "../ui/parts";
 import { Changes } from "./job-definition";
 import type { Owner } from "./keys";
 
 type Entry = Shapes["AuditEntry"];
 
 export function Audit({ owner }: { owner: Owner }): JSX.Element {
-  const allowed = owner.kind !== "self" || may("admin");
+  const allowed = owner.kind !== "self" || hasRole("admin");
   return (
     <>
       <Head title="Audit" sub="Every change: who, when, before and after." />
@@ -35,15 +36,8 @@ export function AuditList({ owner }: { owner: Owner }): JSX.Element {
       ...(wanted.subject ? { subject: wanted.subject } : {}),
       ...(wanted.action ? { action: wanted.action } : {}),
     };
-    const entries: Entry[] = [];
-    let isAll = true;
-    let read = 0;
-    for await (const page of pagesOf(owner, query, signal)) {
-      entries.push(...page.entries);
-      isAll = !page.next_cursor;
-      if (++read >= pages) break;
-    }
-    return { entries, isAll };
+    const read = await firstPages(pagesOf(owner, query, signal), pages);
+    return { entries: read.pages.flatMap((page) => page.entries), more: read.more };
   });
   return (
     <>
@@ -63,40 +57,47 @@ export function AuditList({ owner }: { owner: Owner }): JSX.Element {
           onInput={(event) => setQuery({ action: event.currentTarget.value })}
         />
       </search>
-      <Problem error={found.error} retry={found.reload} />
       <Card>
-        {found.data ? (
-          found.data.entries.length ? (
-            <ul class="revisions">
-              {found.data.entries.map((entry) => (
-                <li key={entry.entry_id}>
-                  <div class="row">
-                    <span>
-                      <strong>{entry.action}</strong> <Text>{entry.subject}</Text>
-                    </span>
-                    <span class="muted">
-                      <Time at={entry.at} /> by <Text most={80}>{entry.by}</Text>
-                    </span>
-                  </div>
-                  <Changes changes={diffOf(entry.before, entry.after)} />
-                </li>
-              ))}
-            </ul>
-          ) : (
-            <Empty title="No change fits">Entries are kept for 400 days.</Empty>
-          )
-        ) : (
-          <Waiting lines={8} />
-        )}
-        {found.data && !found.data.isAll ? (
-          <div class="more">
-            <button type="button" onClick={() => setPages(pages + 2)}>
-              Show older changes
-            </button>
-          </div>
-        ) : null}
+        <Found found={found} lines={8}>
+          {({ entries, more }) => (
+            <>
+              {entries.length ? (
+                <ul class="revisions">
+                  {entries.map((entry) => (
+                    <Change key={entry.entry_id} entry={entry} />
+                  ))}
+                </ul>
+              ) : (
+                <Empty title="No change fits">Entries are kept for 400 days.</Empty>
+              )}
+              {more ? (
+                <div class="more">
+                  <button type="button" onClick={() => setPages(pages + 2)}>
+                    Show older changes
+                  </button>
+                </div>
+              ) : null}
+            </>
+          )}
+        </Found>
       </Card>
     </>
+  );
+}
+
+function Change({ entry }: { entry: Entry }): JSX.Element {
+  return (
+    <li>
+      <div class="row">
+        <span>
+          <strong>{entry.action}</strong> <Text>{entry.subject}</Text>
+        </span>
+        <span class="muted">
+          <Time at={entry.at} /> by <Text most={80}>{entry.by}</Text>
+        </span>
+      </div>
+      <Changes changes={diffOf(entry.before, entry.after)} />
+    </li>
   );
 }
 

@@ -5,8 +5,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { api, may } from "../lib/session";
-import { Ask, Field, say } from "../ui/actions";
-import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Ask, Input, say } from "../ui/actions";
+import { Card, Empty, Found, Head, Text, Time } from "../ui/parts";
+import { actions, type Column, List } from "../ui/table";
 
 type Calendar = Shapes["CalendarView"];
 type Dialog = { kind: "edit"; calendar: Calendar | null } | { kind: "delete"; calendar: Calendar };
@@ -29,62 +30,54 @@ export function Calendars(): JSX.Element {
           </button>
         ) : null}
       </Head>
-      <Problem error={found.error} retry={found.reload} />
       <Card>
-        {!found.data ? (
-          <Waiting />
-        ) : found.data.length ? (
-          <div class="scroll">
-            <table aria-label="Calendars">
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  <th scope="col" class="num">
-                    Dates
-                  </th>
-                  <th scope="col">The next</th>
-                  <th scope="col">Stored</th>
-                  <th scope="col">
-                    <span class="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {found.data.map((calendar) => (
-                  <tr key={calendar.name}>
-                    <td class="mono">{calendar.name}</td>
-                    <td class="num">{calendar.dates.length}</td>
-                    <td class="wrap mono">{coming(calendar.dates).slice(0, 4).join(", ") || "none to come"}</td>
-                    <td>
-                      <Time at={calendar.updated_at} />
-                    </td>
-                    <td>
-                      {may("write") ? (
-                        <div class="actions">
-                          <button type="button" class="quiet" onClick={() => setDialog({ kind: "edit", calendar })}>
-                            Edit
-                          </button>
-                          <button type="button" class="quiet" onClick={() => setDialog({ kind: "delete", calendar })}>
-                            Delete
-                          </button>
-                        </div>
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        ) : (
-          <Empty title="No calendars yet">
-            <code>minute8 calendars set holidays --country DE</code> makes one of a country’s public holidays.
-          </Empty>
-        )}
+        <Found found={found}>
+          {(calendars) => (
+            <List
+              label="Calendars"
+              columns={columns(setDialog)}
+              rows={calendars}
+              keyOf={(calendar) => calendar.name}
+              empty={
+                <Empty title="No calendars yet">
+                  <code>minute8 calendars set holidays --country DE</code> makes one of a country’s public holidays.
+                </Empty>
+              }
+            />
+          )}
+        </Found>
       </Card>
       {dialog?.kind === "edit" ? <Edit calendar={dialog.calendar} close={close} changed={found.reload} /> : null}
       {dialog?.kind === "delete" ? <Delete name={dialog.calendar.name} close={close} changed={found.reload} /> : null}
     </>
   );
+}
+
+function columns(ask: (dialog: Dialog) => void): Column<Calendar>[] {
+  return [
+    { name: "Name", class: "mono", cell: (one) => one.name },
+    { name: "Dates", class: "num", cell: (one) => one.dates.length },
+    {
+      name: "The next",
+      class: "wrap mono",
+      cell: (one) => coming(one.dates).slice(0, 4).join(", ") || "none to come",
+    },
+    { name: "Stored", cell: (one) => <Time at={one.updated_at} /> },
+    ...(may("write")
+      ? [
+          actions<Calendar>((calendar) => (
+            <div class="actions">
+              <button type="button" class="quiet" onClick={() => ask({ kind: "edit", calendar })}>
+                Edit
+              </button>
+              <button type="button" class="quiet" onClick={() => ask({ kind: "delete", calendar })}>
+                Delete
+              </button>
+            </div>
+          )),
+        ]
+      : []),
+  ];
 }
 
 function coming(dates: readonly string[]): string[] {
@@ -103,18 +96,8 @@ function Edit(props: { calendar: Calendar | null; close: () => void; changed: ()
   };
   return (
     <Ask title={props.calendar ? `Edit ${name}` : "New calendar"} verb="Store" act={act} close={props.close}>
-      {props.calendar ? null : (
-        <Field label="Name" wide>
-          {(attributes) => (
-            <input {...attributes} required value={name} onInput={(event) => setName(event.currentTarget.value)} />
-          )}
-        </Field>
-      )}
-      <Field label="Dates" hint="One a line, such as 2026-12-24." wide>
-        {(attributes) => (
-          <textarea {...attributes} rows={10} value={dates} onInput={(event) => setDates(event.currentTarget.value)} />
-        )}
-      </Field>
+      {props.calendar ? null : <Input label="Name" wide required value={name} set={setName} />}
+      <Input label="Dates" hint="One a line, such as 2026-12-24." wide rows={10} value={dates} set={setDates} />
     </Ask>
   );
 }

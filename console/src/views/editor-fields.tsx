@@ -1,6 +1,6 @@
 import type { JSX } from "preact";
 import { type Form, withEnvelope } from "../lib/definition";
-import { Field } from "../ui/actions";
+import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
 
 interface Props {
@@ -137,14 +137,14 @@ export function EditorFields(props: Props): JSX.Element {
             )}
           </Field>
           <Line {...props} name="timeout_s" label="Time limit (s)" hint="60 if empty." mono />
-          <Area
+          <Line
             {...props}
             name="target"
             label="Target"
             hint="JSON; docs/job.md lists the fields of each kind."
             rows={5}
           />
-          <Area {...props} name="payload" label="Payload" hint="JSON; texts may hold {{placeholders}}." rows={5} />
+          <Line {...props} name="payload" label="Payload" hint="JSON; texts may hold {{placeholders}}." rows={5} />
         </div>
       </Card>
       <Card title="Policies">
@@ -190,36 +190,17 @@ function kindOf(target: string): string {
 
 type LineProps = Props & { name: keyof Form; label: string; hint?: string; mono?: boolean };
 
-function Line({ form, problems, set, name, label, hint, mono }: LineProps): JSX.Element {
+function Line({ form, problems, set, name, label, hint, mono, rows }: LineProps & { rows?: number }): JSX.Element {
   return (
-    <Field label={label} hint={hint} problem={problems[name]}>
-      {(attributes) => (
-        <input
-          {...attributes}
-          class={mono ? "mono" : ""}
-          autocomplete="off"
-          spellcheck={false}
-          value={form[name]}
-          onInput={(event) => set({ [name]: event.currentTarget.value })}
-        />
-      )}
-    </Field>
-  );
-}
-
-function Area({ form, problems, set, name, label, hint, rows }: LineProps & { rows: number }): JSX.Element {
-  return (
-    <Field label={label} hint={hint} problem={problems[name]} wide>
-      {(attributes) => (
-        <textarea
-          {...attributes}
-          rows={rows}
-          spellcheck={false}
-          value={form[name]}
-          onInput={(event) => set({ [name]: event.currentTarget.value })}
-        />
-      )}
-    </Field>
+    <Input
+      label={label}
+      hint={hint}
+      class={mono ? "mono" : ""}
+      problem={problems[name]}
+      value={form[name]}
+      set={(value) => set({ [name]: value })}
+      {...(rows ? { rows, wide: true } : {})}
+    />
   );
 }
 

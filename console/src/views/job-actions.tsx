@@ -6,7 +6,7 @@ import { type Job, removeJob, replaceJob } from "../lib/jobs";
 import { refresh } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api, may } from "../lib/session";
-import { Ask, Field, say } from "../ui/actions";
+import { Ask, Input, Note, say } from "../ui/actions";
 import { Text } from "../ui/parts";
 import { Backfill } from "./job-backfill";
 
@@ -76,16 +76,14 @@ function RunNow({ job, close }: { job: Job; close: () => void }): JSX.Element {
         <code>{job.job_id}</code> runs once, now{job.state === "paused" ? ", although it is paused" : ""}. Its schedule
         stays as it is.
       </p>
-      <Field label="Payload of this run" hint="JSON. The job keeps its own." wide>
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            rows={6}
-            value={payload}
-            onInput={(event) => setPayload(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <Input
+        label="Payload of this run"
+        hint="JSON. The job keeps its own."
+        wide
+        rows={6}
+        value={payload}
+        set={setPayload}
+      />
     </Ask>
   );
 }
@@ -102,23 +100,15 @@ function Skip({ job, close, changed }: { job: Job; close: () => void; changed: (
   return (
     <Ask title="Skip the next fire times" verb="Skip" act={act} close={close}>
       <p>They are cancelled beforehand. The job stays active.</p>
-      <Field label="How many">
-        {(attributes) => (
-          <input
-            {...attributes}
-            type="number"
-            min={1}
-            max={50}
-            value={count}
-            onInput={(event) => setCount(Number(event.currentTarget.value))}
-          />
-        )}
-      </Field>
-      <Field label="Note" wide>
-        {(attributes) => (
-          <input {...attributes} maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
-        )}
-      </Field>
+      <Input
+        label="How many"
+        type="number"
+        min={1}
+        max={50}
+        value={count}
+        set={(value) => setCount(Number(value))}
+      />
+      <Note note={note} set={setNote} />
     </Ask>
   );
 }
@@ -133,11 +123,7 @@ function Pause(props: { job: Job; done: (job: Job) => void; close: () => void })
   return (
     <Ask title="Pause" verb="Pause" act={act} close={props.close}>
       <p>Nothing of it starts until it is resumed. What is queued is skipped.</p>
-      <Field label="Note" hint="Why; everybody who looks at the job reads it." wide>
-        {(attributes) => (
-          <input {...attributes} maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
-        )}
-      </Field>
+      <Note note={note} set={setNote} hint="Why; everybody who looks at the job reads it." />
     </Ask>
   );
 }
@@ -155,16 +141,7 @@ function Delete({ job, close }: { job: Job; close: () => void }): JSX.Element {
       <p>
         The job stops at once. Its runs stay until they expire. Type <Text>{job.job_id}</Text> to delete it.
       </p>
-      <Field label="The job’s id" wide>
-        {(attributes) => (
-          <input
-            {...attributes}
-            autocomplete="off"
-            value={typed}
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <Input label="The job’s id" wide value={typed} set={setTyped} />
     </Ask>
   );
 }

@@ -7,7 +7,7 @@ import { useLoad } from "../lib/load";
 import { go, place, to } from "../lib/router";
 import { api, may } from "../lib/session";
 import { DAY, rfc3339 } from "../lib/time";
-import { Ask, Field, STAY, say } from "../ui/actions";
+import { Ask, Input, STAY, say } from "../ui/actions";
 import { Card, Problem, Text, Time, Waiting } from "../ui/parts";
 
 export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.Element {
@@ -40,28 +40,22 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
       act={act}
       close={close}
     >
-      <Field label="From" hint="An instant in UTC, included.">
-        {(attributes) => (
-          <input {...attributes} value={start} onInput={(event) => change(() => setStart(event.currentTarget.value))} />
-        )}
-      </Field>
-      <Field label="Until" hint="Not included.">
-        {(attributes) => (
-          <input {...attributes} value={end} onInput={(event) => change(() => setEnd(event.currentTarget.value))} />
-        )}
-      </Field>
-      <Field label="At a time" hint="How many of its runs go at once.">
-        {(attributes) => (
-          <input
-            {...attributes}
-            type="number"
-            min={1}
-            max={100}
-            value={concurrency}
-            onInput={(event) => setConcurrency(Number(event.currentTarget.value))}
-          />
-        )}
-      </Field>
+      <Input
+        label="From"
+        hint="An instant in UTC, included."
+        value={start}
+        set={(value) => change(() => setStart(value))}
+      />
+      <Input label="Until" hint="Not included." value={end} set={(value) => change(() => setEnd(value))} />
+      <Input
+        label="At a time"
+        hint="How many of its runs go at once."
+        type="number"
+        min={1}
+        max={100}
+        value={concurrency}
+        set={(value) => setConcurrency(Number(value))}
+      />
       <p role="status">{count === undefined ? "They are counted first." : `That is ${count} fire times.`}</p>
     </Ask>
   );

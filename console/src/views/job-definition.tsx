@@ -7,7 +7,7 @@ import { consequences, diffOf, shortly } from "../lib/diff";
 import type { Job } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
-import { Card, Code, Empty, Facts, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Card, Code, Empty, Facts, Linked, Problem, Text, Time, Waiting } from "../ui/parts";
 
 /** A job as a client writes it: without what Minute8 adds. */
 export function definitionOf(job: Job): Record<string, unknown> {
@@ -51,7 +51,7 @@ export function Definition({ job }: { job: Job }): JSX.Element {
           ["Overlap", job.overlap],
           ["Catch-up", job.catch_up],
           ...(owner ? [["Owner", <Text key="o">{owner}</Text>] as [string, JSX.Element]] : []),
-          ...(runbook ? [["Runbook", <Text key="r">{runbook}</Text>] as [string, JSX.Element]] : []),
+          ...(runbook ? [["Runbook", <Linked key="r">{runbook}</Linked>] as [string, JSX.Element]] : []),
           ["Created", <Time key="c" at={job.created_at} full />],
           ["Changed", <Time key="u" at={job.updated_at} full />],
         ]}

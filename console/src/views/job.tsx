@@ -8,7 +8,7 @@ import { type Expectation, loadExpected, stateOfFire } from "../lib/expected";
 import type { JobHealth, Job as JobShape } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { to } from "../lib/router";
-import { api, may } from "../lib/session";
+import { api, hasRole } from "../lib/session";
 import { DAY, HOUR, now, rfc3339, span } from "../lib/time";
 import { Card, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { JobActions } from "./job-actions";
@@ -16,6 +16,7 @@ import { BackfillProgress } from "./job-backfill";
 import { Definition, Revisions } from "./job-definition";
 import { ClockChangeCard, NextTimes } from "./job-times";
 import { Why } from "./job-why";
+import { Wrong } from "./job-wrong";
 import { HealthState } from "./jobs";
 import { RunTable } from "./runs";
 
@@ -50,6 +51,7 @@ export function Job({ id }: { id: string }): JSX.Element {
           Paused{job.data.note ? ": " : "."} <Text most={500}>{job.data.note}</Text>
         </div>
       ) : null}
+      <Wrong job={job.data} health={health.data} />
       <BackfillProgress id={id} />
       <Strip id={id} zone={zone} />
       <div class="grid">
@@ -62,7 +64,7 @@ export function Job({ id }: { id: string }): JSX.Element {
       </div>
       <div class="grid">
         <Definition job={job.data} />
-        {may("admin") ? <Revisions job={job.data} /> : null}
+        {hasRole("admin") ? <Revisions job={job.data} /> : null}
       </div>
     </>
   );

@@ -6,9 +6,10 @@ import { type Job, loadJobs } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { counted } from "../lib/words";
-import { Ask, Field, say } from "../ui/actions";
+import { Ask, Note, say } from "../ui/actions";
 import { Problem, Waiting } from "../ui/parts";
 
+const WHY = "Why; everybody who looks at the jobs reads it.";
 const TITLES: Record<BulkVerb, string> = { pause: "Pause", resume: "Resume", run: "Run now" };
 
 /** Ask before many jobs are changed: how many, and which come first. */
@@ -34,7 +35,7 @@ export function BulkAsk(props: { verb: BulkVerb; jobs: readonly Job[]; close: ()
       close={props.close}
     >
       <First ids={jobs.map((job) => job.job_id)} verb={verb} />
-      {verb === "pause" ? <Note note={note} set={setNote} /> : null}
+      {verb === "pause" ? <Note note={note} set={setNote} hint={WHY} /> : null}
     </Ask>
   );
 }
@@ -74,7 +75,7 @@ export function FilterAsk(props: { verb: BulkVerb; filter: ManyFilter; close: ()
       </p>
       <Problem error={count.error} retry={count.reload} />
       {count.data ? <First ids={count.data.ids} verb={verb} /> : count.error ? null : <Waiting lines={1} />}
-      {verb === "pause" ? <Note note={note} set={setNote} /> : null}
+      {verb === "pause" ? <Note note={note} set={setNote} hint={WHY} /> : null}
     </Ask>
   );
 }
@@ -98,16 +99,6 @@ function First({ ids, verb }: { ids: readonly string[]; verb: BulkVerb }): JSX.E
           ? "There is none."
           : `All are ${verb === "pause" ? "paused" : "active"} already.`}
     </p>
-  );
-}
-
-function Note({ note, set }: { note: string; set: (note: string) => void }): JSX.Element {
-  return (
-    <Field label="Note" hint="Why; everybody who looks at the jobs reads it." wide>
-      {(attributes) => (
-        <input {...attributes} maxLength={500} value={note} onInput={(event) => set(event.currentTarget.value)} />
-      )}
-    </Field>
   );
 }
 

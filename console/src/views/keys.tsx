@@ -4,9 +4,10 @@ import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
-import { api, may } from "../lib/session";
-import { Ask, Field, say } from "../ui/actions";
-import { Card, Code, Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { api, hasRole, may } from "../lib/session";
+import { Ask, Field, Input, say } from "../ui/actions";
+import { Card, Code, Empty, Found, Head, State, Text, Time } from "../ui/parts";
+import { actions, type Column, List } from "../ui/table";
 
 type Key = Shapes["KeyView"];
 type Role = "read" | "write" | "admin";
@@ -15,18 +16,14 @@ type Role = "read" | "write" | "admin";
 export type Owner = { kind: "self" } | { kind: "platform" } | { kind: "tenant"; id: string };
 
 export function Keys({ owner }: { owner: Owner }): JSX.Element {
-  if (owner.kind === "self" && !may("admin")) {
-    return (
-      <>
-        <Head title="Keys" />
-        <Empty title="A key of the role admin is needed">It may list, create and revoke the tenant’s keys.</Empty>
-      </>
-    );
-  }
   return (
     <>
       <Head title={owner.kind === "platform" ? "Operator keys" : "Keys"} />
-      <KeyList owner={owner} />
+      {owner.kind === "platform" || hasRole("admin") ? (
+        <KeyList owner={owner} />
+      ) : (
+        <Empty title="A key of the role admin is needed">It may list, create and revoke the tenant’s keys.</Empty>
+      )}
     </>
   );
 }
@@ -35,75 +32,36 @@ export function KeyList({ owner }: { owner: Owner }): JSX.Element {
   const [asking, setAsking] = useState(false);
   const [revoking, setRevoking] = useState<Key>();
   const [made, setMade] = useState<string>();
+  const mayChange = owner.kind !== "self" || may("admin");
   const found = useLoad(`keys ${JSON.stringify(owner)}`, (signal) => list(owner, signal));
   return (
     <Card
       title="API keys"
       side={
-        <button type="button" class="primary" onClick={() => setAsking(true)}>
-          New key
-        </button>
+        mayChange ? (
+          <button type="button" class="primary" onClick={() => setAsking(true)}>
+            New key
+          </button>
+        ) : null
       }
     >
-      <Problem error={found.error} retry={found.reload} />
       {made ? (
         <div class="notice">
           <p>This is the only time that the key is shown.</p>
           <Code text={made} label="new key" />
         </div>
       ) : null}
-      {found.data ? (
-        found.data.length ? (
-          <div class="scroll">
-            <table aria-label="API keys">
-              <thead>
-                <tr>
-                  <th scope="col">Begins</th>
-                  <th scope="col">Name</th>
-                  <th scope="col">Role</th>
-                  <th scope="col">State</th>
-                  <th scope="col">Created</th>
-                  <th scope="col">Expires</th>
-                  <th scope="col">
-                    <span class="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {found.data.map((key) => (
-                  <tr key={key.key_id}>
-                    <td class="mono" title={key.key_id}>
-                      {key.prefix}
-                    </td>
-                    <td class="clip">
-                      <Text>{key.name}</Text>
-                    </td>
-                    <td>{key.role}</td>
-                    <td>
-                      <State state={key.state} />
-                    </td>
-                    <td>
-                      <Time at={key.created_at} />
-                    </td>
-                    <td>{key.expires_at ? <Time at={key.expires_at} /> : <span class="muted">never</span>}</td>
-                    <td>
-                      {key.state === "active" ? (
-                        <button type="button" class="quiet" onClick={() => setRevoking(key)}>
-                          Revoke
-                        </button>
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        ) : (
-          <Empty title="No keys">Create one for each program that calls the API.</Empty>
-        )
-      ) : (
-        <Waiting />
-      )}
+      <Found found={found}>
+        {(keys) => (
+          <List
+            label="API keys"
+            columns={columns(mayChange ? setRevoking : undefined)}
+            rows={keys}
+            keyOf={(key) => key.key_id}
+            empty={<Empty title="No keys">Create one for each program that calls the API.</Empty>}
+          />
+        )}
+      </Found>
       {asking ? (
         <Create
           owner={owner}
@@ -135,17 +93,34 @@ export function KeyList({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
+function columns(revoke: ((key: Key) => void) | undefined): Column<Key>[] {
+  return [
+    { name: "Begins", class: "mono", cell: (key) => <span title={key.key_id}>{key.prefix}</span> },
+    { name: "Name", class: "clip", cell: (key) => <Text>{key.name}</Text> },
+    { name: "Role", cell: (key) => key.role },
+    { name: "State", cell: (key) => <State state={key.state} /> },
+    { name: "Created", cell: (key) => <Time at={key.created_at} /> },
+    {
+      name: "Expires",
+      cell: (key) => (key.expires_at ? <Time at={key.expires_at} /> : <span class="muted">never</span>),
+    },
+    actions((key) =>
+      revoke && key.state === "active" ? (
+        <button type="button" class="quiet" onClick={() => revoke(key)}>
+          Revoke
+        </button>
+      ) : null,
+    ),
+  ];
+}
+
 function Create(props: { owner: Owner; close: () => void; made: (key: string) => void }): JSX.Element {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>("read");
   const act = async () => props.made(await create(props.owner, name, role));
   return (
     <Ask title="New key" verb="Create" act={act} close={props.close}>
-      <Field label="Name" hint="What it is for." wide>
-        {(attributes) => (
-          <input {...attributes} maxLength={200} value={name} onInput={(event) => setName(event.currentTarget.value)} />
-        )}
-      </Field>
+      <Input label="Name" hint="What it is for." wide maxLength={200} value={name} set={setName} />
       {props.owner.kind === "platform" ? null : (
         <Field label="Role" hint="read looks; write changes jobs too; admin manages keys too." wide>
           {(attributes) => (

@@ -4,9 +4,11 @@ import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
+import { firstPages } from "../lib/pages";
 import { to } from "../lib/router";
 import { api } from "../lib/session";
 import { Card, Problem, Text, Time } from "../ui/parts";
+import { type Column, List } from "../ui/table";
 
 type Moved = Shapes["MovedJob"];
 
@@ -16,7 +18,10 @@ export function ClockChanges(): JSX.Element | null {
   // The API reads 1,000 jobs a page, so the next pages are read only if somebody asks.
   const [pages, setPages] = useState(1);
   const [all, showAll] = useState(false);
-  const found = useLoad(`clock changes ${pages}`, (signal) => load(pages, signal));
+  const found = useLoad(`clock changes ${pages}`, async (signal) => {
+    const read = await firstPages(api().pages("/v1/clock-changes", { signal }), pages);
+    return { moved: read.pages.flatMap((page) => page.moved), more: read.more };
+  });
   const [before, setBefore] = useState<{ moved: Moved[]; more: boolean }>();
   if (found.data && found.data !== before) setBefore(found.data);
   const data = found.data ?? before;
@@ -28,27 +33,7 @@ export function ClockChanges(): JSX.Element | null {
       side={`${data.moved.length.toLocaleString("en")}${data.more ? "+" : ""} jobs`}
     >
       <Problem error={found.error} retry={found.reload} />
-      <div class="scroll">
-        <table aria-label="Jobs that a clock change moves">
-          <tbody>
-            {shown.map((moved) => (
-              <tr key={moved.job_id}>
-                <td class="clip">
-                  <a class="mono" href={to(["jobs", moved.job_id])}>
-                    {moved.job_id}
-                  </a>
-                </td>
-                <td>
-                  <Time at={moved.change_at} full /> <span class="muted small">{moved.timezone}</span>
-                </td>
-                <td class="wrap">
-                  <Text most={300}>{moved.text}</Text>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <List label="Jobs that a clock change moves" columns={COLUMNS} rows={shown} keyOf={(moved) => moved.job_id} />
       {data.moved.length > shown.length ? (
         <div class="more">
           <button type="button" onClick={() => showAll(true)}>
@@ -72,12 +57,23 @@ function More({ pages, set }: { pages: number; set: (pages: number) => void }): 
   );
 }
 
-async function load(most: number, signal: AbortSignal): Promise<{ moved: Moved[]; more: boolean }> {
-  const moved: Moved[] = [];
-  let pages = 0;
-  for await (const page of api().pages("/v1/clock-changes", { signal })) {
-    moved.push(...page.moved);
-    if (++pages >= most) return { moved, more: Boolean(page.next_cursor) };
-  }
-  return { moved, more: false };
-}
+const COLUMNS: Column<Moved>[] = [
+  {
+    name: "",
+    class: "clip",
+    cell: (moved) => (
+      <a class="mono" href={to(["jobs", moved.job_id])}>
+        {moved.job_id}
+      </a>
+    ),
+  },
+  {
+    name: "",
+    cell: (moved) => (
+      <>
+        <Time at={moved.change_at} full /> <span class="muted small">{moved.timezone}</span>
+      </>
+    ),
+  },
+  { name: "", class: "wrap", cell: (moved) => <Text most={300}>{moved.text}</Text> },
+];

@@ -15,6 +15,7 @@ import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
 import { Card, Empty, Figure, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { HealthState } from "./jobs";
 import { ClockChanges } from "./overview-clock";
+import { whyOf } from "./runs";
 
 export function Overview(): JSX.Element {
   useJobs();
@@ -144,7 +145,7 @@ function Wrong({ job }: { job: Job }): JSX.Element {
         {last && last.status === "failed" ? (
           <div>
             <a class="small" href={to(["runs", last.execution_id])}>
-              <Text most={160}>{[last.error_type, last.error].filter(Boolean).join(": ") || "failed"}</Text>
+              <Text most={160}>{whyOf(last) || "failed"}</Text>
             </a>
           </div>
         ) : null}

@@ -6,7 +6,8 @@ import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { Ask, say } from "../ui/actions";
-import { Card, Empty, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Card, Empty, Found, Text, Time } from "../ui/parts";
+import { actions, type Column, List } from "../ui/table";
 
 type Letter = Shapes["DeadLetter"];
 type Queue = Shapes["DeadLetterCount"]["queue"];
@@ -19,37 +20,37 @@ export function DeadLetters(): JSX.Element {
   const [asked, ask] = useState<Asked>();
   const [shown, show] = useState<Queue>();
   const found = useLoad("dead letters", (signal) => api().get("/v1/dead-letters", { signal }), 30);
-  const full = (found.data?.queues ?? []).filter((one) => one.letters);
   return (
     <Card title="Dead letters">
-      <Problem error={found.error} retry={found.reload} />
-      {!found.data ? (
-        found.error ? null : (
-          <Waiting lines={1} />
-        )
-      ) : full.length ? (
-        full.map(({ queue, letters }) => (
-          <div key={queue} class="apart">
-            <div class="actions">
-              <strong class="bad">
-                {letters.toLocaleString("en")} of {queue}
-              </strong>
-              <button type="button" aria-expanded={shown === queue} onClick={() => show(queue)}>
-                Show
-              </button>
-              <button type="button" onClick={() => ask({ verb: "redrive", queue })}>
-                Send all again
-              </button>
-              <button type="button" class="danger" onClick={() => ask({ verb: "discard", queue })}>
-                Discard all
-              </button>
-            </div>
-            {shown === queue ? <Letters queue={queue} count={letters} ask={ask} /> : null}
-          </div>
-        ))
-      ) : (
-        <Empty title="No message was given up">Executions, shares and outcomes all went through.</Empty>
-      )}
+      <Found found={found} lines={1}>
+        {({ queues }) =>
+          queues.some((one) => one.letters) ? (
+            queues
+              .filter((one) => one.letters)
+              .map(({ queue, letters }) => (
+                <div key={queue} class="apart">
+                  <div class="actions">
+                    <strong class="bad">
+                      {letters.toLocaleString("en")} of {queue}
+                    </strong>
+                    <button type="button" aria-expanded={shown === queue} onClick={() => show(queue)}>
+                      Show
+                    </button>
+                    <button type="button" onClick={() => ask({ verb: "redrive", queue })}>
+                      Send all again
+                    </button>
+                    <button type="button" class="danger" onClick={() => ask({ verb: "discard", queue })}>
+                      Discard all
+                    </button>
+                  </div>
+                  {shown === queue ? <Letters queue={queue} count={letters} ask={ask} /> : null}
+                </div>
+              ))
+          ) : (
+            <Empty title="No message was given up">Executions, shares and outcomes all went through.</Empty>
+          )
+        }
+      </Found>
       {asked ? <Sure {...asked} close={() => ask(undefined)} changed={found.reload} /> : null}
     </Card>
   );
@@ -61,53 +62,54 @@ function Letters(props: { queue: Queue; count: number; ask: (asked: Asked) => vo
   const found = useLoad(`letters ${queue} ${props.count}`, (signal) =>
     api().get("/v1/dead-letters/{queue}", { path, signal }),
   );
-  if (!found.data) return found.error ? <Problem error={found.error} retry={found.reload} /> : <Waiting lines={2} />;
   return (
-    <div class="scroll">
-      <table aria-label={`Dead letters of ${queue}`}>
-        <thead>
-          <tr>
-            <th scope="col">Sent</th>
-            <th scope="col">About</th>
-            <th scope="col">
-              <span class="sr">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {found.data.letters.map((letter) => (
-            <tr key={letter.message_id}>
-              <td>
-                <Time at={letter.sent_at} />
-              </td>
-              <td class="wrap">
-                {letter.about.map((one) => (
-                  <div key={one} class="mono">
-                    <Text>{one}</Text>
-                  </div>
-                ))}
-                {letter.problem ? <Text most={400}>{letter.problem}</Text> : null}
-                {letter.about.length || letter.problem ? null : `${letter.bytes} bytes`}
-              </td>
-              <td>
-                <div class="actions">
-                  {letter.problem ? null : (
-                    <button type="button" class="quiet" onClick={() => props.ask({ verb: "redrive", queue, letter })}>
-                      Send again
-                    </button>
-                  )}
-                  <button type="button" class="quiet" onClick={() => props.ask({ verb: "discard", queue, letter })}>
-                    Discard
-                  </button>
-                </div>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {found.data.more ? <p class="hint">There may be more than these {found.data.letters.length}.</p> : null}
-    </div>
+    <Found found={found} lines={2}>
+      {({ letters, more }) => (
+        <>
+          <List
+            label={`Dead letters of ${queue}`}
+            columns={columns(queue, props.ask)}
+            rows={letters}
+            keyOf={(letter) => letter.message_id}
+          />
+          {more ? <p class="hint">There may be more than these {letters.length}.</p> : null}
+        </>
+      )}
+    </Found>
   );
+}
+
+function columns(queue: Queue, ask: (asked: Asked) => void): Column<Letter>[] {
+  return [
+    { name: "Sent", cell: (letter) => <Time at={letter.sent_at} /> },
+    {
+      name: "About",
+      class: "wrap",
+      cell: (letter) => (
+        <>
+          {letter.about.map((one) => (
+            <div key={one} class="mono">
+              <Text>{one}</Text>
+            </div>
+          ))}
+          {letter.problem ? <Text most={400}>{letter.problem}</Text> : null}
+          {letter.about.length || letter.problem ? null : `${letter.bytes} bytes`}
+        </>
+      ),
+    },
+    actions((letter) => (
+      <div class="actions">
+        {letter.problem ? null : (
+          <button type="button" class="quiet" onClick={() => ask({ verb: "redrive", queue, letter })}>
+            Send again
+          </button>
+        )}
+        <button type="button" class="quiet" onClick={() => ask({ verb: "discard", queue, letter })}>
+          Discard
+        </button>
+      </div>
+    )),
+  ];
 }
 
 function Sure(props: Asked & { close: () => void; changed: () => void }): JSX.Element {

@@ -5,58 +5,69 @@ import type { JSX } from "preact";
 import { Plot } from "../draw/plot";
 import type { Loaded } from "../lib/load";
 import { duration } from "../lib/time";
-import { Card, Figure, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { Card, Figure, Found, Linked, State, Text, Time } from "../ui/parts";
+import { type Column, List } from "../ui/table";
 
 type Planning = Shapes["PlatformPlanning"];
-type PlannedWindow = Shapes["WindowPlanned"];
 
 const SHOWN = 6;
 
 export function PlanningCard({ found }: { found: Loaded<Planning> }): JSX.Element {
-  const { data } = found;
   return (
     <Card title="Planning">
-      <Problem error={found.error} retry={found.reload} />
-      {data ? (
-        <>
-          <Findings findings={data.findings} />
-          <Mark planning={data} />
-          {data.windows.length > 1 ? (
-            <Plot
-              label="How long the planning of each window took"
-              points={data.windows.map((one) => ({
-                at: Date.parse(one.start_at),
-                seconds: one.took_s,
-                failed: one.ahead_s < 0,
-              }))}
+      <Found found={found}>
+        {(data) => (
+          <>
+            <Mark planning={data} />
+            {data.windows.length > 1 ? (
+              <Plot
+                label="How long the planning of each window took"
+                points={data.windows.map((one) => ({
+                  at: Date.parse(one.start_at),
+                  seconds: one.took_s,
+                  failed: one.ahead_s < 0,
+                }))}
+              />
+            ) : null}
+            <List
+              label="Windows planned"
+              columns={WINDOWS}
+              rows={data.windows.slice(0, SHOWN)}
+              keyOf={(one) => one.end_at}
             />
-          ) : null}
-          {data.windows.length ? <Windows windows={data.windows.slice(0, SHOWN)} /> : null}
-          {data.set_aside.length ? <SetAside found={data.set_aside} /> : null}
-        </>
-      ) : found.error ? null : (
-        <Waiting lines={4} />
-      )}
+            {data.set_aside.length ? <h3>Set aside</h3> : null}
+            <List
+              label="What could not be planned"
+              columns={SET_ASIDE}
+              rows={data.set_aside}
+              keyOf={(one) => `${one.kind} ${one.name}`}
+            />
+          </>
+        )}
+      </Found>
     </Card>
   );
 }
 
-function Findings({ findings }: { findings: Planning["findings"] }): JSX.Element | null {
-  const problems = findings.filter((one) => one.level !== "ok");
+/** What is wrong with the stage, before all else; nothing while nothing is. */
+export function Findings({ findings }: { findings: Planning["findings"] | undefined }): JSX.Element | null {
+  const problems = (findings ?? []).filter((one) => one.level !== "ok");
   if (!problems.length) return null;
   return (
-    <ul class="findings" aria-label="Findings">
-      {problems.map((one) => (
-        <li key={one.found}>
-          <State state={one.level} /> <Text most={500}>{one.found}</Text>
-          {one.remedy ? (
-            <p class="hint">
-              <Text most={500}>{one.remedy}</Text>
-            </p>
-          ) : null}
-        </li>
-      ))}
-    </ul>
+    <Card title="Findings">
+      <ul class="findings">
+        {problems.map((one) => (
+          <li key={one.found}>
+            <State state={one.level} /> <Text most={500}>{one.found}</Text>
+            {one.remedy ? (
+              <p class="hint">
+                <Linked>{one.remedy}</Linked>
+              </p>
+            ) : null}
+          </li>
+        ))}
+      </ul>
+    </Card>
   );
 }
 
@@ -94,78 +105,34 @@ function Mark({ planning }: { planning: Planning }): JSX.Element {
   );
 }
 
-function Windows({ windows }: { windows: readonly PlannedWindow[] }): JSX.Element {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls has to be reachable by keyboard
-    <section class="scroll" tabIndex={0} aria-label="Windows">
-      <table aria-label="Windows planned">
-        <thead>
-          <tr>
-            <th scope="col">Window</th>
-            <th scope="col" class="num">
-              Took
-            </th>
-            <th scope="col" class="num">
-              Ready
-            </th>
-            <th scope="col" class="num">
-              Executions
-            </th>
-            <th scope="col" class="num">
-              Missed
-            </th>
-            <th scope="col" class="num">
-              Shares
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {windows.map((one) => (
-            <tr key={one.end_at}>
-              <td>
-                <Time at={one.start_at} />
-                {one.finished ? null : <span class="late"> not finished</span>}
-              </td>
-              <td class="num">{duration(one.took_s)}</td>
-              <td class={`num ${one.ahead_s < 0 ? "bad" : ""}`}>
-                {duration(Math.abs(one.ahead_s))} {one.ahead_s < 0 ? "late" : "before"}
-              </td>
-              <td class="num">{one.executions.toLocaleString("en")}</td>
-              <td class={`num ${one.missed ? "late" : ""}`}>{one.missed || "–"}</td>
-              <td class="num">{one.planners || "–"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  );
-}
+const WINDOWS: Column<Shapes["WindowPlanned"]>[] = [
+  {
+    name: "Window",
+    cell: (one) => (
+      <>
+        <Time at={one.start_at} />
+        {one.finished ? null : <span class="late"> not finished</span>}
+      </>
+    ),
+  },
+  { name: "Took", class: "num", cell: (one) => duration(one.took_s) },
+  {
+    name: "Ready",
+    class: "num",
+    cell: (one) => (
+      <span class={one.ahead_s < 0 ? "bad" : ""}>
+        {duration(Math.abs(one.ahead_s))} {one.ahead_s < 0 ? "late" : "before"}
+      </span>
+    ),
+  },
+  { name: "Executions", class: "num", cell: (one) => one.executions.toLocaleString("en") },
+  { name: "Missed", class: "num", cell: (one) => (one.missed ? <span class="late">{one.missed}</span> : "–") },
+  { name: "Shares", class: "num", cell: (one) => one.planners || "–" },
+];
 
-function SetAside({ found }: { found: Planning["set_aside"] }): JSX.Element {
-  return (
-    <>
-      <h3>Set aside</h3>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls has to be reachable by keyboard */}
-      <section class="scroll" tabIndex={0} aria-label="Set aside">
-        <table aria-label="What could not be planned">
-          <tbody>
-            {found.map((one) => (
-              <tr key={`${one.kind} ${one.name}`}>
-                <td>{one.kind}</td>
-                <td class="clip">
-                  <Text>{one.name}</Text>
-                </td>
-                <td>
-                  <Time at={one.start_at ?? one.seen_at} />
-                </td>
-                <td class="wrap">
-                  <Text most={500}>{one.reason}</Text>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
-    </>
-  );
-}
+const SET_ASIDE: Column<Shapes["NotPlanned"]>[] = [
+  { name: "", cell: (one) => one.kind },
+  { name: "", class: "clip", cell: (one) => <Text>{one.name}</Text> },
+  { name: "", cell: (one) => <Time at={one.start_at ?? one.seen_at} /> },
+  { name: "", class: "wrap", cell: (one) => <Text most={500}>{one.reason}</Text> },
+];

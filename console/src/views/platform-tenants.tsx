@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { to } from "../lib/router";
 import { say } from "../ui/actions";
 import { Card, Empty, State, Text, Time, Waiting } from "../ui/parts";
+import { actions, type Column, List } from "../ui/table";
 
 export type Tenant = Shapes["TenantLine"];
 
@@ -21,7 +22,6 @@ export function Tenants(props: {
   const [whole, setWhole] = useState(false);
   const all = worstFirst(tenants ?? []);
   const shown = whole ? all : all.slice(0, SHOWN);
-  const noted = shown.some((one) => one.note);
   return (
     <Card
       title="Tenants"
@@ -35,81 +35,73 @@ export function Tenants(props: {
     >
       {!tenants ? (
         <Waiting lines={6} />
-      ) : tenants.length ? (
-        <div class="scroll">
-          <table aria-label="Tenants">
-            <thead>
-              <tr>
-                <th scope="col">Tenant</th>
-                <th scope="col">State</th>
-                <th scope="col" class="num">
-                  Failed, 24 h
-                </th>
-                <th scope="col" class="num">
-                  Jobs
-                </th>
-                <th scope="col" class="num">
-                  Executions a day
-                </th>
-                <th scope="col">Created</th>
-                {noted ? <th scope="col">Note</th> : null}
-                <th scope="col" class="end">
-                  <span class="sr">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((tenant) => (
-                <tr key={tenant.tenant_id}>
-                  <td class="clip">
-                    <a data-row class="mono" href={to(["tenants", tenant.tenant_id])}>
-                      {tenant.tenant_id}
-                    </a>{" "}
-                    <span class="muted">
-                      <Text most={40}>{tenant.name}</Text>
-                    </span>
-                  </td>
-                  <td>
-                    <State state={tenant.state} />
-                  </td>
-                  <td class={`num ${tenant.failures.count ? "bad" : ""}`}>
-                    {tenant.failures.count ? `${tenant.failures.count}${tenant.failures.complete ? "" : "+"}` : "–"}
-                  </td>
-                  <Use used={tenant.usage.jobs} most={tenant.quotas.jobs} />
-                  <Use used={tenant.usage.executions_per_day} most={tenant.quotas.executions_per_day} />
-                  <td>
-                    <Time at={tenant.created_at} />
-                  </td>
-                  {noted ? (
-                    <td class="clip">
-                      <Text>{tenant.note}</Text>
-                    </td>
-                  ) : null}
-                  <td class="end">
-                    {tenant.state === "active" ? (
-                      <button type="button" class="quiet" onClick={() => suspend(tenant)}>
-                        Suspend
-                      </button>
-                    ) : tenant.state === "suspended" ? (
-                      <button
-                        type="button"
-                        class="quiet"
-                        onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}
-                      >
-                        Resume
-                      </button>
-                    ) : null}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
       ) : (
-        <Empty title="No tenants yet">Create the first one, allow it a target, and give it a key.</Empty>
+        <List
+          label="Tenants"
+          columns={columns(shown, suspend, resume)}
+          rows={shown}
+          keyOf={(tenant) => tenant.tenant_id}
+          empty={<Empty title="No tenants yet">Create the first one, allow it a target, and give it a key.</Empty>}
+        />
       )}
     </Card>
   );
+}
+
+type Change = (tenant: Tenant) => unknown;
+
+function columns(shown: readonly Tenant[], suspend: Change, resume: (tenant: Tenant) => Promise<void>): Column<Tenant>[] {
+  return [
+    {
+      name: "Tenant",
+      class: "clip",
+      cell: (tenant) => (
+        <>
+          <a data-row class="mono" href={to(["tenants", tenant.tenant_id])}>
+            {tenant.tenant_id}
+          </a>{" "}
+          <span class="muted">
+            <Text most={40}>{tenant.name}</Text>
+          </span>
+        </>
+      ),
+    },
+    { name: "State", cell: (tenant) => <State state={tenant.state} /> },
+    {
+      name: "Failed, 24 h",
+      class: "num",
+      cell: ({ failures }) =>
+        failures.count ? (
+          <span class="bad">
+            {failures.count}
+            {failures.complete ? "" : "+"}
+          </span>
+        ) : (
+          "–"
+        ),
+    },
+    { name: "Jobs", class: "num", cell: ({ usage, quotas }) => <Use used={usage.jobs} most={quotas.jobs} /> },
+    {
+      name: "Executions a day",
+      class: "num",
+      cell: ({ usage, quotas }) => <Use used={usage.executions_per_day} most={quotas.executions_per_day} />,
+    },
+    { name: "Created", cell: (tenant) => <Time at={tenant.created_at} /> },
+    ...(shown.some((one) => one.note)
+      ? [{ name: "Note", class: "clip", cell: (tenant: Tenant) => <Text>{tenant.note}</Text> }]
+      : []),
+    actions((tenant) =>
+      tenant.state === "active" ? (
+        <button type="button" class="quiet" onClick={() => suspend(tenant)}>
+          Suspend
+        </button>
+      ) : tenant.state === "suspended" ? (
+        <button type="button" class="quiet" onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}>
+          Resume
+        </button>
+      ) : null,
+    ),
+  ];
 }
 
 /** Those with most failures first, then by their ids. */
@@ -121,8 +113,8 @@ function worstFirst(tenants: readonly Tenant[]): Tenant[] {
 
 function Use({ used, most }: { used: number; most: number }): JSX.Element {
   return (
-    <td class={`num ${used >= most ? "bad" : used > 0.8 * most ? "late" : ""}`}>
+    <span class={used >= most ? "bad" : used > 0.8 * most ? "late" : ""}>
       {used.toLocaleString("en")} <span class="muted">/ {most.toLocaleString("en")}</span>
-    </td>
+    </span>
   );
 }

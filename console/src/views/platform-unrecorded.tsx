@@ -8,7 +8,8 @@ import { to } from "../lib/router";
 import { api } from "../lib/session";
 import { DAY, rfc3339 } from "../lib/time";
 import { Ask, say } from "../ui/actions";
-import { Card, Empty, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Card, Empty, Found, Text, Time } from "../ui/parts";
+import { type Column, List } from "../ui/table";
 
 type Lost = Shapes["WithoutRecord"];
 
@@ -21,6 +22,7 @@ export function Unrecorded(): JSX.Element {
     async (signal) => {
       const query = { limit: SHOWN, from_at: rfc3339(Date.now() - 2 * DAY) };
       const executions: Lost[] = [];
+      // A page may be empty and not the last one.
       for await (const page of api().pages("/v1/platform/unrecorded", { query, signal })) {
         executions.push(...page.executions);
         if (executions.length >= SHOWN) return { executions, more: Boolean(page.next_cursor) };
@@ -29,59 +31,53 @@ export function Unrecorded(): JSX.Element {
     },
     60,
   );
-  const lost = found.data?.executions ?? [];
   return (
     <Card title="No record, 48 h">
-      <Problem error={found.error} retry={found.reload} />
-      {!found.data ? (
-        found.error ? null : (
-          <Waiting lines={1} />
-        )
-      ) : lost.length ? (
-        <>
-          <div class="actions">
-            <strong class="alarm">
-              {lost.length}
-              {found.data.more ? "+" : ""} executions
-            </strong>
-            <button type="button" onClick={() => ask(lost)}>
-              Send these again
-            </button>
-          </div>
-          <div class="scroll">
-            <table aria-label="Executions without a record">
-              <tbody>
-                {lost.map((one) => (
-                  <tr key={one.execution_id}>
-                    <td>
-                      <Time at={one.due_at} />
-                    </td>
-                    <td>
-                      <a href={to(["tenants", one.tenant_id])}>{one.tenant_id}</a>
-                    </td>
-                    <td class="wrap mono">
-                      <Text>{one.execution_id}</Text>
-                    </td>
-                    <td class="muted">
-                      {one.sent_at ? (
-                        <>
-                          sent again <Time at={one.sent_at} />
-                        </>
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        </>
-      ) : (
-        <Empty title="Every execution has a record">Ticks compare what they enqueued with what ran.</Empty>
-      )}
+      <Found found={found} lines={1}>
+        {({ executions, more }) =>
+          executions.length ? (
+            <>
+              <div class="actions">
+                <strong class="alarm">
+                  {executions.length}
+                  {more ? "+" : ""} executions
+                </strong>
+                <button type="button" onClick={() => ask(executions)}>
+                  Send these again
+                </button>
+              </div>
+              <List
+                label="Executions without a record"
+                columns={COLUMNS}
+                rows={executions}
+                keyOf={(one) => one.execution_id}
+              />
+            </>
+          ) : (
+            <Empty title="Every execution has a record">Ticks compare what they enqueued with what ran.</Empty>
+          )
+        }
+      </Found>
       {asked ? <Sure lost={asked} close={() => ask(undefined)} changed={found.reload} /> : null}
     </Card>
   );
 }
+
+const COLUMNS: Column<Lost>[] = [
+  { name: "", cell: (one) => <Time at={one.due_at} /> },
+  { name: "", cell: (one) => <a href={to(["tenants", one.tenant_id])}>{one.tenant_id}</a> },
+  { name: "", class: "wrap mono", cell: (one) => <Text>{one.execution_id}</Text> },
+  {
+    name: "",
+    class: "muted",
+    cell: (one) =>
+      one.sent_at ? (
+        <>
+          sent again <Time at={one.sent_at} />
+        </>
+      ) : null,
+  },
+];
 
 function Sure(props: { lost: readonly Lost[]; close: () => void; changed: () => void }): JSX.Element {
   const act = async () => {

@@ -9,10 +9,10 @@ import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api } from "../lib/session";
 import { HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
-import { Ask, Field, say } from "../ui/actions";
+import { Ask, Input, Note, say } from "../ui/actions";
 import { Card, Figure, Head, Problem, Waiting } from "../ui/parts";
 import { DeadLetters } from "./platform-letters";
-import { PlanningCard } from "./platform-planning";
+import { Findings, PlanningCard } from "./platform-planning";
 import { type Tenant, Tenants } from "./platform-tenants";
 import { Unrecorded } from "./platform-unrecorded";
 
@@ -38,6 +38,7 @@ export function Platform(): JSX.Element {
         </button>
       </Head>
       <Problem error={found.error} retry={found.reload} />
+      <Findings findings={planning.data?.findings} />
       {found.data ? (
         <dl class="figures">
           <Figure name="Tenants" value={tenants.length} />
@@ -161,11 +162,7 @@ export function Suspend(props: { tenant: { tenant_id: string }; close: () => voi
       <p>
         Its jobs stop within 15 seconds, and it can change nothing. It still reads everything. Resuming undoes this.
       </p>
-      <Field label="Note" hint="The tenant can read it." wide>
-        {(attributes) => (
-          <input {...attributes} maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
-        )}
-      </Field>
+      <Note note={note} set={setNote} hint="The tenant can read it." />
     </Ask>
   );
 }
@@ -181,24 +178,16 @@ function Create({ close }: { close: () => void }): JSX.Element {
   };
   return (
     <Ask title="New tenant" verb="Create" act={act} close={close}>
-      <Field label="Id" wide>
-        {(attributes) => (
-          <input {...attributes} required value={id} onInput={(event) => setId(event.currentTarget.value)} />
-        )}
-      </Field>
-      <Field label="Name" wide>
-        {(attributes) => <input {...attributes} value={name} onInput={(event) => setName(event.currentTarget.value)} />}
-      </Field>
-      <Field label="Targets that it may call" hint="Patterns of ARNs and hosts, one a line." wide>
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            rows={4}
-            value={targets}
-            onInput={(event) => setTargets(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <Input label="Id" wide required value={id} set={setId} />
+      <Input label="Name" wide value={name} set={setName} />
+      <Input
+        label="Targets that it may call"
+        hint="Patterns of ARNs and hosts, one a line."
+        wide
+        rows={4}
+        value={targets}
+        set={setTargets}
+      />
     </Ask>
   );
 }

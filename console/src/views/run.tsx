@@ -4,14 +4,15 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Waterfall } from "../draw/waterfall";
 import { cli, curl } from "../lib/commands";
-import type { Run as RunShape } from "../lib/jobs";
+import type { Job, Run as RunShape } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { to } from "../lib/router";
 import { addressOfApi, api, may } from "../lib/session";
 import { stateOfRun } from "../lib/states";
 import { duration, now } from "../lib/time";
-import { Ask, Field, say } from "../ui/actions";
+import { Ask, Note, say } from "../ui/actions";
 import { Card, Code, Facts, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { Answering } from "./job-wrong";
 
 const GOES_ON = ["queued", "running", "retrying"];
 
@@ -49,12 +50,13 @@ export function Run({ id }: { id: string }): JSX.Element {
         {run.data && may("write") ? <Actions run={run.data} changed={run.reload} /> : null}
       </Head>
       <Problem error={run.error} retry={run.reload} />
-      {run.data ? <Shown run={run.data} zone={zone} payload={job.data?.payload} /> : run.error ? null : <Waiting />}
+      {run.data ? <Shown run={run.data} job={job.data} /> : run.error ? null : <Waiting />}
     </>
   );
 }
 
-function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined; payload: unknown }): JSX.Element {
+function Shown({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Element {
+  const zone = job?.schedule.timezone ?? undefined;
   const address = `${addressOfApi(location.href)}/v1/runs/${encodeURIComponent(run.execution_id).replaceAll("%3A", ":")}`;
   return (
     <>
@@ -64,6 +66,7 @@ function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined
             <Text>{run.reason ? `Skipped: ${run.reason}` : (run.error_type ?? "")}</Text>
           </strong>{" "}
           <Text most={1000}>{run.error ?? run.detail ?? ""}</Text>
+          {job && run.status === "failed" ? <Answering job={job} /> : null}
         </div>
       ) : null}
       <Card title="The way of this execution">
@@ -90,7 +93,7 @@ function Shown({ run, zone, payload }: { run: RunShape; zone: string | undefined
           />
         </Card>
         <Card title="Payload">
-          <Code text={JSON.stringify(payload ?? null, null, 2)} label="payload as JSON" />
+          <Code text={JSON.stringify(job?.payload ?? null, null, 2)} label="payload as JSON" />
           <p class="hint">The job’s present payload; placeholders are replaced for each run.</p>
         </Card>
       </div>
@@ -159,16 +162,7 @@ function Actions({ run, changed }: { run: RunShape; changed: () => void }): JSX.
       {cancelling ? (
         <Ask title="Cancel this run" verb="Cancel the run" danger act={cancel} close={() => setCancelling(false)}>
           <p>It does not start, or is not tried again. An attempt that goes on is not stopped.</p>
-          <Field label="Note" wide>
-            {(attributes) => (
-              <input
-                {...attributes}
-                maxLength={500}
-                value={note}
-                onInput={(event) => setNote(event.currentTarget.value)}
-              />
-            )}
-          </Field>
+          <Note note={note} set={setNote} />
         </Ask>
       ) : null}
     </>

@@ -4,72 +4,75 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Run } from "../lib/jobs";
 import { useLoad } from "../lib/load";
+import { firstPages } from "../lib/pages";
 import { place, setQuery, to } from "../lib/router";
 import { api } from "../lib/session";
 import { stateOfRun } from "../lib/states";
 import { duration } from "../lib/time";
-import { Card, Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
+import { type Column, List } from "../ui/table";
 import { Select } from "./jobs";
 
-export function RunTable(props: { runs: readonly Run[]; zone?: string | undefined; jobs?: boolean }): JSX.Element {
-  if (!props.runs.length) return <Empty title="No runs">Nothing has run in this range.</Empty>;
+export function RunTable(props: { runs: readonly Run[]; zone?: string | undefined; jobs?: boolean }): JSX.Element | null {
   return (
-    <div class="scroll">
-      <table aria-label="Runs">
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            {props.jobs ? <th scope="col">Job</th> : null}
-            <th scope="col">Fire time</th>
-            <th scope="col" class="num">
-              Late
-            </th>
-            <th scope="col" class="num">
-              Took
-            </th>
-            <th scope="col" class="num">
-              Attempt
-            </th>
-            <th scope="col">Why</th>
-          </tr>
-        </thead>
-        <tbody>
-          {props.runs.map((run) => (
-            <tr key={run.execution_id}>
-              <td>
-                <a data-row href={to(["runs", run.execution_id])}>
-                  <State state={stateOfRun(run)} />
-                </a>
-              </td>
-              {props.jobs ? (
-                <td class="clip">
-                  <a href={to(["jobs", run.job_id])} class="mono">
-                    {run.job_id}
-                  </a>
-                </td>
-              ) : null}
-              <td>
-                <Time at={run.fire_at} zone={props.zone} />
-                {run.trigger === "schedule" ? null : <span class="muted small"> {run.trigger}</span>}
-              </td>
-              <td class={`num ${(run.lateness_s ?? 0) > 10 ? "late" : ""}`}>
-                {run.lateness_s == null ? "–" : duration(run.lateness_s)}
-              </td>
-              <td class="num">{run.duration_s == null ? "–" : duration(run.duration_s)}</td>
-              <td class="num">{run.attempt || "–"}</td>
-              <td class="clip">
-                <Text most={120}>{whyOf(run)}</Text>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <List
+      label="Runs"
+      columns={columns(props.zone, props.jobs ?? false)}
+      rows={props.runs}
+      keyOf={(run) => run.execution_id}
+      empty={<Empty title="No runs">Nothing has run in this range.</Empty>}
+    />
   );
 }
 
+function columns(zone: string | undefined, jobs: boolean): Column<Run>[] {
+  return [
+    {
+      name: "State",
+      cell: (run) => (
+        <a data-row href={to(["runs", run.execution_id])}>
+          <State state={stateOfRun(run)} />
+        </a>
+      ),
+    },
+    ...(jobs
+      ? [
+          {
+            name: "Job",
+            class: "clip",
+            cell: (run: Run) => (
+              <a href={to(["jobs", run.job_id])} class="mono">
+                {run.job_id}
+              </a>
+            ),
+          },
+        ]
+      : []),
+    {
+      name: "Fire time",
+      cell: (run) => (
+        <>
+          <Time at={run.fire_at} zone={zone} />
+          {run.trigger === "schedule" ? null : <span class="muted small"> {run.trigger}</span>}
+        </>
+      ),
+    },
+    {
+      name: "Late",
+      class: "num",
+      cell: ({ lateness_s: late }) =>
+        late == null ? "–" : <span class={late > 10 ? "late" : ""}>{duration(late)}</span>,
+    },
+    { name: "Took", class: "num", cell: (run) => (run.duration_s == null ? "–" : duration(run.duration_s)) },
+    { name: "Attempt", class: "num", cell: (run) => run.attempt || "–" },
+    { name: "Why", class: "clip", cell: (run) => <Text most={120}>{whyOf(run)}</Text> },
+  ];
+}
+
 /** Why a run is as it is, in a few words. */
-export function whyOf(run: Run): string {
+export function whyOf(
+  run: { status: string } & Partial<Pick<Run, "reason" | "skipped_count" | "detail" | "error_type" | "error">>,
+): string {
   if (run.status === "skipped")
     return `${run.reason ?? ""}${run.skipped_count ? ` × ${run.skipped_count}` : ""} ${run.detail ?? ""}`.trim();
   return [run.error_type, run.error].filter(Boolean).join(": ");
@@ -91,18 +94,11 @@ export function Runs(): JSX.Element {
         ...(isOneOf(STATUSES, status) ? { status } : {}),
         ...(isOneOf(TRIGGERS, trigger) ? { trigger } : {}),
       };
-      const runs: Run[] = [];
-      let read = 0;
-      let isAll = true;
       const all = job
         ? api().pages("/v1/jobs/{job_id}/runs", { path: { job_id: job }, query, signal })
         : api().pages("/v1/runs", { query, signal });
-      for await (const page of all) {
-        runs.push(...page.runs);
-        isAll = !page.next_cursor;
-        if (++read >= pages) break;
-      }
-      return { runs, isAll };
+      const read = await firstPages<{ runs: Run[]; next_cursor: string | null }>(all, pages);
+      return { runs: read.pages.flatMap((page) => page.runs), more: read.more };
     },
     job ? 10 : 30,
   );
@@ -124,16 +120,21 @@ export function Runs(): JSX.Element {
         <Select label="State" value={status} of={STATUSES} set={(value) => setQuery({ status: value })} />
         <Select label="Trigger" value={trigger} of={TRIGGERS} set={(value) => setQuery({ trigger: value })} />
       </search>
-      <Problem error={found.error} retry={found.reload} />
       <Card>
-        {found.data ? <RunTable runs={found.data.runs} jobs={!job} /> : <Waiting lines={8} />}
-        {found.data && !found.data.isAll ? (
-          <div class="more">
-            <button type="button" onClick={() => setMore({ key, pages: pages + 2 })}>
-              Show older runs
-            </button>
-          </div>
-        ) : null}
+        <Found found={found} lines={8}>
+          {(read) => (
+            <>
+              <RunTable runs={read.runs} jobs={!job} />
+              {read.more ? (
+                <div class="more">
+                  <button type="button" onClick={() => setMore({ key, pages: pages + 2 })}>
+                    Show older runs
+                  </button>
+                </div>
+              ) : null}
+            </>
+          )}
+        </Found>
       </Card>
     </>
   );

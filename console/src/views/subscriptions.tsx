@@ -5,14 +5,16 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { api, may } from "../lib/session";
-import { Ask, Field, say } from "../ui/actions";
-import { Card, Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { Ask, Input, say } from "../ui/actions";
+import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
+import { actions, type Column, List } from "../ui/table";
 
 type Subscription = Shapes["SubscriptionView"];
 type Kind = "failures" | "recoveries" | "overdue";
 type Dialog = { kind: "edit"; of: Subscription | null } | { kind: "delete"; of: Subscription };
 
 const KINDS: readonly Kind[] = ["failures", "recoveries", "overdue"];
+const SECONDS = { type: "number", min: 0, max: 86_400 };
 
 export function Subscriptions(): JSX.Element {
   const [dialog, setDialog] = useState<Dialog>();
@@ -40,69 +42,65 @@ export function Subscriptions(): JSX.Element {
           </button>
         ) : null}
       </Head>
-      <Problem error={found.error} retry={found.reload} />
       <Card>
-        {!found.data ? (
-          <Waiting />
-        ) : found.data.length ? (
-          <div class="scroll">
-            <table aria-label="Subscriptions">
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  <th scope="col">Delivery</th>
-                  <th scope="col">Address</th>
-                  <th scope="col">Reports</th>
-                  <th scope="col">Last message</th>
-                  <th scope="col">
-                    <span class="sr">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {found.data.map((one) => (
-                  <tr key={one.name}>
-                    <td class="mono">{one.name}</td>
-                    <td class="wrap">
-                      <State state={one.delivery.state} /> <Result of={one} />
-                    </td>
-                    <td class="wrap mono">
-                      <Text>{addressOf(one)}</Text>
-                    </td>
-                    <td class="wrap">
-                      <Text>{reportsOf(one)}</Text>
-                    </td>
-                    <td>{one.delivery.delivered_at ? <Time at={one.delivery.delivered_at} /> : "none"}</td>
-                    <td>
-                      {may("write") ? (
-                        <div class="actions">
-                          <button type="button" class="quiet" onClick={() => test(one.name)}>
-                            Test
-                          </button>
-                          <button type="button" class="quiet" onClick={() => setDialog({ kind: "edit", of: one })}>
-                            Edit
-                          </button>
-                          <button type="button" class="quiet" onClick={() => setDialog({ kind: "delete", of: one })}>
-                            Delete
-                          </button>
-                        </div>
-                      ) : null}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-        ) : (
-          <Empty title="No subscriptions yet">
-            A subscription sends one message about a bad night, and not one for each failed run.
-          </Empty>
-        )}
+        <Found found={found}>
+          {(subscriptions) => (
+            <List
+              label="Subscriptions"
+              columns={columns(test, setDialog)}
+              rows={subscriptions}
+              keyOf={(one) => one.name}
+              empty={
+                <Empty title="No subscriptions yet">
+                  A subscription sends one message about a bad night, and not one for each failed run.
+                </Empty>
+              }
+            />
+          )}
+        </Found>
       </Card>
       {dialog?.kind === "edit" ? <Edit of={dialog.of} close={close} changed={found.reload} /> : null}
       {dialog?.kind === "delete" ? <Delete name={dialog.of.name} close={close} changed={found.reload} /> : null}
     </>
   );
+}
+
+function columns(test: (name: string) => void, ask: (dialog: Dialog) => void): Column<Subscription>[] {
+  return [
+    { name: "Name", class: "mono", cell: (one) => one.name },
+    {
+      name: "Delivery",
+      class: "wrap",
+      cell: (one) => (
+        <>
+          <State state={one.delivery.state} /> <Result of={one} />
+        </>
+      ),
+    },
+    { name: "Address", class: "wrap mono", cell: (one) => <Text>{addressOf(one)}</Text> },
+    { name: "Reports", class: "wrap", cell: (one) => <Text>{reportsOf(one)}</Text> },
+    {
+      name: "Last message",
+      cell: ({ delivery }) => (delivery.delivered_at ? <Time at={delivery.delivered_at} /> : "none"),
+    },
+    ...(may("write")
+      ? [
+          actions<Subscription>((one) => (
+            <div class="actions">
+              <button type="button" class="quiet" onClick={() => test(one.name)}>
+                Test
+              </button>
+              <button type="button" class="quiet" onClick={() => ask({ kind: "edit", of: one })}>
+                Edit
+              </button>
+              <button type="button" class="quiet" onClick={() => ask({ kind: "delete", of: one })}>
+                Delete
+              </button>
+            </div>
+          )),
+        ]
+      : []),
+  ];
 }
 
 /** What the last try or test came to, and what waits. */
@@ -143,6 +141,8 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
   const [name, setName] = useState(before?.name ?? "");
   const [address, setAddress] = useState(before ? addressOf(before) : "");
   const [kinds, setKinds] = useState<readonly string[]>(before?.kinds ?? KINDS);
+  const [job, setJob] = useState(before?.job_id ?? "");
+  const [prefix, setPrefix] = useState(before?.name_prefix ?? "");
   const [tag, setTag] = useState(before?.tag ?? "");
   const [delay, setDelay] = useState(String(before?.delay_s ?? 60));
   const [group, setGroup] = useState(String(before?.group_s ?? 3600));
@@ -152,9 +152,9 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
         ? { kind: "sns" as const, arn: address }
         : { kind: "http" as const, url: address },
       kinds: KINDS.filter((kind) => kinds.includes(kind)),
+      ...(job ? { job_id: job } : {}),
+      ...(prefix ? { name_prefix: prefix } : {}),
       ...(tag ? { tag } : {}),
-      ...(before?.job_id ? { job_id: before.job_id } : {}),
-      ...(before?.name_prefix ? { name_prefix: before.name_prefix } : {}),
       delay_s: Number(delay),
       group_s: Number(group),
     };
@@ -164,18 +164,15 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
   };
   return (
     <Ask title={before ? `Edit ${name}` : "New subscription"} verb="Store" act={act} close={props.close}>
-      {before ? null : (
-        <Field label="Name" wide>
-          {(attributes) => (
-            <input {...attributes} required value={name} onInput={(event) => setName(event.currentTarget.value)} />
-          )}
-        </Field>
-      )}
-      <Field label="Address" hint="The URL of a webhook, or the ARN of an SNS topic." wide>
-        {(attributes) => (
-          <input {...attributes} required value={address} onInput={(event) => setAddress(event.currentTarget.value)} />
-        )}
-      </Field>
+      {before ? null : <Input label="Name" wide required value={name} set={setName} />}
+      <Input
+        label="Address"
+        hint="The URL of a webhook, or the ARN of an SNS topic."
+        wide
+        required
+        value={address}
+        set={setAddress}
+      />
       <fieldset class="field wide">
         <legend>Reports</legend>
         {KINDS.map((kind) => (
@@ -191,33 +188,23 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
           </label>
         ))}
       </fieldset>
-      <Field label="Tag" hint="Only jobs with this tag." wide>
-        {(attributes) => <input {...attributes} value={tag} onInput={(event) => setTag(event.currentTarget.value)} />}
-      </Field>
-      <Field label="Delay" hint="Seconds. What ends within them is not reported.">
-        {(attributes) => (
-          <input
-            {...attributes}
-            type="number"
-            min="0"
-            max="86400"
-            value={delay}
-            onInput={(event) => setDelay(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-      <Field label="Group" hint="Seconds after a message without another one.">
-        {(attributes) => (
-          <input
-            {...attributes}
-            type="number"
-            min="0"
-            max="86400"
-            value={group}
-            onInput={(event) => setGroup(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <Input label="Job" hint="Only this job; all if empty." value={job} set={setJob} />
+      <Input label="Prefix" hint="Only jobs whose id or name begins so." value={prefix} set={setPrefix} />
+      <Input label="Tag" hint="Only jobs with this tag." value={tag} set={setTag} />
+      <Input
+        label="Delay"
+        hint="Seconds. What ends within them is not reported."
+        {...SECONDS}
+        value={delay}
+        set={setDelay}
+      />
+      <Input
+        label="Group"
+        hint="Seconds after a message without another one."
+        {...SECONDS}
+        value={group}
+        set={setGroup}
+      />
     </Ask>
   );
 }

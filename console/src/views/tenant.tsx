@@ -4,8 +4,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
-import { Ask, Field, say } from "../ui/actions";
-import { Head, Problem, State, Waiting } from "../ui/parts";
+import { duration, span } from "../lib/time";
+import { Ask, Input, say } from "../ui/actions";
+import { Figure, Found, Head, Problem, State, Waiting } from "../ui/parts";
 import { AuditList } from "./audit";
 import { KeyList } from "./keys";
 import { Suspend } from "./platform";
@@ -44,6 +45,7 @@ export function Tenant({ id }: { id: string }): JSX.Element {
       <Problem error={found.error} retry={found.reload} />
       {tenant ? (
         <>
+          <Health id={id} />
           <Allowed tenant={tenant} />
           <div class="apart">
             <KeyList owner={{ kind: "tenant", id }} />
@@ -57,6 +59,49 @@ export function Tenant({ id }: { id: string }): JSX.Element {
         <Waiting />
       )}
     </>
+  );
+}
+
+/** How the tenant is: its runs of the last day, and its jobs now. */
+function Health({ id }: { id: string }): JSX.Element {
+  const path = { tenant_id: id };
+  const found = useLoad(`health ${id}`, (signal) => api().get("/v1/tenants/{tenant_id}/health", { path, signal }), 60);
+  return (
+    <Found found={found} lines={2}>
+      {({ run_totals: runs, job_counts: jobs }) => {
+        const { p50, p99, max } = runs.lateness_s;
+        const failed = runs.statuses.failed ?? 0;
+        const more = (isWhole: boolean) => (isWhole ? "" : "+");
+        return (
+          <dl class="figures">
+            <Figure name="Runs, 24 h" value={`${runs.runs.toLocaleString("en")}${more(runs.complete)}`} />
+            <Figure
+              name="Failed, 24 h"
+              value={`${failed.toLocaleString("en")}${more(runs.complete)}`}
+              tone={failed ? "bad" : "good"}
+              hint={runs.success_rate == null ? "" : `${(100 * runs.success_rate).toFixed(1)} % succeeded`}
+            />
+            <Figure
+              name="Started late by"
+              value={p50 == null ? "–" : duration(p50)}
+              hint={p99 == null || max == null ? "" : `median; p99 ${duration(p99)}, most ${duration(max)}`}
+            />
+            <Figure
+              name="Failing jobs"
+              value={`${jobs.failing}${more(jobs.complete)}`}
+              tone={jobs.failing ? "bad" : "good"}
+              hint={`of ${jobs.read}${more(jobs.complete)}, ${jobs.paused} paused`}
+            />
+            <Figure
+              name="Overdue jobs"
+              value={`${jobs.overdue}${more(jobs.complete)}`}
+              tone={jobs.overdue ? "bad" : "good"}
+              hint={jobs.overdue ? `by ${span(jobs.most_late_s)} at most` : ""}
+            />
+          </dl>
+        );
+      }}
+    </Found>
   );
 }
 
@@ -79,38 +124,24 @@ function Change({ id, tenant, close, changed }: Props): JSX.Element {
   };
   return (
     <Ask title={`What ${id} may do`} verb="Change" act={act} close={close}>
-      <Field label="Targets" hint="Patterns of ARNs and hosts, one a line." wide>
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            rows={5}
-            value={targets}
-            onInput={(event) => setTargets(event.currentTarget.value)}
-          />
-        )}
-      </Field>
+      <Input
+        label="Targets"
+        hint="Patterns of ARNs and hosts, one a line."
+        wide
+        rows={5}
+        value={targets}
+        set={setTargets}
+      />
       {Object.entries(quotas).map(([name, value]) => (
-        <Field key={name} label={name.replaceAll("_", " ")}>
-          {(attributes) => (
-            <input
-              {...attributes}
-              type="number"
-              value={value}
-              onInput={(event) => setQuotas({ ...quotas, [name]: Number(event.currentTarget.value) })}
-            />
-          )}
-        </Field>
+        <Input
+          key={name}
+          label={name.replaceAll("_", " ")}
+          type="number"
+          value={value}
+          set={(text) => setQuotas({ ...quotas, [name]: Number(text) })}
+        />
       ))}
-      <Field label="Days that runs are kept">
-        {(attributes) => (
-          <input
-            {...attributes}
-            type="number"
-            value={days}
-            onInput={(event) => setDays(Number(event.currentTarget.value))}
-          />
-        )}
-      </Field>
+      <Input label="Days that runs are kept" type="number" value={days} set={(text) => setDays(Number(text))} />
     </Ask>
   );
 }

@@ -1,0 +1,64 @@
+"""The alarms of a stage: for `minute8 doctor`, and for the API, which says which of them are on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from common.cache import Cache
+from common.platform.findings import Finding, failed, not_checked, ok
+
+# As deploy/alarms.yml deploys them; each has a page in docs/runbook.
+ALARMS: Final = (
+    *("no-tick", "tick-errors", "tick-duration", "mark-lag", "quarantine"),
+    *("executor-errors", "executor-throttles", "overdue", "lateness", "no-record"),
+    *("burn-fast", "burn-slow"),
+    *("dead-letters", "planning-dead-letters", "outcomes-dead-letters", "outcomes-lag"),
+    "notifier-errors",
+    *("api-errors", "api-latency", "table-throttles", "concurrency", "recursion"),
+)
+# Where the parameter `canary` is "true".
+CANARY_ALARM: Final = "canary"
+# Whoever looks asks again after half a minute; CloudWatch allows an account nine questions a second.
+_KEPT_S: Final = 25
+
+
+def described(client: Any, names: list[str], **more: str) -> dict[str, Mapping[str, Any]]:
+    """CloudWatch's alarms of these names, by name; those that it does not know are missing."""
+    answer = client.describe_alarms(
+        AlarmNames=names, AlarmTypes=["MetricAlarm", "CompositeAlarm"], MaxRecords=100, **more
+    )
+    return {one["AlarmName"]: one for one in (*answer["MetricAlarms"], *answer["CompositeAlarms"])}
+
+
+def is_on(alarm: Mapping[str, Any], short: str) -> Finding:
+    """The finding of an alarm that is on. Its description says what that means, and names the runbook."""
+    remedy = alarm.get("AlarmDescription") or f"see docs/runbook/{short}.md"
+    return failed(f"{alarm['AlarmName']} is on: {alarm.get('StateReason', '')}", remedy)
+
+
+class Alarms:
+    """Which alarms of a stage are on. CloudWatch is asked every 25 s at most."""
+
+    def __init__(self, client: Any, stage: str) -> None:
+        self._client = client
+        self._names = {f"minute8-{stage}-{short}": short for short in (*ALARMS, CANARY_ALARM)}
+        self._kept: Cache[str, list[Finding]] = Cache(_KEPT_S, 1)
+
+    def findings(self, now: float) -> list[Finding]:
+        """Those that are on, or that none is. CloudWatch may fail: that is a finding, and no error."""
+        if kept := self._kept.get("", now):
+            return kept.value
+        found = self._read()
+        self._kept.put("", found, now)
+        return found
+
+    def _read(self) -> list[Finding]:
+        # Imported here: no other route needs it.
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            found = described(self._client, list(self._names), StateValue="ALARM")
+        except (BotoCoreError, ClientError) as error:
+            return [not_checked(f"CloudWatch does not tell the alarms: {error}", "`minute8 doctor` asks it, too")]
+        return [is_on(alarm, self._names[name]) for name, alarm in found.items()] or [ok("no alarm is on")]

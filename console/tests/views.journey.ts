@@ -1,0 +1,198 @@
+/** Every view in a real browser, for a tenant whose every text is an attack: by role, in both themes, on a phone. */
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect, it } from "vitest";
+import {
+  close,
+  expectIsolated,
+  expectNoSideScroll,
+  expectSound,
+  newPage,
+  settled,
+  show,
+  signIn,
+  stage,
+  tabTo,
+  violations,
+} from "./stage";
+
+afterAll(close);
+
+const VIEWS = ["", "jobs", "jobs/evil", "jobs/evil/edit", "new-job", "failures", "runs"];
+const MORE = ["calendars", "subscriptions", "keys", "audit", "quota", "api"];
+const OF_OPERATOR = ["", "keys", "audit", "api", "tenants/mallory"];
+const PHONE = { width: 320, height: 640 };
+const WIDE = { width: 1280, height: 900 };
+
+describe("the first view", () => {
+  const LOADS = 5;
+  // Of what the same three files take in the same browser, without being run and drawn.
+  const MOST = 2.5;
+
+  it("takes three requests, and little longer than they do", async () => {
+    const ratios: number[] = [];
+    for (let load = 0; load < LOADS; load++) {
+      const page = await newPage(); // with nothing cached
+      const asked: string[] = [];
+      page.on("request", (request) => asked.push(request.url()));
+      await page.goto(stage.url);
+      await page.getByLabel("API key or token").waitFor();
+      // Images that are part of the page, but not of what makes it work.
+      expect(asked.filter((url) => !url.endsWith(".svg"))).toHaveLength(3);
+      ratios.push(await page.evaluate(shownAgainstLoaded));
+      await page.context().close();
+    }
+    ratios.sort((one, other) => one - other);
+    expect(ratios[LOADS >> 1], `${ratios}`).toBeLessThan(MOST);
+  });
+});
+
+/** When the page was first painted, as a multiple of when its script and style were there. In the browser. */
+function shownAgainstLoaded(): number {
+  const files = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+  const loaded = Math.max(...files.filter((one) => /\.(js|css)$/.test(one.name)).map((one) => one.responseEnd));
+  const painted = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.POSITIVE_INFINITY;
+  return painted / loaded;
+}
+
+/** What is wrong with a view, as far as a machine sees it. */
+async function look(page: Page, view: string): Promise<string[]> {
+  await show(page, view);
+  await settled(page);
+  await expectNoSideScroll(page, view);
+  await expectIsolated(page, view);
+  expect(await page.locator("main img, main script, main iframe").count(), view).toBe(0);
+  return (await violations(page)).map((one) => `${view}: ${one}`);
+}
+
+describe("every view", () => {
+  it.each([
+    ["light", WIDE],
+    ["dark", PHONE],
+  ] as const)("breaks no rule of axe in the %s theme, and shows attacks as text", async (colorScheme, viewport) => {
+    const page = await newPage({ colorScheme, viewport });
+    await page.goto(stage.url);
+    await page.getByLabel("API key or token").waitFor();
+    const found = (await violations(page)).map((one) => `sign in: ${one}`);
+    await expectNoSideScroll(page, "sign in");
+    await signIn(page, stage.keys.mallory);
+    await show(page, "jobs");
+    // Its jobs were registered with these texts; see tests/end_to_end/test_console.py.
+    await page.getByText("<img src=x onerror=").first().waitFor();
+    const run = page.getByRole("table", { name: "Runs" }).locator("[data-row]").first();
+    for (const view of [...VIEWS, ...MORE]) {
+      found.push(...(await look(page, view)));
+      if (view === "runs") found.push(...(await look(page, ((await run.getAttribute("href")) ?? "").slice(2))));
+    }
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await signIn(page, stage.keys.operator);
+    for (const view of OF_OPERATOR) found.push(...(await look(page, view)));
+    expect(found).toEqual([]);
+    await expectSound(page);
+    await page.context().close();
+  });
+
+  it("refuses a name of 100 KB in words, beside its field", async () => {
+    const page = await newPage({ viewport: PHONE });
+    await signIn(page, stage.keys.mallory);
+    await show(page, "jobs/evil/edit");
+    await page.getByLabel("Name").fill(`\u202e${"x".repeat(100_000)}`);
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator(".wrong", { hasText: "Name" }).waitFor();
+    await expectNoSideScroll(page, "after a refusal");
+    await expectSound(page);
+    await page.context().close();
+  });
+});
+
+/** The buttons and links of the views that change something. */
+async function changes(page: Page): Promise<Set<string>> {
+  const found = new Set<string>();
+  for (const view of [...VIEWS, ...MORE.filter((one) => one !== "api")]) {
+    await show(page, view);
+    await settled(page);
+    const names = await page.locator("main button, main a.button").allTextContents();
+    for (const name of names) if (!/^(Explain|Copy|Runs|\d+ [hd]|Clear)$/.test(name.trim())) found.add(name.trim());
+  }
+  return found;
+}
+
+describe("what a role may do", () => {
+  const OF_WRITERS = ["New job", "Run now", "Resume", "Backfill", "Edit", "Delete", "Save", "Create", "Cancel", "Retry"];
+  const OF_LISTS = ["New calendar", "New subscription", "Test"];
+
+  it.each([
+    ["reads", []],
+    ["writes", [...OF_WRITERS, ...OF_LISTS]],
+    ["mallory", [...OF_WRITERS, ...OF_LISTS, "New key", "Revoke", "What it changed"]],
+  ] as const)("is what is shown to it: %s", async (key, expected) => {
+    const page = await newPage();
+    await signIn(page, stage.keys[key]);
+    expect([...(await changes(page))].sort()).toEqual([...expected].sort());
+    await show(page, "keys");
+    expect(await page.getByText("A key of the role admin is needed").count()).toBe(key === "mallory" ? 0 : 1);
+    await page.context().close();
+  });
+});
+
+describe("other tenants", () => {
+  it("do not see it, neither in lists nor by its address", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.bob);
+    await page.getByText("No jobs yet").waitFor();
+    await show(page, "jobs/evil");
+    await page.getByRole("alert").waitFor();
+    expect(await page.getByRole("main").textContent()).not.toContain("lambda");
+    await page.context().close();
+  });
+});
+
+describe("the operator, by keyboard alone", () => {
+  it("reads a dead letter, and discards it", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.operator);
+    await tabTo(page, "Show");
+    await page.keyboard.press("Enter");
+    await page.getByRole("table", { name: "Dead letters of executions" }).getByText("<img src=x").waitFor();
+    await tabTo(page, "Discard");
+    await page.keyboard.press("Enter");
+    await tabTo(page, "Discard");
+    await page.keyboard.press("Enter");
+    await page.getByText("No message was given up").waitFor();
+    await expectSound(page);
+    await page.context().close();
+  });
+
+  it("suspends a tenant, which then reads why, and resumes it", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.operator);
+    await page.getByRole("table", { name: "Tenants" }).waitFor();
+    await show(page, "tenants/mallory");
+    await tabTo(page, "Suspend");
+    await page.keyboard.press("Enter");
+    await tabTo(page, "Note", "textbox");
+    await page.keyboard.type("unpaid");
+    await page.keyboard.press("Enter");
+    await page.getByText("mallory is suspended").waitFor();
+    expect(await violations(page)).toEqual([]);
+    const tenant = await newPage();
+    await signIn(tenant, stage.keys.mallory);
+    await expect
+      .poll(
+        async () => {
+          await tenant.reload();
+          await tenant.getByRole("button", { name: "Sign out" }).waitFor();
+          return tenant.getByRole("main").textContent();
+        },
+        { timeout: 30_000, interval: 500 },
+      )
+      .toContain("unpaid");
+    await show(tenant, "new-job");
+    await tenant.getByText("Nothing of this tenant can be changed").waitFor();
+    await tabTo(page, "Resume");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Suspend" }).waitFor();
+    await expectSound(page);
+    await page.context().close();
+  });
+});

@@ -1,0 +1,27 @@
+"""CloudWatch as far as the API asks it for alarms; tests/doctor/test_checks.py asks moto the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class AlarmBoard:
+    """The alarms that are on, by their names, each with its reason."""
+
+    on: dict[str, str] = field(default_factory=dict)
+    asked: int = 0
+    error: Exception | None = None
+
+    def describe_alarms(self, AlarmNames: list[str], StateValue: str, **_: Any) -> dict[str, Any]:
+        self.asked += 1
+        if self.error:
+            raise self.error
+        assert StateValue == "ALARM"
+        found = [
+            {"AlarmName": name, "StateReason": reason, "AlarmDescription": f"What {name} means."}
+            for name, reason in self.on.items()
+            if name in AlarmNames
+        ]
+        return {"MetricAlarms": found, "CompositeAlarms": []}
