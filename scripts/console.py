@@ -107,6 +107,8 @@ def _run(tool: str, *arguments: str, cwd: Path) -> None:
     done = subprocess.run(
         [str(_TOOLS / tool), *arguments],
         cwd=cwd,
+        # A test runner's own NODE_ENV would make a build for development, with the sources' paths in it.
+        env=os.environ | {"NODE_ENV": "production"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { readdirSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 
 const FILES = new URL("../../api/console_files/assets/", import.meta.url).pathname;
@@ -14,5 +15,7 @@ describe("what a browser loads", () => {
     expect(scripts).toHaveLength(1);
     expect(names.filter((name) => name.endsWith(".css.gz"))).toHaveLength(1);
     expect(statSync(FILES + scripts[0]).size).toBeLessThanOrEqual(MOST_SCRIPT);
+    // A build for development would hold the sources' paths.
+    expect(gunzipSync(readFileSync(FILES + scripts[0])).toString()).not.toContain(root);
   }, 60_000);
 });

@@ -118,7 +118,18 @@ async function changes(page: Page): Promise<Set<string>> {
 }
 
 describe("what a role may do", () => {
-  const OF_WRITERS = ["New job", "Run now", "Resume", "Backfill", "Edit", "Delete", "Save", "Create", "Cancel", "Retry"];
+  const OF_WRITERS = [
+    "New job",
+    "Run now",
+    "Resume",
+    "Backfill",
+    "Edit",
+    "Delete",
+    "Save",
+    "Create",
+    "Cancel",
+    "Retry",
+  ];
   const OF_LISTS = ["New calendar", "New subscription", "Test"];
 
   it.each([

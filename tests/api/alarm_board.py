@@ -20,7 +20,12 @@ class AlarmBoard:
             raise self.error
         assert StateValue == "ALARM"
         found = [
-            {"AlarmName": name, "StateReason": reason, "AlarmDescription": f"What {name} means."}
+            {
+                "AlarmName": name,
+                "StateValue": "ALARM",
+                "StateReason": reason,
+                "AlarmDescription": f"What {name} means.",
+            }
             for name, reason in self.on.items()
             if name in AlarmNames
         ]

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 _PATIENCE_S = 300
 ATTACK = "<img src=x onerror=\"pwned('name')\"><script>pwned('script')</script>\u202egnp.exe"
 # As long as a name may be, and without a place to break.
-LONG_ATTACK = f"{ATTACK}{'\u202eW' * 100}"[:200]
+LONG_ATTACK = (ATTACK + "\u202eW" * 100)[:200]
 
 
 @pytest.fixture
@@ -50,7 +50,9 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
         _round(aws)
         letters = aws("sqs").get_queue_url(QueueName="minute8-test-executions-dead")["QueueUrl"]
         aws("sqs").send_message(QueueUrl=letters, MessageBody=ATTACK)
-        aws("lambda").invoke(FunctionName="minute8-test-scheduler", Payload=b"{}")  # so that a window is planned
+        aws("lambda").invoke(
+            FunctionName="minute8-test-scheduler", Payload=b"{}"
+        )  # so that a window is planned
         yield {"url": f"{embedded.api_url}/console", "target": target, "hooks": hooks, "keys": keys}
 
 

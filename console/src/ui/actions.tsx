@@ -104,7 +104,17 @@ export function Field(props: {
   );
 }
 
-type Attributes = Pick<JSX.InputHTMLAttributes, "type" | "min" | "max" | "required" | "maxLength" | "class" | "autocomplete">;
+// What is written here is seldom prose, and nothing that a browser should remember.
+const PLAIN = { autocomplete: "off", spellcheck: false } as const;
+
+interface Attributes {
+  type?: string;
+  min?: number;
+  max?: number;
+  required?: boolean;
+  maxLength?: number;
+  class?: string;
+}
 
 /** A labelled text or number; with `rows`, of several lines. */
 export function Input(
@@ -124,9 +134,9 @@ export function Input(
     <Field label={label} hint={hint} problem={problem} {...(wide ? { wide } : {})}>
       {(attributes) =>
         rows ? (
-          <textarea {...attributes} spellcheck={false} rows={rows} value={value} onInput={onInput} />
+          <textarea {...attributes} {...PLAIN} rows={rows} value={value} onInput={onInput} />
         ) : (
-          <input autocomplete="off" spellcheck={false} {...more} {...attributes} value={value} onInput={onInput} />
+          <input {...(more as object)} {...attributes} {...PLAIN} value={value} onInput={onInput} />
         )
       }
     </Field>

@@ -100,14 +100,7 @@ function Skip({ job, close, changed }: { job: Job; close: () => void; changed: (
   return (
     <Ask title="Skip the next fire times" verb="Skip" act={act} close={close}>
       <p>They are cancelled beforehand. The job stays active.</p>
-      <Input
-        label="How many"
-        type="number"
-        min={1}
-        max={50}
-        value={count}
-        set={(value) => setCount(Number(value))}
-      />
+      <Input label="How many" type="number" min={1} max={50} value={count} set={(value) => setCount(Number(value))} />
       <Note note={note} set={setNote} />
     </Ask>
   );

@@ -50,7 +50,11 @@ export function Tenants(props: {
 
 type Change = (tenant: Tenant) => unknown;
 
-function columns(shown: readonly Tenant[], suspend: Change, resume: (tenant: Tenant) => Promise<void>): Column<Tenant>[] {
+function columns(
+  shown: readonly Tenant[],
+  suspend: Change,
+  resume: (tenant: Tenant) => Promise<void>,
+): Column<Tenant>[] {
   return [
     {
       name: "Tenant",

@@ -13,7 +13,11 @@ import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 import { Select } from "./jobs";
 
-export function RunTable(props: { runs: readonly Run[]; zone?: string | undefined; jobs?: boolean }): JSX.Element | null {
+export function RunTable(props: {
+  runs: readonly Run[];
+  zone?: string | undefined;
+  jobs?: boolean;
+}): JSX.Element | null {
   return (
     <List
       label="Runs"
