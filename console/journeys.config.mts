@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     root: new URL(".", import.meta.url).pathname,
     include: [process.env.MINUTE8_CONSOLE_RUN ?? "tests/*.journey.ts"],
-    testTimeout: 60_000,
+    testTimeout: 150_000,
     hookTimeout: 60_000,
     bail: 1,
   },

@@ -27,7 +27,7 @@ export async function newPage(options: Parameters<Browser["newContext"]>[0] = {}
 }
 
 async function pageOf(context: BrowserContext): Promise<Page> {
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(45_000);
   // Whoever runs foreign code in the page would call it; whoever breaks the policy is reported.
   await context.addInitScript(() => {
     const seen: string[] = [];

@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { local, zoneChoice, zoneOf } from "../lib/time";
+import { Scroll } from "../ui/table";
 
 export interface Cell {
   /** ms */
@@ -16,7 +17,7 @@ export interface Cell {
 export function Heat({ rows }: { rows: { name: string; cells: Cell[] }[] }): JSX.Element {
   const zone = zoneOf(zoneChoice.value, undefined);
   return (
-    <div class="scroll">
+    <Scroll label="By hour">
       <table class="heat" aria-label="By hour">
         <thead>
           <tr>
@@ -41,7 +42,7 @@ export function Heat({ rows }: { rows: { name: string; cells: Cell[] }[] }): JSX
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

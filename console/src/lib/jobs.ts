@@ -25,6 +25,8 @@ export const complete = signal(false);
 export const jobsError = signal<unknown>(undefined);
 /** The health of the first jobs of the list, by their ids. */
 export const healths = signal<ReadonlyMap<string, JobHealth>>(new Map());
+/** Whether these are all that are asked for: before, no health that is missing means that nothing is wrong. */
+export const healthsKnown = signal(false);
 
 // It costs a query for each job, so it is asked for so many at most, and less often.
 export const MOST_HEALTHS = 2_000;
@@ -46,6 +48,7 @@ export async function loadJobs(): Promise<void> {
     jobs.value = [];
     healths.value = new Map();
     complete.value = false;
+    healthsKnown.value = false;
   }
   try {
     const found: Job[] = [];
@@ -72,6 +75,7 @@ async function loadHealths(ended: AbortSignal): Promise<void> {
     if (found.size >= MOST_HEALTHS) break;
   }
   healths.value = found;
+  healthsKnown.value = true;
 }
 
 /** Put what a change answered into the list, without loading it again. */

@@ -47,6 +47,10 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
   useKeyboard(search, () => setHelp((shown) => !shown));
   const current = session.value;
   const here = place.value.path[0] ?? "";
+  useEffect(() => {
+    // On a phone the views are in one line, wider than the window.
+    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [here]);
   const tenant = current?.tenant;
   return (
     <div class="shell">

@@ -5,6 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { Card, Code, Head, Problem, Waiting } from "../ui/parts";
+import { Scroll } from "../ui/table";
 
 interface Schema {
   $ref?: string;
@@ -168,7 +169,7 @@ function SchemaFields(props: { title: string; schema: Schema; schemas: Record<st
 function Fields({ title, fields }: { title: string; fields: [string, string, string, string][] }): JSX.Element | null {
   if (!fields.length) return null;
   return (
-    <div class="scroll">
+    <Scroll label={title}>
       <h3>{title}</h3>
       <table aria-label={title}>
         <tbody>
@@ -186,7 +187,7 @@ function Fields({ title, fields }: { title: string; fields: [string, string, str
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

@@ -13,6 +13,7 @@ import { absolute, BROWSER_ZONE, local } from "../lib/time";
 import { say } from "../ui/actions";
 import { useSettled } from "../ui/hooks";
 import { Card, Head, Problem, Text, Waiting } from "../ui/parts";
+import { Scroll } from "../ui/table";
 import { EditorFields } from "./editor-fields";
 import { Changes, ConsequencesOf, definitionOf } from "./job-definition";
 
@@ -145,7 +146,7 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
         ))}
       </div>
       {found ? (
-        <div class="scroll">
+        <Scroll label="Next times">
           <table aria-label="Next times">
             <thead>
               <tr>
@@ -171,7 +172,7 @@ function Preview(props: { found: Shapes["SchedulePreview"] | undefined; error: u
               })}
             </tbody>
           </table>
-        </div>
+        </Scroll>
       ) : null}
       {found && !found.fires.length ? <p class="bad">It never fires.</p> : null}
     </Card>

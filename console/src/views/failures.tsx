@@ -11,6 +11,7 @@ import { DAY, HOUR, now, rfc3339 } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, say } from "../ui/actions";
 import { Card, Empty, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Scroll } from "../ui/table";
 import { RunTable } from "./runs";
 
 const SINCE: [string, number][] = [
@@ -58,7 +59,7 @@ export function Failures(): JSX.Element {
       <Card>
         {found.data ? (
           groups.length ? (
-            <div class="scroll">
+            <Scroll label="Failures by job and error">
               <table aria-label="Failures by job and error">
                 <thead>
                   <tr>
@@ -86,7 +87,7 @@ export function Failures(): JSX.Element {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Scroll>
           ) : (
             <Empty title="Nothing has failed">This page looks again by itself.</Empty>
           )

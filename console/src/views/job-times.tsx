@@ -10,6 +10,7 @@ import { around, type ClockChange, nextChange } from "../lib/zones";
 import { say } from "../ui/actions";
 import { useWidth } from "../ui/hooks";
 import { Card, Empty, Problem, Waiting } from "../ui/parts";
+import { Scroll } from "../ui/table";
 
 export function NextTimes({ job }: { job: Job }): JSX.Element {
   const next = useLoad(
@@ -40,7 +41,7 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
       <Problem error={next.error} retry={next.reload} />
       {next.data ? (
         next.data.fires.length ? (
-          <div class="scroll">
+          <Scroll label="Next times">
             <table>
               <thead>
                 <tr>
@@ -70,7 +71,7 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
                 })}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         ) : (
           <Empty title="No time to come">
             {job.state === "paused" ? "The job is paused." : "The schedule has ended, or every date is excluded."}

@@ -1,5 +1,6 @@
 /** The last and the next 24 hours of all jobs, what needs somebody first, and lateness and success by hour. */
 
+import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { type Cell, Heat } from "../draw/heat";
@@ -7,12 +8,23 @@ import { TimeLine } from "../draw/timeline";
 import { type Coming, loadDensity } from "../lib/coming";
 import { byHour, countStates, type Fire, loadExpected, stateOfFire } from "../lib/expected";
 import { healthOf } from "../lib/health";
-import { complete, healths, type Job, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
+import {
+  complete,
+  healths,
+  healthsKnown,
+  type Job,
+  jobs,
+  jobsError,
+  loadJobs,
+  MOST_HEALTHS,
+  useJobs,
+} from "../lib/jobs";
 import { type Loaded, useLoad } from "../lib/load";
 import { to } from "../lib/router";
 import { api, may } from "../lib/session";
 import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
-import { Card, Empty, Figure, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Card, Empty, Figure, Found, Head, Problem, Text, Time, Waiting } from "../ui/parts";
+import { type Column, List } from "../ui/table";
 import { HealthState } from "./jobs";
 import { ClockChanges } from "./overview-clock";
 import { whyOf } from "./runs";
@@ -78,6 +90,10 @@ function Figures({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element
   const all = jobs.value;
   const states = all.map((job) => healthOf(job, healths.value.get(job.job_id)).state);
   const count = (state: string) => states.filter((one) => one === state).length;
+  // A zero that is not known yet would be read as good news.
+  const known = <T,>(is: boolean, value: T) => (is ? value : "–");
+  const toneOf = (is: boolean, isBad: number, bad: string) => (is ? (isBad ? bad : "good") : undefined);
+  const [isWhole, hasHealth, hasFires] = [complete.value, healthsKnown.value, fires !== undefined];
   const failed = counts.get("failed") ?? 0;
   const succeeded = (fires ?? []).filter((fire) => fire.run?.status === "succeeded").length;
   const rate = succeeded + failed ? (100 * succeeded) / (succeeded + failed) : null;
@@ -85,75 +101,97 @@ function Figures({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element
   const lost = counts.get("no_record") ?? 0;
   return (
     <dl class="figures">
-      <Figure name="Jobs" value={all.length} hint={`${count("paused")} paused`} />
+      <Figure
+        name="Jobs"
+        value={known(isWhole || all.length > 0, `${all.length.toLocaleString("en")}${isWhole ? "" : "+"}`)}
+        hint={known(isWhole, `${count("paused")} paused`)}
+      />
       <Figure
         name="Failing"
-        value={count("failing")}
-        tone={count("failing") ? "bad" : "good"}
+        value={known(hasHealth || count("failing") > 0, count("failing"))}
+        tone={toneOf(hasHealth, count("failing"), "bad")}
         hint="their last run failed"
       />
       <Figure
         name="Overdue"
-        value={count("overdue")}
-        tone={count("overdue") ? "bad" : "good"}
+        value={known(hasHealth || count("overdue") > 0, count("overdue"))}
+        tone={toneOf(hasHealth, count("overdue"), "bad")}
         hint="due, and not started"
       />
       <Figure
         name="Succeeded, 24 h"
         value={rate === null ? "–" : `${rate.toFixed(rate > 99.9 || rate === 0 ? 0 : 1)} %`}
         tone={rate === null ? undefined : rate < 95 ? "late" : "good"}
-        hint={`${failed} failed`}
+        hint={known(hasFires, `${failed} failed`)}
       />
-      <Figure name="Late, 24 h" value={late} tone={late ? "late" : "good"} hint="started over 10 s late" />
-      <Figure name="No record" value={lost} tone={lost ? "bad" : "good"} hint="must always be 0" />
+      <Figure
+        name="Late, 24 h"
+        value={known(hasFires, late)}
+        tone={toneOf(hasFires, late, "late")}
+        hint="started over 10 s late"
+      />
+      <Figure
+        name="No record"
+        value={known(hasFires, lost)}
+        tone={toneOf(hasFires, lost, "bad")}
+        hint="must always be 0"
+      />
     </dl>
   );
 }
 
 function Attention(): JSX.Element {
-  const wrong = jobs.value
+  const all = jobs.value;
+  const wrong = all
     .map((job) => ({ job, health: healthOf(job, healths.value.get(job.job_id)) }))
     .filter(({ health }) => health.state === "overdue" || health.state === "failing")
     .sort((one, other) => other.health.lateS - one.health.lateS || other.health.inRow - one.health.inRow);
   return (
     <Card title="Needs somebody" side={wrong.length > 10 ? <a href={to(["jobs"])}>All {wrong.length}</a> : null}>
       {wrong.length ? (
-        <div class="scroll">
-          <table aria-label="Failing and overdue jobs">
-            <tbody>
-              {wrong.slice(0, 10).map(({ job }) => (
-                <Wrong key={job.job_id} job={job} />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      ) : (
+        <List
+          label="Failing and overdue jobs"
+          columns={WRONG}
+          rows={wrong.slice(0, 10)}
+          keyOf={({ job }) => job.job_id}
+        />
+      ) : healthsKnown.value ? (
         <Empty title="Nothing is failing or overdue">No job’s last scheduled run failed.</Empty>
+      ) : (
+        <Waiting lines={3} />
       )}
+      {all.length > MOST_HEALTHS ? (
+        <p class="hint">Only the first {MOST_HEALTHS.toLocaleString("en")} jobs are looked at here.</p>
+      ) : null}
     </Card>
   );
 }
 
-function Wrong({ job }: { job: Job }): JSX.Element {
-  const last = healths.value.get(job.job_id)?.last_run;
-  return (
-    <tr>
-      <td class="wrap">
+const WRONG: Column<{ job: Job }>[] = [
+  {
+    name: "",
+    class: "wrap",
+    cell: ({ job }) => (
+      <>
         <a data-row class="mono" href={to(["jobs", job.job_id])}>
           {job.job_id}
         </a>
-        {last && last.status === "failed" ? (
-          <div>
-            <a class="small" href={to(["runs", last.execution_id])}>
-              <Text most={160}>{whyOf(last) || "failed"}</Text>
-            </a>
-          </div>
-        ) : null}
-      </td>
-      <td>
-        <HealthState job={job} />
-      </td>
-    </tr>
+        <LastError job={job} />
+      </>
+    ),
+  },
+  { name: "", cell: ({ job }) => <HealthState job={job} /> },
+];
+
+function LastError({ job }: { job: Job }): JSX.Element | null {
+  const last = healths.value.get(job.job_id)?.last_run;
+  if (last?.status !== "failed") return null;
+  return (
+    <div>
+      <a class="small" href={to(["runs", last.execution_id])}>
+        <Text most={160}>{whyOf(last) || "failed"}</Text>
+      </a>
+    </div>
   );
 }
 
@@ -162,30 +200,17 @@ function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
   const crowded = coming.data?.crowded.slice(0, 4) ?? [];
   return (
     <Card title="Next" side={coming.data ? `${coming.data.executions.toLocaleString("en")} in 24 h` : null}>
-      <Problem error={next.error} retry={next.reload} />
-      {!next.data ? (
-        <Waiting />
-      ) : next.data.executions.length ? (
-        <table aria-label="Next executions">
-          <tbody>
-            {next.data.executions.map((one) => (
-              <tr key={`${one.job_id} ${one.fire_at}`}>
-                <td>
-                  <Time at={one.due_at} />
-                </td>
-                <td class="clip">
-                  <a class="mono" href={to(["jobs", one.job_id])}>
-                    {one.job_id}
-                  </a>
-                </td>
-                <td class="num muted">{span(Math.max(0, (Date.parse(one.due_at) - now.value) / 1000))}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      ) : (
-        <Empty title="Nothing is due in the next 24 hours" />
-      )}
+      <Found found={next}>
+        {({ executions }) => (
+          <List
+            label="Next executions"
+            columns={NEXT}
+            rows={executions}
+            keyOf={(one) => `${one.job_id} ${one.fire_at}`}
+            empty={<Empty title="Nothing is due in the next 24 hours" />}
+          />
+        )}
+      </Found>
       {crowded.length ? (
         <>
           <h3>Crowded minutes</h3>
@@ -205,6 +230,24 @@ function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
     </Card>
   );
 }
+
+const NEXT: Column<Shapes["ComingExecution"]>[] = [
+  { name: "", cell: (one) => <Time at={one.due_at} /> },
+  {
+    name: "",
+    class: "clip",
+    cell: (one) => (
+      <a class="mono" href={to(["jobs", one.job_id])}>
+        {one.job_id}
+      </a>
+    ),
+  },
+  {
+    name: "",
+    class: "num muted",
+    cell: (one) => span(Math.max(0, (Date.parse(one.due_at) - now.value) / 1000)),
+  },
+];
 
 function Hours({ fires, present }: { fires: readonly Fire[]; present: number }): JSX.Element {
   const hours = useMemo(() => byHour(fires, present - DAY + HOUR, present), [fires, present]);
