@@ -26,10 +26,10 @@ const WIDE = { width: 1280, height: 900 };
 
 describe("the first view", () => {
   const LOADS = 5;
-  // Of what the same three files take in the same browser, without being run and drawn.
+  // A busy machine slows both. A page that asks once more before it shows anything takes longer than this.
   const MOST = 2.5;
 
-  it("takes three requests, and little longer than they do", async () => {
+  it("takes three requests, and is painted soon after them", async () => {
     const ratios: number[] = [];
     for (let load = 0; load < LOADS; load++) {
       const page = await newPage(); // with nothing cached
@@ -39,17 +39,16 @@ describe("the first view", () => {
       await page.getByLabel("API key or token").waitFor();
       // Images that are part of the page, but not of what makes it work.
       expect(asked.filter((url) => !url.endsWith(".svg"))).toHaveLength(3);
-      ratios.push(await page.evaluate(shownAgainstLoaded));
+      ratios.push(await page.evaluate(paintedAgainstLoaded));
       await page.context().close();
     }
     ratios.sort((one, other) => one - other);
-    console.log("first view", ratios);
     expect(ratios[LOADS >> 1], `${ratios}`).toBeLessThan(MOST);
   });
 });
 
 /** When the page was first painted, as a multiple of when its script and style were there. In the browser. */
-function shownAgainstLoaded(): number {
+function paintedAgainstLoaded(): number {
   const files = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
   const loaded = Math.max(...files.filter((one) => /\.(js|css)$/.test(one.name)).map((one) => one.responseEnd));
   const painted = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Number.POSITIVE_INFINITY;
@@ -79,7 +78,7 @@ describe("every view", () => {
     await signIn(page, stage.keys.mallory);
     await show(page, "jobs");
     // Its jobs were registered with these texts; see tests/end_to_end/test_console.py.
-    await page.getByRole("main").getByText("<img src=x onerror=").first().waitFor();
+    await page.locator("main bdi", { hasText: "<img src=x onerror=" }).first().waitFor();
     const run = page.getByRole("table", { name: "Runs" }).locator("[data-row]").first();
     for (const view of [...VIEWS, ...MORE]) {
       found.push(...(await look(page, view)));
@@ -113,7 +112,8 @@ async function changes(page: Page): Promise<Set<string>> {
     await show(page, view);
     await settled(page);
     const names = await page.locator("main button, main a.button").allTextContents();
-    for (const name of names) if (!/^(Explain|Copy|Runs|\d+ [hd]|Clear)$/.test(name.trim())) found.add(name.trim());
+    for (const name of names)
+      if (!/^(Explain|Copy|Runs|Show older changes|\d+ [hd]|Clear)$/.test(name.trim())) found.add(name.trim());
   }
   return found;
 }
@@ -136,7 +136,7 @@ describe("what a role may do", () => {
   it.each([
     ["reads", []],
     ["writes", [...OF_WRITERS, ...OF_LISTS]],
-    ["mallory", [...OF_WRITERS, ...OF_LISTS, "New key", "Revoke", "What it changed"]],
+    ["mallory", [...OF_WRITERS, ...OF_LISTS, "New key", "Revoke"]],
   ] as const)("is what is shown to it: %s", async (key, expected) => {
     const page = await newPage();
     await signIn(page, stage.keys[key]);

@@ -79,9 +79,9 @@ def _attack(embedded: Embedded, key: str, target: str, hooks: str) -> None:
             "payload": {"fail_rate": 1, "x": ATTACK * 200},
             "retry": {"max_attempts": 1},
         }
+        address = {"kind": "http", "url": f"{hooks}/{'W' * 400}/javascript:pwned(1)"}
         mallory.put_job("evil", evil)
-        mallory.put_job("hooked", evil | {"target": {"kind": "http", "url": f"{hooks}/'><img{'/x' * 200}"}})
-        address = {"kind": "http", "url": f"{hooks}/'><svg/onload=pwned(1)>"}
+        mallory.put_job("hooked", evil | {"target": address})
         mallory.put_subscription("evil", {"target": address, "tag": LONG_ATTACK, "name_prefix": ATTACK})
         mallory.test_subscription("evil")
         for job_id in ("evil", "hooked"):

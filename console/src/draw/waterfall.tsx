@@ -3,6 +3,7 @@
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { duration } from "../lib/time";
+import { Scroll } from "../ui/table";
 
 type Run = Shapes["Run"];
 
@@ -58,29 +59,31 @@ export function Waterfall({ run, present }: { run: Run; present: number }): JSX.
   const from = first.from;
   const whole = Math.max(1, Math.max(...steps.map((step) => step.until)) - from);
   return (
-    <table class="waterfall" aria-label="The way of this execution">
-      <tbody>
-        {steps.map((step) => (
-          <tr key={`${step.name} ${step.from}`}>
-            <th scope="row">{step.name}</th>
-            <td class="bars">
-              <svg viewBox="0 0 1000 14" preserveAspectRatio="none" width="100%" height="14" aria-hidden="true">
-                <rect x="0" y="6.500" width="1000" height="1" class="f-track" />
-                <rect
-                  x={Math.min(994, ((step.from - from) / whole) * 1000)}
-                  y={step.tone === "wait" ? 5 : 1}
-                  width={Math.max(6, ((step.until - step.from) / whole) * 1000)}
-                  height={step.tone === "wait" ? 4 : 12}
-                  class={CLASSES[step.tone]}
-                />
-              </svg>
-            </td>
-            <td class="num">{duration((step.until - step.from) / 1000)}</td>
-            <td class="num muted">+{duration((step.from - from) / 1000)}</td>
-            <td class={step.tone === "bad" ? "bad" : "muted"}>{step.what}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Scroll label="The way of this execution, by steps">
+      <table class="waterfall" aria-label="The way of this execution">
+        <tbody>
+          {steps.map((step) => (
+            <tr key={`${step.name} ${step.from}`}>
+              <th scope="row">{step.name}</th>
+              <td class="bars">
+                <svg viewBox="0 0 1000 14" preserveAspectRatio="none" width="100%" height="14" aria-hidden="true">
+                  <rect x="0" y="6.500" width="1000" height="1" class="f-track" />
+                  <rect
+                    x={Math.min(994, ((step.from - from) / whole) * 1000)}
+                    y={step.tone === "wait" ? 5 : 1}
+                    width={Math.max(6, ((step.until - step.from) / whole) * 1000)}
+                    height={step.tone === "wait" ? 4 : 12}
+                    class={CLASSES[step.tone]}
+                  />
+                </svg>
+              </td>
+              <td class="num">{duration((step.until - step.from) / 1000)}</td>
+              <td class="num muted">+{duration((step.from - from) / 1000)}</td>
+              <td class={step.tone === "bad" ? "bad" : "muted"}>{step.what}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
   );
 }
