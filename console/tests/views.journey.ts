@@ -165,7 +165,7 @@ describe("the operator, by keyboard alone", () => {
     await signIn(page, stage.keys.operator);
     await tabTo(page, "Show");
     await page.keyboard.press("Enter");
-    await page.getByRole("table", { name: "Dead letters of executions" }).getByText("<img src=x").waitFor();
+    await page.getByRole("table", { name: "Dead letters of executions" }).getByText("<img src=x").first().waitFor();
     await tabTo(page, "Discard");
     await page.keyboard.press("Enter");
     await tabTo(page, "Discard");
