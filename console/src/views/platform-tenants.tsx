@@ -70,7 +70,6 @@ function columns(
         </>
       ),
     },
-    { name: "State", cell: (tenant) => <State state={tenant.state} /> },
     {
       name: "Failed, 24 h",
       class: "num",
@@ -84,6 +83,7 @@ function columns(
           "–"
         ),
     },
+    { name: "State", cell: (tenant) => <State state={tenant.state} /> },
     { name: "Jobs", class: "num", cell: ({ usage, quotas }) => <Use used={usage.jobs} most={quotas.jobs} /> },
     {
       name: "Executions a day",
