@@ -72,7 +72,7 @@ class Services:
     deletions: Deletions
     planning: PlanningState
     dead_letters: DeadLetters
-    # None: nobody is told of alarms.
+    # None: alarms are not read.
     alarms: Alarms | None
     clock: Clock
     # How many calls of targets the deployment's parameters allow at once.

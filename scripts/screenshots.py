@@ -70,13 +70,13 @@ def _shots(embedded: Embedded) -> list[dict[str, Any]]:
     phone = {"width": 360, "height": 720}
     return [
         {"name": "overview", "key": big, "view": ""},
-        {"name": "jobs", "key": lively, "view": "jobs", "theme": "dark"},
+        {"name": "jobs", "key": lively, "view": "jobs", "theme": "dark", "width": 1400},
         {"name": "job", "key": lively, "view": f"jobs/{_FREQUENT}", "height": 1100},
         {"name": "run", "key": lively, "view": f"runs/{run}"},
         {"name": "editor", "key": lively, "view": f"jobs/{_FAILING}/edit"},
         {"name": "failures", "key": lively, "view": "failures", "height": 500},
         {"name": "runs", "key": lively, "view": "runs", "height": 600},
-        {"name": "phone", "key": lively, "view": f"jobs/{_FAILING}", **phone},
+        {"name": "phone", "key": lively, "view": f"runs/{run}", **phone},
         *(
             {"name": name, "key": lively, "view": name, "height": 400}
             for name in ("calendars", "subscriptions", "keys", "quota")

@@ -19,7 +19,7 @@ ALARMS: Final = (
 )
 # Where the parameter `canary` is "true".
 CANARY_ALARM: Final = "canary"
-# Whoever looks asks again after half a minute; CloudWatch allows an account nine questions a second.
+# The console asks each half minute. CloudWatch takes nine such requests a second from an account.
 _KEPT_S: Final = 25
 
 

@@ -93,7 +93,7 @@ function Change({ entry }: { entry: Entry }): JSX.Element {
           <strong>{entry.action}</strong> <Text>{entry.subject}</Text>
         </span>
         <span class="muted">
-          <Time at={entry.at} /> by <Text most={80}>{entry.by}</Text>
+          <Time at={entry.at} /> by <Text most={80}>{entry.by_name || entry.by}</Text>
         </span>
       </div>
       <Changes changes={diffOf(entry.before, entry.after)} />

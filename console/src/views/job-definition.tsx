@@ -100,7 +100,7 @@ function Revision({ entry, job }: { entry: Entry; job: Job }): JSX.Element {
       <div class="row">
         <strong>{entry.action.replace("job.", "")}</strong>
         <span class="muted">
-          <Time at={entry.at} /> by <Text most={60}>{entry.by}</Text>
+          <Time at={entry.at} /> by <Text most={60}>{entry.by_name || entry.by}</Text>
         </span>
       </div>
       <Changes changes={changes} />
