@@ -122,7 +122,7 @@ def _stored(
         if new is old:
             return new
         before = old.origin if old else None
-        origin = origin_of(group, asked.label, request, new.to_item(), before)
+        origin = origin_of(group, asked.label, request, new.payload, before)
         return replace(new, origin=with_known(origin, token, now))
 
     # AWS accepts a one-off that is past.

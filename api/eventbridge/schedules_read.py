@@ -11,7 +11,7 @@ from api.http.job_filter import MOST_SEEN
 from api.services import Services
 from common.errors import Conflict, InvalidInput, NotFound
 from common.eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
-from common.eventbridge.origin import changed_parts, is_as_requested, request_in, target_arn_in
+from common.eventbridge.origin import changed_parts, request_in, target_arn_in
 from common.eventbridge.shapes import NAME, check
 from common.jobs.job import DELETED, PAUSED, Job
 from common.jobs.schedule_groups import ScheduleGroups
@@ -31,9 +31,7 @@ def get(services: Services, asked: Asked) -> Mapping[str, Any]:
     if item is None or item["state"] == DELETED or not item.get("origin"):
         raise NotFound("schedule", asked.label)
     origin = item["origin"]
-    if not is_as_requested(origin, item["revision"]) and (
-        changed := changed_parts(origin, Job.from_item(item).to_item())
-    ):
+    if "written" in origin and (changed := changed_parts(origin, Job.from_item(item).to_item())):
         raise Conflict(
             f"{', '.join(changed)} of this schedule changed by Minute8's own API, so AWS's may not be able to say it; "
             f"GET /v1/jobs/{job_id} shows it, and UpdateSchedule replaces it"

@@ -1,7 +1,7 @@
 """What a job keeps of the schedule that it came from, so that GetSchedule returns what was created. Pure.
 
-Kept are the schedule's names and its request, as far as the job does not hold the same. `revision` is the job's, as
-the request made it. If Minute8's own API made another one since, the hashes in `written` tell which part it changed.
+Kept are the schedule's names and its request, as far as the job does not hold the same. When Minute8's own API changes
+the job for the first time, `written` gets a hash of each part of the job as the request made it. It tells what changed.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Origin = Mapping[str, Any]
 
 
 def origin_of(
-    group: str, name: str, request: Mapping[str, Any], item: Mapping[str, Any], before: Origin | None
+    group: str, name: str, request: Mapping[str, Any], payload: Any, before: Origin | None
 ) -> dict[str, Any]:
-    """The origin of a job whose item the request made. `before` is the origin of the job that it replaces.
+    """The origin of a job that the request made. `before` is the origin of the job that it replaces.
 
     Raises InvalidInput if the request is too long to be kept.
     """
     kept = {field: value for field, value in request.items() if field not in _NOT_KEPT}
     target = kept["Target"]
     # A text without placeholders, which the job itself holds.
-    if "Input" in target and json.loads(item["payload"]) == target["Input"]:
+    if "Input" in target and payload == target["Input"]:
         kept["Target"] = {field: value for field, value in target.items() if field != "Input"} | {
             "Input": None
         }
@@ -55,10 +55,13 @@ def origin_of(
         "group": group,
         "name": name,
         "request": text,
-        "revision": item["revision"],
-        "written": " ".join(f"{part}={text}" for part, text in _hashes(item).items()),
         "known": (before or {}).get("known", ""),
     }
+
+
+def carried_over(origin: Origin, item: Mapping[str, Any]) -> Origin:
+    """The origin of a job that something else changes for the first time; `item` is the job's before it."""
+    return {**origin, "written": " ".join(f"{part}={text}" for part, text in _hashes(item).items())}
 
 
 def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
@@ -92,13 +95,10 @@ def target_arn_in(origin: Origin) -> str:
     return str(json.loads(origin["request"])["Target"]["Arn"])
 
 
-def is_as_requested(origin: Origin, revision: int) -> bool:
-    """Whether the job is surely as the request made it. Origins of earlier versions do not know."""
-    return origin.get("revision") == revision
-
-
 def changed_parts(origin: Origin, item: Mapping[str, Any]) -> Sequence[str]:
     """The parts of the job that were changed since the request, by their names in a job."""
+    if "written" not in origin:
+        return ()
     written, now = origin["written"], _hashes(item)
     if isinstance(written, str):  # earlier versions wrote a map
         written = dict(one.split("=") for one in written.split())

@@ -14,6 +14,7 @@ from typing import Any
 
 from common.clock import Clock
 from common.errors import RequestUnderWay
+from common.eventbridge.origin import carried_over
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
@@ -154,7 +155,7 @@ class JobStore:
                 idempotency_key.check_first(self.jobs, now)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
             moved = [
-                (olds.get(job_id), replace(new, failures_in_row=0, skips=kept_skips(olds.get(job_id), new)))
+                (old := olds.get(job_id), _kept(old, new))
                 for job_id, new in news.items()
                 if new is not olds.get(job_id)
             ]
@@ -277,6 +278,14 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
         return True
     # Compare both: two changes within one second have the same effective_at.
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
+
+
+def _kept(old: Job | None, new: Job) -> Job:
+    """The changed job, with what it keeps of the old one: skips, and how it was as a schedule of another API."""
+    origin = new.origin
+    if old and origin and origin is old.origin and "written" not in origin and new.state != DELETED:
+        origin = carried_over(origin, old.to_item())
+    return replace(new, failures_in_row=0, skips=kept_skips(old, new), origin=origin)
 
 
 def deleted(job: Job, now: float, **changes: Any) -> Job:
