@@ -329,6 +329,20 @@ def test_the_same_request_again_changes_nothing(office: Office, aws: Aws) -> Non
     assert client.get_schedule(Name="nightly")["State"] == "ENABLED"
 
 
+def test_a_client_token_with_another_body_or_operation_is_another_request(aws: Aws) -> None:
+    client = aws()
+    client.create_schedule(**schedule(ClientToken="one"))
+    other = schedule("rate(7 minutes)", ClientToken="one")
+    assert refusal(client.create_schedule, **other)[:2] == (409, "ConflictException")
+    client.update_schedule(**other)
+    assert client.get_schedule(Name="nightly")["ScheduleExpression"] == "rate(7 minutes)"
+    client.create_schedule_group(Name="nightly", ClientToken="one")
+    client.delete_schedule(Name="nightly", ClientToken="one")
+    client.delete_schedule_group(Name="nightly", ClientToken="one")
+    for call in (client.get_schedule, client.get_schedule_group):
+        assert refusal(call, Name="nightly")[0] == 404
+
+
 def test_a_job_changed_by_minute8_says_so(office: Office, aws: Aws) -> None:
     client = aws()
     client.create_schedule(**schedule())
