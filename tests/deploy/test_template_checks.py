@@ -141,8 +141,12 @@ def test_parliament_finds_no_fault_with_the_roles(
         assert len(of_targets) == (name in ("ExecutorRole", "NotifierRole"))
         document["Statement"] = [one for one in document["Statement"] if one not in of_targets]
         document = _written_out(document, resources)
-        found = parliament.analyze_policy_string(json.dumps(document)).findings
-        assert [f"{one.issue} {one.detail} {one.location}" for one in found] == [], name
+        found = [
+            f"{one.issue} {one.detail}"
+            for one in parliament.analyze_policy_string(json.dumps(document)).findings
+        ]
+        # AWS shows composite alarms only to those who may describe all alarms.
+        assert found == ["RESOURCE_STAR ['cloudwatch:DescribeAlarms']"] * (name == "ApiRole"), (name, found)
 
 
 def _written_out(value: Any, resources: dict[str, Any]) -> Any:
