@@ -87,7 +87,8 @@ def choices(
     able = [
         fault
         for fault in faults
-        if not busy & {fault.part, *fault.needs} and fault.part not in needed
+        if not busy & {fault.part, *fault.needs}
+        and fault.part not in needed
         and alarms.get(fault.page, _ALARM) != _ALARM
         and stated_s(fault) + ARRIVAL_S <= left_s
     ]
