@@ -99,7 +99,10 @@ class Ticker:
 def run(scale: float) -> Result:
     """Measure; `scale` 1 is 1 million registered jobs at most."""
     sizes = [max(200, int(size * scale)) for size in (10_000, 100_000, 1_000_000)]
-    others = Others(Naive(_ON_HOUR, max(100, min(SAMPLE, int(10 * SAMPLE * scale)))), Published(_ON_HOUR))
+    others = Others(
+        Naive(_ON_HOUR, max(100, min(SAMPLE, int(10 * SAMPLE * scale)))),
+        Published(_ON_HOUR, max(50, min(1_000, int(10_000 * scale)))),
+    )
     rows, figures = [], {}
     peak_mb = 0.0
     for size, start, at in [*((size, _ON_HOUR, "07:00") for size in sizes), (sizes[-1], _OFF_HOUR, "07:20")]:

@@ -22,8 +22,8 @@ _KEYS = 1_000
 class Published:
     """A planner that lists the schedules of all jobs."""
 
-    def __init__(self, start: int) -> None:
-        self._start = start
+    def __init__(self, start: int, sample: int = _KEYS) -> None:
+        self._start, self._sample = start, sample
         self._aws = StubAws()
         self._aws.answers["ListObjectsV2"] = lambda _request: self._body
         self._body = b""
@@ -33,13 +33,13 @@ class Published:
     def per_job_s(self) -> float:
         """Processor seconds per definition, over another sample of the mix each time."""
         first = random.randrange(10**6)
-        self._body = _listing([_key(number) for number in range(first, first + _KEYS)])
-        self.bytes_a_job = len(self._body) / _KEYS
+        self._body = _listing([_key(number) for number in range(first, first + self._sample)])
+        self.bytes_a_job = len(self._body) / self._sample
         with self._aws.measured() as cost:
             answer = self._s3.list_objects_v2(Bucket="minute8-jobs", MaxKeys=_KEYS)
             for item in answer["Contents"]:
                 self._send(item["Key"])
-        return cost.cpu_s / _KEYS
+        return cost.cpu_s / self._sample
 
     def _send(self, key: str) -> None:
         tenant, job_id, schedule = key.split("/", 2)
