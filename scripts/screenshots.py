@@ -1,4 +1,4 @@
-"""Take the docs' pictures of the console: `python -m scripts.screenshots`, after `make demo` on an embedded AWS.
+"""Take the docs' pictures of the console: `python -m scripts.screenshots`, while `make demo` runs.
 
 Each view is shown in a real browser with the demo's jobs. The pictures go to docs/images.
 """

@@ -1,6 +1,6 @@
 /** Pictures of each view for the docs: `python -m scripts.screenshots` runs this on the demo's workload. */
 
-import { afterAll, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { close, newPage, settled, show, signIn } from "./stage";
 
 interface Shot {
@@ -26,6 +26,7 @@ it.each(shots)("$name", async ({ name, key, view, theme = "light", width = 1200,
   await settled(page);
   await page.waitForTimeout(4000); // what follows the first answers: health, then pictures
   await settled(page);
+  expect(await page.getByRole("alert").allInnerTexts(), "the demo does not run any more?").toEqual([]);
   await page.screenshot({ path: `${directory}/console-${name}.png` });
   await page.context().close();
 });
