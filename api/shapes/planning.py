@@ -69,7 +69,7 @@ class PlatformPlanning(Answer):
     windows: list[WindowPlanned] = Field(description="The newest first.")
     set_aside: list[NotPlanned] = Field(description="Groups and shares first; 50 at most.")
     findings: list[DoctorFinding] = Field(
-        description="The alarms that are on, and of the checks that read only what ticks wrote down."
+        description="The alarms that are on, then what the checks found that read only what ticks wrote down."
     )
 
 

@@ -63,11 +63,11 @@ class PaceLoad(Answer):
     """What a pace does with the executions of this page, if no other jobs share it."""
 
     key: str = Field(description="What the jobs share: their target, or a key of their own.")
-    per_second: int = Field(description="The smallest of its jobs.")
+    per_second: int = Field(description="The smallest `per_second` among its jobs.")
     executions: int = Field(description="Of its jobs, in the range.")
     delayed: int = Field(description="Due later than without the pace.")
-    longest_s: int = Field(description="By so much at most.")
-    over: int = Field(description="So many find no free second within their tolerance.")
+    longest_s: int = Field(description="The longest delay.")
+    over: int = Field(description="How many find no free second within their tolerance.")
 
 
 class TenantDensity(Density):

@@ -63,7 +63,7 @@ def density(
         "executions": minutes.total(),
         "complete": pages[-1]["next_cursor"] is None,
         "minutes": dict(sorted(minutes.items())),
-        "paces": [one for page in pages for one in page.get("paces", ())],
+        "paces": _paces(pages),
         "crowded": [
             {**named.get(rfc3339(at), {}), "minute_at": rfc3339(at), "executions": count}
             for at, count in full
@@ -137,6 +137,18 @@ def _merged(pages: Iterable[Mapping[str, Any]], field: str, key: str) -> Counter
         for one in page[field]:
             counts[one[key]] += one["executions"]
     return counts
+
+
+def _paces(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each pace once. Over several pages these are the least figures: each page knows its own jobs only."""
+    paces: dict[str, dict[str, Any]] = {}
+    for one in (one for page in pages for one in page.get("paces", ())):
+        known = paces.setdefault(one["key"], {**one, "executions": 0, "delayed": 0, "over": 0})
+        for name in ("executions", "delayed", "over"):
+            known[name] += one[name]
+        known["per_second"] = min(known["per_second"], one["per_second"])
+        known["longest_s"] = max(known["longest_s"], one["longest_s"])
+    return list(paces.values())
 
 
 def _print_density(told: Mapping[str, Any], now: float) -> None:

@@ -52,14 +52,14 @@ class PacedJobs:
     per_second: int
     due: list[tuple[int, int]] = field(default_factory=list)
 
-    @property
     def foreseen(self) -> Foreseen:
+        """What the pace does with them, if no others share it. Places each: 3 µs an execution."""
         return foreseen(self.due, self.per_second)
 
 
 @dataclass(frozen=True, slots=True)
 class DensityPage:
-    """The density of some jobs, their paces by key, and the last of them; empty if no job is left."""
+    """The density of some jobs, and their paces by key. `after_job` is the last job, empty if none is left."""
 
     density: Density
     jobs: Sequence[Job]

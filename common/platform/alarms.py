@@ -19,8 +19,8 @@ ALARMS: Final = (
 )
 # Where the parameter `canary` is "true".
 CANARY_ALARM: Final = "canary"
-# The console asks each half minute. CloudWatch takes nine such requests a second from an account.
-_KEPT_S: Final = 25
+# Alarms look each minute, and consoles ask twice. CloudWatch takes nine such requests a second from an account.
+_KEPT_S: Final = 55
 
 
 def described(client: Any, names: list[str], **more: str) -> dict[str, Mapping[str, Any]]:
@@ -38,7 +38,7 @@ def is_on(alarm: Mapping[str, Any], short: str) -> Finding:
 
 
 class Alarms:
-    """Which alarms of a stage are on. CloudWatch is asked every 25 s at most."""
+    """Which alarms of a stage are on. CloudWatch is asked every 55 s at most."""
 
     def __init__(self, client: Any, stage: str) -> None:
         self._client = client

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from common.history import upcoming as upcoming_module
 from common.history.upcoming import Upcoming
 from common.planning.execution import Execution
 from common.planning.packs import lines
@@ -120,6 +121,23 @@ def test_what_cannot_be_kept_within_the_tolerance_runs_and_is_told(w: World) -> 
     ]
 
 
+def test_a_page_of_the_density_places_a_bounded_number_of_executions(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(w, 4, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
+    upcoming, end = Upcoming(w.table("jobs")), at("2026-11-21T03:30:00Z")
+    whole = upcoming.density("alice", "", at("2026-11-21T03:20:00Z"), end, w.clock.now())
+    count = len(whole.paces["crm"].due)
+    for bound, pages in ((count, [count]), (count - 1, [count * 3 // 4, count // 4]), (1, [count // 4] * 4)):
+        monkeypatch.setattr(upcoming_module, "MOST_PACED", bound)
+        found, after = [], ""
+        while not found or after:
+            page = upcoming.density("alice", after, at("2026-11-21T03:20:00Z"), end, w.clock.now())
+            found.append(len(page.paces["crm"].due))
+            after = page.after_job
+        assert found == pages
+
+
 def test_the_density_foresees_what_the_tick_does(w: World) -> None:
     register(w, 40, pace={"per_second": 2, "tolerance_s": 14, "key": "crm"})
     register(
@@ -128,7 +146,7 @@ def test_the_density_foresees_what_the_tick_does(w: World) -> None:
     register(w, 1, prefix="other", cron="*/3 * * * *", pace=None)
     window = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
     page = Upcoming(w.table("jobs")).density("alice", "", *window, w.clock.now())
-    foreseen = {key: shared.foreseen for key, shared in page.paces.items()}
+    foreseen = {key: shared.foreseen() for key, shared in page.paces.items()}
     over = tick(w).over_pace
     delays = {
         key: [

@@ -73,7 +73,7 @@ class Site:
     def run(self, command: str, checks: Collection[str] = ()) -> str:
         """Run a command. Returns it and what it prints.
 
-        A command that looks exits with 1 if it finds something, so an exit code alone says nothing here.
+        A command that looks exits with 1 if it finds something. Any other failure is the page's.
         """
 
         def answer(asked: str) -> str:
@@ -84,6 +84,7 @@ class Site:
             found = self.shell.run(command, answer)
         except CalledProcessError as error:
             found = error.output
+            assert error.returncode == 1, f"$ {command} exits with {error.returncode}\n{found}"
             assert "Usage:" not in found and "Traceback" not in found, f"$ {command}\n{found}"
         return f"$ {command}\n{found}"
 

@@ -2,9 +2,9 @@
 
     python -m tests.upgrade.stacks --release 0.1.0
 
-A command, not part of CI: it deploys five times, which takes minutes. The bad deployment is repaired by the commands of
-its page of the runbook. At the end each execution that was due has one run in a final state, and the doctor finds
-nothing, or this exits with 1.
+A command, not part of CI: it deploys four times and goes back twice, which takes minutes. The bad deployment is
+repaired by the commands of its page of the runbook. At the end each execution that was due has one run in a final
+state, and the doctor finds nothing, or this exits with 1.
 """
 
 from __future__ import annotations
