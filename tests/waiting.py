@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from scripts.embedded import Embedded
+if TYPE_CHECKING:
+    from scripts.embedded import Embedded
 
 # An idle machine needs a few seconds; a machine with ten other programs may need minutes.
 PATIENCE_S = 300

@@ -11,14 +11,13 @@ from cli.doctor.expected import QUIET_ALARMS
 from common import config, telemetry
 from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.platform.deletion import Deletions
-from common.storage import keys
 from scheduler import handler
 from scripts.canary import definition
 from scripts.embedded.cloudwatch import Emitted
 from tests.alarms import template
 from tests.alarms.stage import Watched
 from tests.docs.test_runbook import rows
-from tests.worlds import ARN, World, job, put_in_directory
+from tests.worlds import ARN, World, damage_entry, job, put_in_directory
 
 # What every fault that delays executions long enough also rings: they say that tenants notice.
 SYMPTOMS = {"burn-fast", "burn-slow", "lateness", CANARY_ALARM, *QUIET_ALARMS}
@@ -79,12 +78,6 @@ def requests(*answers: tuple[int, float]) -> Break:
             emitted.request(template.API_ID, status, latency_ms)
 
     return set_(every_minute=each_minute)
-
-
-def damage_entry(w: World, tenant: str, job_id: str) -> None:
-    """As after an edit of the due table by hand."""
-    found = w.store.get(tenant, job_id)
-    w.table("due").put({**keys.due_entry(found.group, found.shard, tenant, job_id), "entry": "[9]"})
 
 
 def nothing(_: Emitted) -> None:

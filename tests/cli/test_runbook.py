@@ -10,10 +10,11 @@ from string import Template
 import pytest
 
 from common.planning.execution import Execution
-from common.storage import aws, keys
+from common.runs.outcome import Outcome
+from common.storage import aws
 from tests.cli.conftest import Desk
 from tests.runbook.pages import commands
-from tests.worlds import ARN, Outcome, at, job
+from tests.worlds import ARN, at, damage_entry, job
 
 
 def follow(desk: Desk, page: str, *parts: str, **variables: str) -> str:
@@ -68,8 +69,7 @@ def test_a_job_that_cannot_be_planned(night: Desk) -> None:
     w = night.office.world
     w.registry.put("alice", "damaged", job(cron="* * * * *"))
     w.registry.put("alice", "well", job(cron="* * * * *"))
-    found = w.store.get("alice", "damaged")
-    w.table("due").put({**keys.due_entry(found.group, found.shard, "alice", "damaged"), "entry": "[9]"})
+    damage_entry(w, "alice", "damaged")
     w.run_until("2026-11-21T03:22:00Z", ticks=True)
     assert "1 jobs cannot be planned: entry alice#damaged" in follow(night, "quarantine", "First look")
     follow(night, "quarantine", "Fix", JOB="damaged")

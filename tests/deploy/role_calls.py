@@ -30,7 +30,8 @@ from tests.flows.test_outcomes import Destination
 from tests.notices.conftest import make_stage
 from tests.planning import test_shares
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.worlds import Calls, PublishedEvents, SimulatedQueue, World, world
+from tests.stand_ins import Calls, PublishedEvents, SimulatedQueue
+from tests.worlds import World, world
 
 # Where each function begins: its handler, or what its handler calls in the tests' worlds.
 ENTRIES = (

@@ -29,6 +29,7 @@ from tests.api import (
 from tests.api.conftest import open_office, settle
 from tests.api.walk import calls_of_document
 from tests.deploy.role_calls import ENTRIES, Needed, Recorder, play
+from tests.deploy.statements import as_list, logical_name
 from tests.flows import (
     test_after_completion,
     test_ages,
@@ -90,21 +91,15 @@ def grants() -> Iterator[Grant]:
             if statement["Effect"] == "Allow":
                 condition = statement.get("Condition", {}).get("ForAllValues:StringEquals", {})
                 leading = tuple(condition.get("dynamodb:LeadingKeys", ()))
-                for resource in _as_list(statement["Resource"]):
-                    for action in _as_list(statement["Action"]):
+                for resource in as_list(statement["Resource"]):
+                    for action in as_list(statement["Action"]):
                         yield Grant(function, action, _named(resource), leading)
 
 
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def _named(resource: dict[str, Any] | str) -> str:
+    if name := logical_name(resource):
+        return name
     match resource:
-        case str():
-            return resource
-        case {"Fn::GetAtt": [name, "Arn"]}:
-            return str(name)
         case {"Fn::Sub": text}:
             return "signing-masters" if text.endswith("/signing-masters") else str(text)
     return "targets"

@@ -16,6 +16,7 @@ from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
 from tests.alarms import template as alarms
+from tests.deploy.statements import as_list, logical_name
 
 pytestmark = pytest.mark.embedded
 
@@ -76,8 +77,8 @@ def test_a_role_holds_what_is_listed_and_no_more(template: dict[str, Any], funct
     allowed = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Allow"]
     granted: dict[str, set[str]] = {}
     for statement in allowed:
-        for resource in _as_list(statement["Resource"]):
-            granted.setdefault(_named(resource), set()).update(_as_list(statement["Action"]))
+        for resource in as_list(statement["Resource"]):
+            granted.setdefault(_named(resource), set()).update(as_list(statement["Action"]))
     assert granted == PERMISSIONS[function] | {f"log-group of {function.lower()}": LOGS}
 
 
@@ -88,8 +89,8 @@ def test_who_calls_targets_can_write_no_key_and_no_tenant(template: dict[str, An
     allowed = {
         action
         for entry in policy["PolicyDocument"]["Statement"]
-        if {"Fn::GetAtt": ["TenantsTable", "Arn"]} in _as_list(entry["Resource"])
-        for action in _as_list(entry["Action"])
+        if {"Fn::GetAtt": ["TenantsTable", "Arn"]} in as_list(entry["Resource"])
+        for action in as_list(entry["Action"])
     }
     assert allowed <= {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
 
@@ -249,16 +250,10 @@ def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
     assert (archives / "jwt.zip").stat().st_size < 10_000_000
 
 
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
 def _named(resource: dict[str, Any] | str) -> str:
     """A statement's resource in one word."""
-    if isinstance(resource, str):
-        return resource
-    if attribute := resource.get("Fn::GetAtt"):
-        return str(attribute[0])
+    if name := logical_name(resource):
+        return name
     text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])
     if match := re.search(r":log-group:/aws/lambda/minute8-test-(\w+):\*$", text):
         return f"log-group of {match[1]}"

@@ -2,212 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import httpx
 
 from cli.doctor.expected import FUNCTIONS
-from common.planning.directory import Shard
-from common.planning.execution import Execution
-from common.planning.shares import Cut, Shares
 from common.platform.findings import Level
 from common.platform.signing_masters import parameter_name
-from tests.doctor.stage import VARIABLES, Patient
-from tests.worlds import at
+from tests.doctor.breaks import (
+    Break,
+    at_version,
+    bad_entry,
+    configured,
+    cut_off,
+    dead,
+    deleted,
+    elsewhere_dead,
+    forever,
+    half_divided,
+    half_planned,
+    later,
+    lost,
+    mapped,
+    no_mark,
+    older_zones,
+    other_sdk,
+    piled_up,
+    reserved,
+    retimed,
+    small_hidden_time,
+    state,
+    unplug,
+    unreadable,
+    without_data,
+    without_index,
+)
 
-Break = Callable[[Patient], Any]
 F, W = Level.FAILED, Level.WARNING
-
-
-def unplug(patient: Patient) -> None:
-    patient["events"].remove_targets(Rule=patient.name("tick"), Ids=["scheduler"])
-
-
-def retimed(patient: Patient) -> None:
-    patient["events"].put_rule(Name=patient.name("tick"), ScheduleExpression="rate(10 minutes)")
-
-
-def small_hidden_time(patient: Patient) -> None:
-    patient["sqs"].set_queue_attributes(
-        QueueUrl=patient.queue_url("executions"), Attributes={"VisibilityTimeout": "19"}
-    )
-
-
-def elsewhere_dead(patient: Patient) -> None:
-    arn = patient.deployment.queue_arn("outcomes-dead")
-    policy = f'{{"deadLetterTargetArn": "{arn}", "maxReceiveCount": 5}}'
-    patient["sqs"].set_queue_attributes(
-        QueueUrl=patient.queue_url("executions"), Attributes={"RedrivePolicy": policy}
-    )
-
-
-def piled_up(patient: Patient) -> None:
-    """Messages that no function receives: moto would deliver them at once."""
-    url, stock = patient.queue_url("executions"), patient["sqs"].get_queue_attributes
-
-    def answer(QueueUrl: str, **wanted: Any) -> Any:
-        found = stock(QueueUrl=QueueUrl, **wanted)
-        if QueueUrl == url:
-            found["Attributes"]["ApproximateNumberOfMessages"] = "1010"
-        return found
-
-    patient.alter("sqs", get_queue_attributes=answer)
-
-
-def dead(queue: str) -> Break:
-    return lambda patient: patient["sqs"].send_message(
-        QueueUrl=patient.queue_url(f"{queue}-dead"), MessageBody="given up"
-    )
-
-
-def mapped(function: str, **changes: Any) -> Break:
-    return lambda patient: patient["lambda"].update_event_source_mapping(
-        UUID=patient.mapping(function)["UUID"], **changes
-    )
-
-
-def configured(function: str, **changes: Any) -> Break:
-    return lambda patient: patient["lambda"].update_function_configuration(
-        FunctionName=patient.name(function), **changes
-    )
-
-
-def reserved(patient: Patient) -> None:
-    patient["lambda"].put_function_concurrency(
-        FunctionName=patient.name("api"), ReservedConcurrentExecutions=0
-    )
-
-
-def state(function: str, **fields: str) -> Break:
-    """A function state that moto does not have."""
-
-    def broken(patient: Patient) -> None:
-        stock = patient["lambda"].get_function_configuration
-
-        def answer(FunctionName: str) -> Any:
-            found = stock(FunctionName=FunctionName)
-            return found | fields if FunctionName == patient.name(function) else found
-
-        patient.alter("lambda", get_function_configuration=answer)
-
-    return broken
-
-
-def forever(patient: Patient) -> None:
-    patient["dynamodb"].update_time_to_live(
-        TableName=patient.name("runs"),
-        TimeToLiveSpecification={"Enabled": False, "AttributeName": "expires_at"},
-    )
-
-
-def without_index(patient: Patient) -> None:
-    patient["dynamodb"].update_table(
-        TableName=patient.name("runs"), GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "failures"}}]
-    )
-
-
-def at_version(version: str, *functions: str) -> Break:
-    def broken(patient: Patient) -> None:
-        variables = {**VARIABLES, "VERSION": version} if version else {}
-        for function in functions:
-            configured(function, Environment={"Variables": variables})(patient)
-
-    return broken
-
-
-def later(text: str) -> Break:
-    return lambda patient: patient.clock.move_to(at(text))
-
-
-def half_planned(patient: Patient) -> None:
-    """The tick of 3:28 announced 3:30 to 3:40 and died. At 3:34 only the late mark shows it."""
-    patient.index.begin_planning(
-        patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
-    )
-    patient.clock.sleep(301)
-
-
-def half_divided(patient: Patient) -> None:
-    mark = patient.index.begin_planning(
-        patient.index.ensure_mark(0), at("2026-11-21T03:40:00Z"), patient.clock.now()
-    )
-    Shares(patient.deployment.due_table()).record(mark, [Cut([Shard("a", 0)]), Cut([Shard("b", 0)])])
-    patient.clock.sleep(301)
-
-
-def cut_off(patient: Patient) -> None:
-    """A committed registration; its entry's content does not matter here."""
-    patient["dynamodb"].put_item(
-        TableName=patient.name("due"),
-        Item={"pk": {"S": "PENDING#3"}, "sk": {"S": "alice#report#1"}, "entry": {"S": "[]"}},
-    )
-
-
-def unreadable(patient: Patient) -> None:
-    mark = patient.index.ensure_mark(0)
-    quarantine = patient.deployment.quarantine()
-    quarantine.add_group("cron|Mars/Olympus|* * * * *#0", mark, "no such zone", patient.clock.now())
-
-
-def bad_entry(patient: Patient) -> None:
-    patient.deployment.quarantine().add_entry("alice", "report", "[9]", patient.clock.now())
-
-
-def older_zones(patient: Patient) -> None:
-    patient["dynamodb"].update_item(
-        TableName=patient.name("due"),
-        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
-        UpdateExpression="SET tzdata = :old",
-        ExpressionAttributeValues={":old": {"S": "2019a"}},
-    )
-
-
-def other_sdk(patient: Patient) -> None:
-    patient["dynamodb"].update_item(
-        TableName=patient.name("due"),
-        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
-        UpdateExpression="SET sdk = :old",
-        ExpressionAttributeValues={":old": {"S": "1.40.4"}},
-    )
-
-
-def no_mark(patient: Patient) -> None:
-    patient["dynamodb"].delete_item(
-        TableName=patient.name("due"), Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}}
-    )
-
-
-def lost(patient: Patient) -> None:
-    fire_at = at("2026-11-21T03:10:00Z")
-    patient.deployment.unrecorded().add(
-        [Execution("alice", "lost", fire_at, fire_at, 1)], patient.clock.now()
-    )
-
-
-def without_data(patient: Patient) -> None:
-    patient["cloudwatch"].set_alarm_state(
-        AlarmName=patient.name("no-tick"), StateValue="INSUFFICIENT_DATA", StateReason="it is new"
-    )
-
-
-def deleted(kind: str, name: str) -> Break:
-    def broken(patient: Patient) -> None:
-        if kind == "queue":
-            patient["sqs"].delete_queue(QueueUrl=patient.queue_url(name))
-        elif kind == "table":
-            patient["dynamodb"].delete_table(TableName=patient.name(name))
-        elif kind == "function":
-            patient["lambda"].delete_function(FunctionName=patient.name(name))
-        elif kind == "mapping":
-            patient["lambda"].delete_event_source_mapping(UUID=patient.mapping(name)["UUID"])
-        elif kind == "bus":
-            patient["events"].delete_event_bus(Name=patient.name())
-        elif kind == "alarm":
-            patient["cloudwatch"].delete_alarms(AlarmNames=[patient.name(name)])
-
-    return broken
-
 
 BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (

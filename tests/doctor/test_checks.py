@@ -10,7 +10,8 @@ from common.planning.due_index import Mark
 from common.platform.alarms import ALARMS, Alarms
 from common.platform.findings import Finding, Level, failed, ok
 from common.platform.planning_checks import ticks_missed
-from tests.doctor.broken import BROKEN, Break, F, W
+from tests.doctor.breaks import Break
+from tests.doctor.broken import BROKEN, F, W
 from tests.doctor.stage import Patient
 from tests.worlds import at
 
@@ -104,6 +105,8 @@ def test_how_many_ticks_are_missed(now: str, missed: int) -> None:
 def test_the_api_finds_the_alarms_that_are_on(patient: Patient) -> None:
     """Other stages' alarms and quiet ones are left out."""
     client, now = patient["cloudwatch"], patient.clock.now()
+    patient.alarm("burn-slow-now")
+    client.set_alarm_state(AlarmName=patient.name("burn-slow-now"), StateValue="ALARM", StateReason="quiet")
     assert Alarms(client, "test").findings(now) == [ok("no alarm is on")]
     client.set_alarm_state(AlarmName=patient.name("overdue"), StateValue="ALARM", StateReason="1,200 wait")
     (found,) = Alarms(client, "test").findings(now)

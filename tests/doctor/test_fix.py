@@ -13,7 +13,8 @@ from cli.doctor.unrecorded import without_record
 from common.planning.execution import Execution
 from common.platform.findings import Level
 from common.storage import keys
-from tests.doctor.broken import BROKEN, lost
+from tests.doctor.breaks import lost
+from tests.doctor.broken import BROKEN
 from tests.doctor.stage import Patient
 from tests.worlds import at
 

@@ -13,14 +13,16 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+from common.clock import ManualClock
 from common.runs.outcome import LONGEST_WISH_S, Outcome
 from common.storage.wire_format import to_wire
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import event
+from tests.executor.endpoints import SECRETS
 from tests.executor.hostile_answers import RawServer, script, sending
 from tests.executor.servers import NAME, _server_side, trusting
-from tests.executor.test_http import SECRETS, ManualClock, at
+from tests.worlds import at
 
 SECONDS = float(os.environ.get("MINUTE8_FUZZ_SECONDS", "12"))
 SEED = int(os.environ.get("MINUTE8_FUZZ_SEED", "1"))

@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -26,6 +26,7 @@ from executor.targets import Kind, clients, lambda_function
 from executor.targets.fair_cache import FairCache
 from tests.executor.contexts import US, event
 from tests.executor.servers import Server, certificate_file, serving
+from tests.waiting import wait_until
 from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")
@@ -187,17 +188,14 @@ def test_a_connection_that_the_service_has_closed_is_not_used(w: World, service:
     (one,) = (client for _, client in clients._clients._kept.values())
     idle = list(one.requests.connections._idle)
     assert len(idle) == 2
-    assert eventually(lambda: not any(connection.is_usable() for connection in idle))
+    wait_until(
+        lambda: not any(connection.is_usable() for connection in idle),
+        "a connection stays usable",
+        every_s=0.01,
+    )
     reports, failed = run(w, second)
     assert (Counter(results(reports).values()), failed) == ({"dispatched": 2}, [])
     assert service.connections == 4
-
-
-def eventually(holds: Callable[[], bool]) -> bool:
-    ends_at = time.monotonic() + WAITS_S
-    while not holds() and time.monotonic() < ends_at:
-        time.sleep(0.01)
-    return holds()
 
 
 def test_a_call_that_fails_while_it_is_sent_is_not_made_again(
@@ -217,7 +215,7 @@ def test_a_late_answer_keeps_no_other_from_its_retry(w: World, service: Server) 
         if name(handler) == "refused":
             return 429, {}, b"{}"
         if name(handler) == "late":
-            assert eventually(lambda: len(w.sqs) == 1), "the retry was not sent meanwhile"
+            wait_until(lambda: len(w.sqs) == 1, "the retry was not sent meanwhile", every_s=0.01)
         return TAKEN
 
     service.reply = reply
@@ -238,7 +236,7 @@ def test_answers_that_never_come_end_at_their_own_time(
 
     service.reply = reply
     kept(service, 4)
-    monkeypatch.setattr(pipeline, "EVENT_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(pipeline, "EVENT_TIMEOUT_S", 3)
     monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.05)
     began = time.monotonic()
     reports, _ = run(w, events(w, "never-1", "a", "never-2", "never-3", retry={"max_attempts": 2}))

@@ -21,7 +21,8 @@ from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from notifier.notifier import Notifier
 from notifier.wiring import notifier
-from tests.worlds import StoredOnDemand, World
+from tests.stand_ins import StoredOnDemand
+from tests.worlds import World
 
 HOOK = {"kind": "http", "url": "https://hooks.example.com/minute8"}
 

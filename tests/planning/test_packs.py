@@ -13,7 +13,8 @@ from common.planning.executions_queue import BATCH_SIZE, ExecutionsQueue
 from common.planning.packs import MOST_IN_A_PACK, MOST_LINES, Pack, lines, packed
 from executor.batch import _MOST_CALLS
 from scheduler.wiring import scheduler
-from tests.worlds import PublishedEvents, World, at, job
+from tests.stand_ins import PublishedEvents
+from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")
 

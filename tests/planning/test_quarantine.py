@@ -16,7 +16,7 @@ from common.timing import groups
 from scheduler import due, planner, set_aside, tick
 from tests.flows.test_ticks import minutes
 from tests.planning.test_shares import END, Died, Fleet, mark_at
-from tests.worlds import World, at, job, put_in_directory
+from tests.worlds import World, at, damage_entry, job, put_in_directory
 
 
 def found(w: World) -> list[SetAside]:
@@ -94,8 +94,7 @@ def test_a_directory_item_of_a_later_version_stops_nobody(w: World, sk: str) -> 
 
 def test_a_bad_entry_is_made_known_for_a_day(w: World) -> None:
     w.registry.create("alice", "job", job(cron="* * * * *"))
-    bad = w.store.get("alice", "job")
-    w.table("due").put({**keys.due_entry(bad.group, bad.shard, "alice", "job"), "entry": "[9]"})
+    damage_entry(w, "alice", "job")
     w.run_until("2026-11-21T03:18:00Z")
     summary = w.scheduler.tick()
     assert (summary.bad_entries, summary.set_aside) == (1, 0)

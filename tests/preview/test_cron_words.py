@@ -1,4 +1,4 @@
-"""Cron expressions in words: the usual ones word for word, and all of them so that no two sound the same."""
+"""Cron expressions in words: the usual ones word for word, and 3,000 others, of which no two sound the same."""
 
 from __future__ import annotations
 

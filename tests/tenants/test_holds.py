@@ -25,7 +25,7 @@ def holds_of(w: World) -> Holds:
 @pytest.fixture
 def guarded(w: World) -> World:
     """A world whose executor reads the stored rules and holds."""
-    from tests.worlds import PublishedEvents, StoredOnDemand
+    from tests.stand_ins import PublishedEvents, StoredOnDemand
 
     known = StoredOnDemand(w.table("tenants"))
     w.executor = executor(w.tables, w.queue, w.clock, w.store, PublishedEvents(), known, w.executor.kinds)

@@ -230,10 +230,12 @@ class Player:
 
     def _answer(self, event: Mapping[str, Any]) -> Any:
         """`flaky` jobs fail at their first attempt, `fails` jobs always."""
+        from common.runs.outcome import Outcome
+
         context = event["minute8"]
         fails = context["job_id"].startswith("fails")
         flaky = context["job_id"].startswith("flaky") and context["attempt"] == 1
-        return worlds.Outcome(ok=not (fails or flaky))
+        return Outcome(ok=not (fails or flaky))
 
 
 def main() -> None:

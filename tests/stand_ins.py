@@ -1,0 +1,174 @@
+"""Stand-ins for what surrounds Minute8 in the tests: the queue, targets, the event bus and tenants' rules."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from common.clock import ManualClock
+from common.runs.records import Outcome
+from common.storage import keys
+from common.storage.tables import ConditionFailed, Expression
+from common.tenants.allowed_targets import Hold
+from common.tenants.rules import Quotas, TenantRules
+from common.tenants.rules_cache import KnownTenants
+from executor.pipeline import Message
+
+# Lambda refuses a message that has passed the same function about this often, unless its RecursiveLoop is Allow.
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+LOOP_LIMIT = 16
+
+
+class SimulatedQueue:
+    """SQS in simulated time, as far as Minute8 uses it: delays, visibility, at-least-once delivery.
+
+    Each message has a lineage: the number of executor invocations that led to it. With `refuses_loops` Lambda refuses
+    messages with a long lineage; `refused` has their bodies.
+    """
+
+    refuses_loops = False
+
+    def __init__(self, clock: ManualClock, visibility_s: float = 330) -> None:
+        self._clock = clock
+        self._visibility_s = visibility_s
+        self._numbers = count(1)
+        self._waiting: list[tuple[float, int, str, str]] = []
+        self._receives: dict[str, int] = {}
+        self._hidden: dict[str, float] = {}
+        self.delays: list[int] = []
+        self.bodies: list[str] = []
+        self.refused: list[str] = []
+        self._lineage: dict[str, int] = {}
+        self._received_lineage = 0
+
+    def send_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
+        for entry in Entries:
+            delay_s = entry["DelaySeconds"]
+            assert 0 <= delay_s <= 900, delay_s
+            self.delays.append(delay_s)
+            self.bodies.append(entry["MessageBody"])
+            self._put(self._clock.now() + delay_s, entry["MessageBody"])
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+    def _put(self, visible_at: float, body: str, message_id: str = "") -> None:
+        number = next(self._numbers)
+        self._lineage.setdefault(message_id or f"message-{number}", self._received_lineage)
+        heapq.heappush(self._waiting, (visible_at, number, message_id or f"message-{number}", body))
+
+    def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
+        hidden = [one for one in self._waiting if one[0] > self._clock.now() and one[2] in self._receives]
+        due = [one for one in self._waiting if one[0] <= self._clock.now()]
+        counts = {
+            "ApproximateNumberOfMessages": str(len(due)),
+            "ApproximateNumberOfMessagesNotVisible": str(len(hidden)),
+        }
+        return {"Attributes": {name: counts[name] for name in AttributeNames}}
+
+    def next_at(self) -> float | None:
+        return self._waiting[0][0] if self._waiting else None
+
+    def receive(self) -> Message | None:
+        """The next visible message, taken out; `give_back` is its redelivery."""
+        if not self._waiting or self._waiting[0][0] > self._clock.now():
+            return None
+        _, _, message_id, body = heapq.heappop(self._waiting)
+        if self.refuses_loops and self._lineage[message_id] >= LOOP_LIMIT:
+            self.refused.append(body)
+            return self.receive()
+        receives = self._receives[message_id] = self._receives.get(message_id, 0) + 1
+        return Message(message_id, body, f"receipt of {message_id}", receives)
+
+    def change_message_visibility_batch(
+        self, QueueUrl: str, Entries: list[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        assert 0 < len(Entries) <= 10
+        for entry in Entries:
+            assert 0 <= entry["VisibilityTimeout"] <= 43_200
+            self._hidden[entry["ReceiptHandle"]] = self._clock.now() + entry["VisibilityTimeout"]
+        return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
+
+    @contextmanager
+    def invocation_for(self, message: Message) -> Iterator[None]:
+        """During the block, this message's invocation is the sender."""
+        self._received_lineage = self._lineage.get(message.message_id, 0) + 1
+        yield
+        self._received_lineage = 0
+
+    def give_back(self, message: Message) -> None:
+        """The message is not deleted, so it is delivered again when it is visible."""
+        visible_at = self._hidden.pop(message.receipt, self._clock.now() + self._visibility_s)
+        self._put(visible_at, message.body, message.message_id)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+@dataclass
+class Calls:
+    """The target: it records every call, and answers as `answer` says."""
+
+    clock: ManualClock
+    calls: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    answer: Callable[[Mapping[str, Any]], Outcome] = lambda event: Outcome(ok=True)
+
+    def __call__(self, target: Mapping[str, Any], event: Mapping[str, Any], timeout_s: float) -> Outcome:
+        self.calls.append((self.clock.now(), dict(event["minute8"])))
+        return self.answer(event)
+
+    @property
+    def execution_ids(self) -> list[str]:
+        return [context["execution_id"] for _, context in self.calls]
+
+    def fire_times(self, job_id: str) -> list[str]:
+        return [context["fire_at"] for _, context in self.calls if context["job_id"] == job_id]
+
+
+@dataclass
+class PublishedEvents:
+    """Records the events for the bus, as (detail type, detail)."""
+
+    events: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+
+    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
+        self.events.append((detail_type, detail))
+
+
+_DOES_ALL = TenantRules(
+    allowed_targets=("*",), quotas=Quotas(jobs=10_000_000, executions_per_day=10_000_000_000)
+)
+
+
+@dataclass(frozen=True)
+class AnyTenant:
+    """Every tenant exists, with the same rules: by default, every target is allowed."""
+
+    of_all: TenantRules = _DOES_ALL
+
+    def rules(self, tenant: str, now: float) -> TenantRules:
+        return self.of_all
+
+    def learn(self, tenants: Iterable[str], now: float) -> None:
+        """They are known."""
+
+    def holds(self, now: float) -> Sequence[Hold]:
+        return ()
+
+
+class StoredOnDemand(KnownTenants):
+    """The rules in the tenants table. A missing tenant is created when its rules are read."""
+
+    def rules(self, tenant: str, now: float) -> TenantRules | None:
+        return super().rules(tenant, now) or self._created(tenant, now)
+
+    def read(self, tenant: str, now: float) -> TenantRules | None:
+        return super().read(tenant, now) or self._created(tenant, now)
+
+    def _created(self, tenant: str, now: float) -> TenantRules | None:
+        free = Expression("attribute_not_exists(pk)", {})
+        with suppress(ConditionFailed):
+            self._table.put({**keys.tenant(tenant), **_DOES_ALL.to_item()}, free)
+        return super().read(tenant, now)
