@@ -9,8 +9,9 @@ import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
 import { byHour, countStates, type Fire, stateOfFire } from "../src/lib/expected";
 import { type Group, merged } from "../src/lib/groups";
-import { healthOf } from "../src/lib/health";
+import { figureOf, healthOf, knownHealth, MOST_HEALTHS } from "../src/lib/health";
 import type { Job } from "../src/lib/jobs";
+import { linked } from "../src/lib/links";
 import { lookOf, stateOfRun } from "../src/lib/states";
 import { minutesOf, nextChange } from "../src/lib/zones";
 
@@ -192,6 +193,42 @@ describe("a job's health", () => {
     ];
     const found = healthOf({ ...job, next_fire_at: null }, { ...known, outcomes, failures_in_row: 1 });
     expect(found).toMatchObject({ state: "failing", outcomes: ["succeeded", "failed"] });
+  });
+});
+
+describe("a figure", () => {
+  it.each([
+    [false, 1, 0, "–", undefined],
+    [false, 1, 1, "1+", "bad"],
+    [true, MOST_HEALTHS, 0, "0", "good"],
+    [true, MOST_HEALTHS, 1200, "1,200", "bad"],
+    [true, MOST_HEALTHS + 1, 0, "0+", undefined],
+    [true, MOST_HEALTHS + 1, 2, "2+", "bad"],
+  ])("of healths (read: %s) of %i jobs, %i of them bad, is %s", (isRead, jobs, count, value, tone) => {
+    expect(figureOf(count, knownHealth(isRead, jobs))).toEqual({ value, tone });
+  });
+});
+
+describe("addresses in a text", () => {
+  it("are links, of http and https alone", () => {
+    expect(linked("see https://a.com/b, or (http://c.com).", 99)).toEqual([
+      { shown: "see " },
+      { shown: "https://a.com/b", href: "https://a.com/b" },
+      { shown: ", or (" },
+      { shown: "http://c.com", href: "http://c.com" },
+      { shown: ")." },
+    ]);
+    expect(linked("javascript:x ftp://a", 99)).toEqual([{ shown: "javascript:x ftp://a" }]);
+    expect(linked('https://a"onclick=x', 99)).toEqual([
+      { shown: "https://a", href: "https://a" },
+      { shown: '"onclick=x' },
+    ]);
+  });
+  it("stay whole where the text is cut", () => {
+    const [a, b] = ["https://a.com", "https://b.com"];
+    expect(linked(`${a} ${b}`, 27)).toEqual([{ shown: a, href: a }, { shown: " " }, { shown: b, href: b }]);
+    expect(linked(`${a} ${b}`, 20)).toEqual([{ shown: a, href: a }, { shown: " " }, { shown: "https:…", href: b }]);
+    expect(linked(`${a} ${b}`, 13)).toEqual([{ shown: a, href: a }, { shown: "…" }]);
   });
 });
 

@@ -107,6 +107,13 @@ describe("a job", () => {
     await choose("Skip next");
     await choose("Skip");
     await page.getByText("The next fire time is skipped").waitFor();
+    // It is too late for those of the next ten seconds; the others run again.
+    await choose("Skip next");
+    await write("How many", "30", "spinbutton");
+    await press("Enter");
+    await page.getByText("The next 30 fire times are skipped").waitFor();
+    await choose("Undo skips");
+    await page.getByText(/\d+ skips undone/).waitFor();
     await choose("Pause");
     await write("Note", "while we look");
     await press("Enter");

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from common.platform.tenants import Tenants
+from common.registration.definition import RUNBOOK_CHARS
 from common.storage.tables import Table
-from minute8_client import Client
+from minute8_client import Client, InvalidInput
 from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.executor.servers import serving
@@ -29,6 +30,7 @@ _PATIENCE_S = 300
 ATTACK = "<img src=x onerror=\"pwned('name')\"><script>pwned('script')</script>\u202egnp.exe"
 # As long as a name may be, and without a place to break.
 LONG_ATTACK = (ATTACK + "\u202eW" * 100)[:200]
+_RUNBOOK = f"https://example.com/{'W' * 100}\"><svg/onload=pwned('runbook')>javascript:pwned(1)"
 
 
 @pytest.fixture
@@ -80,7 +82,9 @@ def _attack(embedded: Embedded, key: str, target: str, hooks: str) -> None:
             "retry": {"max_attempts": 1},
         }
         address = {"kind": "http", "url": f"{hooks}/{'W' * 400}/javascript:pwned(1)"}
-        mallory.put_job("evil", evil)
+        with pytest.raises(InvalidInput, match="runbook: must be an http or https URL"):
+            mallory.put_job("evil", evil | {"runbook": "javascript:pwned('runbook')"})
+        mallory.put_job("evil", evil | {"runbook": _RUNBOOK.ljust(RUNBOOK_CHARS, "W")})
         mallory.put_job("hooked", evil | {"target": address})
         mallory.put_subscription("evil", {"target": address, "tag": LONG_ATTACK, "name_prefix": ATTACK})
         mallory.test_subscription("evil")

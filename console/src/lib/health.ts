@@ -13,6 +13,9 @@ export interface Health {
   outcomes: readonly string[];
 }
 
+// It costs a query for each job, so it is asked for so many at most, and less often than the list.
+export const MOST_HEALTHS = 2_000;
+
 // What a queue and a cold start may take.
 const LATE_S = 60;
 
@@ -25,4 +28,24 @@ export function healthOf(job: Job, found: JobHealth | undefined): Health {
   if (lateS > LATE_S) return { state: "overdue", lateS, inRow, outcomes };
   if (inRow > 0) return { state: "failing", lateS: 0, inRow, outcomes };
   return { state: outcomes.length ? "fine" : "unknown", lateS: 0, inRow, outcomes };
+}
+
+/** How much is read of what is counted. */
+export type Known = "nothing" | "part" | "all";
+
+/** How much is known of the health of so many jobs. */
+export function knownHealth(isRead: boolean, jobs: number): Known {
+  if (!isRead) return "nothing";
+  return jobs > MOST_HEALTHS ? "part" : "all";
+}
+
+/** What a figure shows for a count of problems. Only a zero of everything is good news. */
+export function figureOf(
+  count: number,
+  known: Known,
+  bad: "bad" | "late" = "bad",
+): { value: string; tone: "bad" | "late" | "good" | undefined } {
+  if (known === "nothing" && !count) return { value: "–", tone: undefined };
+  const value = `${count.toLocaleString("en")}${known === "all" ? "" : "+"}`;
+  return { value, tone: count ? bad : known === "all" ? "good" : undefined };
 }

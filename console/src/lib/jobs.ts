@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import type { Shapes } from "minute8-client";
 import { useEffect } from "preact/hooks";
+import { MOST_HEALTHS } from "./health";
 import { live, round } from "./load";
 import { api, session } from "./session";
 
@@ -27,9 +28,6 @@ export const jobsError = signal<unknown>(undefined);
 export const healths = signal<ReadonlyMap<string, JobHealth>>(new Map());
 /** Whether these are all that are asked for: before, no health that is missing means that nothing is wrong. */
 export const healthsKnown = signal(false);
-
-// It costs a query for each job, so it is asked for so many at most, and less often.
-export const MOST_HEALTHS = 2_000;
 
 let loading: AbortController | undefined;
 let loadedFor: unknown;

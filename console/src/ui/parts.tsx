@@ -3,6 +3,7 @@
 import { Minute8Problem, Unreachable } from "minute8-client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { linked } from "../lib/links";
 import type { Loaded } from "../lib/load";
 import { lookOf } from "../lib/states";
 import { absolute, BROWSER_ZONE, fromNow, local, now, relative, zoneChoice, zoneOf } from "../lib/time";
@@ -54,17 +55,17 @@ export function Text({ children, most = 200 }: { children: string; most?: number
   );
 }
 
-/** Text with its addresses as links; nothing but http and https is one. */
-export function Linked({ children }: { children: string }): JSX.Element {
+/** Text with its addresses as links, cut where it is too long. */
+export function Linked({ children, most = 200 }: { children: string; most?: number }): JSX.Element {
   return (
-    <bdi class="text">
-      {children.split(/(https?:\/\/[^\s<>"]*[^\s<>".,;)])/).map((part, n) =>
-        n % 2 ? (
-          <a key={part} href={part} target="_blank" rel="noopener noreferrer">
-            {part}
+    <bdi class="text" title={children.length > most ? children.slice(0, 2000) : undefined}>
+      {linked(children, most).map(({ shown, href }, n) =>
+        href ? (
+          <a key={n} href={href} target="_blank" rel="noopener noreferrer">
+            {shown}
           </a>
         ) : (
-          part
+          shown
         ),
       )}
     </bdi>
@@ -114,6 +115,17 @@ export function Empty({ title, children }: { title: string; children?: Component
     <div class="empty">
       <strong>{title}</strong>
       {children ? <div class="muted">{children}</div> : null}
+    </div>
+  );
+}
+
+/** The button below a list that shows more of it. */
+export function More({ show, children }: { show: () => void; children: ComponentChildren }): JSX.Element {
+  return (
+    <div class="more">
+      <button type="button" onClick={show}>
+        {children}
+      </button>
     </div>
   );
 }

@@ -13,6 +13,13 @@ export interface Column<T> {
   cell: (row: T) => ComponentChildren;
 }
 
+export interface Rows<T> {
+  label: string;
+  columns: Column<T>[];
+  rows: readonly T[];
+  keyOf: (row: T) => string;
+}
+
 /** The column of what can be done with a row. */
 export function actions<T>(cell: (row: T) => ComponentChildren): Column<T> {
   return { name: <span class="sr">Actions</span>, class: "end", cell };
@@ -38,13 +45,7 @@ export function Scroll({ label, children }: { label: string; children: Component
 }
 
 /** A short table: all of its rows; `empty` if there is none. */
-export function List<T>(props: {
-  label: string;
-  columns: Column<T>[];
-  rows: readonly T[];
-  keyOf: (row: T) => string;
-  empty?: JSX.Element;
-}): JSX.Element | null {
+export function List<T>(props: Rows<T> & { empty?: JSX.Element }): JSX.Element | null {
   const { rows, columns } = props;
   if (!rows.length) return props.empty ?? null;
   return (
@@ -64,12 +65,7 @@ export function List<T>(props: {
 }
 
 /** A long table, whose rows are equally high. */
-export function Table<T>(props: {
-  label: string;
-  columns: Column<T>[];
-  rows: readonly T[];
-  keyOf: (row: T) => string;
-}): JSX.Element {
+export function Table<T>(props: Rows<T>): JSX.Element {
   const body = useRef<HTMLTableSectionElement>(null);
   const [seen, setSeen] = useState<[number, number]>([0, 60]);
   useEffect(() => {

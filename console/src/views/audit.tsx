@@ -9,7 +9,7 @@ import { firstPages } from "../lib/pages";
 import { place, setQuery } from "../lib/router";
 import { api, hasRole } from "../lib/session";
 import { useSettled } from "../ui/hooks";
-import { Card, Empty, Found, Head, Text, Time } from "../ui/parts";
+import { Card, Empty, Found, Head, More, Text, Time } from "../ui/parts";
 import { Changes } from "./job-definition";
 import type { Owner } from "./keys";
 
@@ -70,13 +70,7 @@ export function AuditList({ owner }: { owner: Owner }): JSX.Element {
               ) : (
                 <Empty title="No change fits">Entries are kept for 400 days.</Empty>
               )}
-              {more ? (
-                <div class="more">
-                  <button type="button" onClick={() => setPages(pages + 2)}>
-                    Show older changes
-                  </button>
-                </div>
-              ) : null}
+              {more ? <More show={() => setPages(pages + 2)}>Show older changes</More> : null}
             </>
           )}
         </Found>

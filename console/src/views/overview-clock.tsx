@@ -5,10 +5,10 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { firstPages } from "../lib/pages";
-import { to } from "../lib/router";
 import { api } from "../lib/session";
-import { Card, Problem, Text, Time } from "../ui/parts";
+import { Card, More, Problem, Text, Time } from "../ui/parts";
 import { type Column, List } from "../ui/table";
+import { jobColumn } from "./runs";
 
 type Moved = Shapes["MovedJob"];
 
@@ -25,7 +25,8 @@ export function ClockChanges(): JSX.Element | null {
   const [before, setBefore] = useState<{ moved: Moved[]; more: boolean }>();
   if (found.data && found.data !== before) setBefore(found.data);
   const data = found.data ?? before;
-  if (!data?.moved.length) return data?.more ? <More pages={pages} set={setPages} /> : <Problem error={found.error} />;
+  const more = data?.more ? <More show={() => setPages(pages + 1)}>Look for clock changes of more jobs</More> : null;
+  if (!data?.moved.length) return more ?? <Problem error={found.error} />;
   const shown = all ? data.moved : data.moved.slice(0, FIRST);
   return (
     <Card
@@ -35,38 +36,16 @@ export function ClockChanges(): JSX.Element | null {
       <Problem error={found.error} retry={found.reload} />
       <List label="Jobs that a clock change moves" columns={COLUMNS} rows={shown} keyOf={(moved) => moved.job_id} />
       {data.moved.length > shown.length ? (
-        <div class="more">
-          <button type="button" onClick={() => showAll(true)}>
-            Show all {data.moved.length.toLocaleString("en")}
-          </button>
-        </div>
-      ) : data.more ? (
-        <More pages={pages} set={setPages} />
-      ) : null}
+        <More show={() => showAll(true)}>Show all {data.moved.length.toLocaleString("en")}</More>
+      ) : (
+        more
+      )}
     </Card>
   );
 }
 
-function More({ pages, set }: { pages: number; set: (pages: number) => void }): JSX.Element {
-  return (
-    <div class="more">
-      <button type="button" onClick={() => set(pages + 1)}>
-        Look for clock changes of more jobs
-      </button>
-    </div>
-  );
-}
-
 const COLUMNS: Column<Moved>[] = [
-  {
-    name: "",
-    class: "clip",
-    cell: (moved) => (
-      <a class="mono" href={to(["jobs", moved.job_id])}>
-        {moved.job_id}
-      </a>
-    ),
-  },
+  jobColumn(),
   {
     name: "",
     cell: (moved) => (

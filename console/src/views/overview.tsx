@@ -6,19 +6,9 @@ import { useMemo } from "preact/hooks";
 import { type Cell, Heat } from "../draw/heat";
 import { TimeLine } from "../draw/timeline";
 import { type Coming, loadDensity } from "../lib/coming";
-import { byHour, countStates, type Fire, loadExpected, stateOfFire } from "../lib/expected";
-import { healthOf } from "../lib/health";
-import {
-  complete,
-  healths,
-  healthsKnown,
-  type Job,
-  jobs,
-  jobsError,
-  loadJobs,
-  MOST_HEALTHS,
-  useJobs,
-} from "../lib/jobs";
+import { byHour, countStates, type Expectation, type Fire, loadExpected, stateOfFire } from "../lib/expected";
+import { figureOf, healthOf, type Known, knownHealth, MOST_HEALTHS } from "../lib/health";
+import { complete, healths, healthsKnown, type Job, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
 import { type Loaded, useLoad } from "../lib/load";
 import { to } from "../lib/router";
 import { api, may } from "../lib/session";
@@ -27,7 +17,7 @@ import { Card, Empty, Figure, Found, Head, Problem, Text, Time, Waiting } from "
 import { type Column, List } from "../ui/table";
 import { HealthState } from "./jobs";
 import { ClockChanges } from "./overview-clock";
-import { whyOf } from "./runs";
+import { jobColumn, whyOf } from "./runs";
 
 export function Overview(): JSX.Element {
   useJobs();
@@ -64,7 +54,7 @@ export function Overview(): JSX.Element {
       <Problem error={jobsError.value} retry={loadJobs} />
       <Problem error={found.error} retry={found.reload} />
       <Problem error={coming.error} retry={coming.reload} />
-      <Figures fires={fires} />
+      <Figures found={found.data} />
       <Card title="What was due, and what will be">
         {fires || coming.data ? (
           <TimeLine label="All jobs" marks={marks} from={present - DAY} until={present + DAY} height={112} />
@@ -85,20 +75,20 @@ export function Overview(): JSX.Element {
   );
 }
 
-function Figures({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element {
+function Figures({ found }: { found: Expectation | undefined }): JSX.Element {
+  const fires = found?.fires;
   const counts = useMemo(() => countStates(fires ?? []), [fires]);
   const all = jobs.value;
   const states = all.map((job) => healthOf(job, healths.value.get(job.job_id)).state);
   const count = (state: string) => states.filter((one) => one === state).length;
   // A zero that is not known yet would be read as good news.
   const known = <T,>(is: boolean, value: T) => (is ? value : "–");
-  const toneOf = (is: boolean, isBad: number, bad: string) => (is ? (isBad ? bad : "good") : undefined);
-  const [isWhole, hasHealth, hasFires] = [complete.value, healthsKnown.value, fires !== undefined];
+  const isWhole = complete.value;
+  const ofHealth = knownHealth(healthsKnown.value, all.length);
+  const ofFires: Known = found ? (found.complete ? "all" : "part") : "nothing";
   const failed = counts.get("failed") ?? 0;
   const succeeded = (fires ?? []).filter((fire) => fire.run?.status === "succeeded").length;
   const rate = succeeded + failed ? (100 * succeeded) / (succeeded + failed) : null;
-  const late = counts.get("late") ?? 0;
-  const lost = counts.get("no_record") ?? 0;
   return (
     <dl class="figures">
       <Figure
@@ -106,36 +96,16 @@ function Figures({ fires }: { fires: readonly Fire[] | undefined }): JSX.Element
         value={known(isWhole || all.length > 0, `${all.length.toLocaleString("en")}${isWhole ? "" : "+"}`)}
         hint={known(isWhole, `${count("paused")} paused`)}
       />
-      <Figure
-        name="Failing"
-        value={known(hasHealth || count("failing") > 0, count("failing"))}
-        tone={toneOf(hasHealth, count("failing"), "bad")}
-        hint="their last run failed"
-      />
-      <Figure
-        name="Overdue"
-        value={known(hasHealth || count("overdue") > 0, count("overdue"))}
-        tone={toneOf(hasHealth, count("overdue"), "bad")}
-        hint="due, and not started"
-      />
+      <Figure name="Failing" {...figureOf(count("failing"), ofHealth)} hint="their last run failed" />
+      <Figure name="Overdue" {...figureOf(count("overdue"), ofHealth)} hint="due, and not started" />
       <Figure
         name="Succeeded, 24 h"
         value={rate === null ? "–" : `${rate.toFixed(rate > 99.9 || rate === 0 ? 0 : 1)} %`}
         tone={rate === null ? undefined : rate < 95 ? "late" : "good"}
-        hint={known(hasFires, `${failed} failed`)}
+        hint={known(found !== undefined, `${failed} failed`)}
       />
-      <Figure
-        name="Late, 24 h"
-        value={known(hasFires, late)}
-        tone={toneOf(hasFires, late, "late")}
-        hint="started over 10 s late"
-      />
-      <Figure
-        name="No record"
-        value={known(hasFires, lost)}
-        tone={toneOf(hasFires, lost, "bad")}
-        hint="must always be 0"
-      />
+      <Figure name="Late, 24 h" {...figureOf(counts.get("late") ?? 0, ofFires, "late")} hint="started over 10 s late" />
+      <Figure name="No record" {...figureOf(counts.get("no_record") ?? 0, ofFires)} hint="must always be 0" />
     </dl>
   );
 }
@@ -233,15 +203,7 @@ function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
 
 const NEXT: Column<Shapes["ComingExecution"]>[] = [
   { name: "", cell: (one) => <Time at={one.due_at} /> },
-  {
-    name: "",
-    class: "clip",
-    cell: (one) => (
-      <a class="mono" href={to(["jobs", one.job_id])}>
-        {one.job_id}
-      </a>
-    ),
-  },
+  jobColumn(),
   {
     name: "",
     class: "num muted",

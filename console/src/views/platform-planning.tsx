@@ -61,7 +61,7 @@ export function Findings({ findings }: { findings: Planning["findings"] | undefi
             <State state={one.level} /> <Text most={500}>{one.found}</Text>
             {one.remedy ? (
               <p class="hint">
-                <Linked>{one.remedy}</Linked>
+                <Linked most={500}>{one.remedy}</Linked>
               </p>
             ) : null}
           </li>

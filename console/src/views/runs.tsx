@@ -9,7 +9,7 @@ import { place, setQuery, to } from "../lib/router";
 import { api } from "../lib/session";
 import { stateOfRun } from "../lib/states";
 import { duration } from "../lib/time";
-import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
+import { Card, Empty, Found, Head, More, State, Text, Time } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 import { Select } from "./jobs";
 
@@ -39,19 +39,7 @@ function columns(zone: string | undefined, jobs: boolean): Column<Run>[] {
         </a>
       ),
     },
-    ...(jobs
-      ? [
-          {
-            name: "Job",
-            class: "clip",
-            cell: (run: Run) => (
-              <a href={to(["jobs", run.job_id])} class="mono">
-                {run.job_id}
-              </a>
-            ),
-          },
-        ]
-      : []),
+    ...(jobs ? [jobColumn<Run>("Job")] : []),
     {
       name: "Fire time",
       cell: (run) => (
@@ -71,6 +59,19 @@ function columns(zone: string | undefined, jobs: boolean): Column<Run>[] {
     { name: "Attempt", class: "num", cell: (run) => run.attempt || "–" },
     { name: "Why", class: "clip", cell: (run) => <Text most={120}>{whyOf(run)}</Text> },
   ];
+}
+
+/** The column of the job that a row is about. */
+export function jobColumn<T extends { job_id: string }>(name = ""): Column<T> {
+  return {
+    name,
+    class: "clip",
+    cell: ({ job_id: id }) => (
+      <a class="mono" href={to(["jobs", id])}>
+        {id}
+      </a>
+    ),
+  };
 }
 
 /** Why a run is as it is, in a few words. */
@@ -129,13 +130,7 @@ export function Runs(): JSX.Element {
           {(read) => (
             <>
               <RunTable runs={read.runs} jobs={!job} />
-              {read.more ? (
-                <div class="more">
-                  <button type="button" onClick={() => setMore({ key, pages: pages + 2 })}>
-                    Show older runs
-                  </button>
-                </div>
-              ) : null}
+              {read.more ? <More show={() => setMore({ key, pages: pages + 2 })}>Show older runs</More> : null}
             </>
           )}
         </Found>

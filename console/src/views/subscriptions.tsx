@@ -193,18 +193,12 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
       <Input label="Tag" hint="Only jobs with this tag." value={tag} set={setTag} />
       <Input
         label="Delay"
-        hint="Seconds. What ends within them is not reported."
+        hint="Seconds. Failures that end sooner are not reported."
         {...SECONDS}
         value={delay}
         set={setDelay}
       />
-      <Input
-        label="Group"
-        hint="Seconds after a message without another one."
-        {...SECONDS}
-        value={group}
-        set={setGroup}
-      />
+      <Input label="Group" hint="Seconds between two messages, at least." {...SECONDS} value={group} set={setGroup} />
     </Ask>
   );
 }
