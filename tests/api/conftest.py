@@ -59,6 +59,10 @@ def settle(office: Office, *callers: Caller) -> None:
         Execution("alice", "lost", fire_at, fire_at, 1)
         for fire_at in (at("2026-11-21T03:10:00Z"), at("2026-11-21T03:11:00Z"))
     ]
+    # The example of the document, which schemathesis sends.
+    lost.append(
+        Execution("acme", "nightly-report", at("2026-11-21T01:30:00Z"), at("2026-11-21T01:30:00Z"), 4)
+    )
     office.world.reconciler.unrecorded.add(lost, office.world.clock.now())
     for caller in callers:
         caller("PUT", "/v1/jobs/report", job(every=10))
