@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from common.jobs.job import ACTIVE, Job
+from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import execution_id, trace_id
 from common.preview.describe import describe
 from common.registration.patching import definition_of
 from common.runs.records import DISPATCHED, RUNNING
 from common.storage.tables import Item
-from common.timing.fires import next_fires
+from common.timing.fires import fires, next_fires
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
 
@@ -60,9 +62,15 @@ def job_view(job: Job, now: float, excluded: Container[str]) -> dict[str, Any]:
 
 
 def _next_fire_at(job: Job, now: float, excluded: Container[str]) -> str | None:
-    skips = {at for at in job.skips if at >= now}
-    coming = coming_fires(job, now, len(skips) + 1, excluded)
-    return next((rfc3339(at) for at in coming if at not in skips), None)
+    """The first fire time that is not skipped. Behind the last skip it costs as much as without skips."""
+    if job.state != ACTIVE:
+        return None
+    from_at = max(math.ceil(now), job.effective_at)
+    skips = {at for at in job.skips if from_at <= at < now + SKIPPED_AHEAD_S}
+    behind = max(skips) + 1 if skips else from_at
+    between = (at for at in fires(job.schedule, from_at, behind, excluded=excluded) if at not in skips)
+    found = list(islice(between, 1)) or next_fires(job.schedule, behind, 1, excluded=excluded)
+    return rfc3339(found[0]) if found else None
 
 
 def job_line(job: Job) -> dict[str, Any]:

@@ -106,7 +106,7 @@ class JobCalls:
 
     @Operation
     def unskip_fires(self, job_id: str) -> Request[RestoredFires]:
-        """Let the fire times run that were cancelled beforehand: the next 50, but not those of the next ten seconds."""
+        """Undo the cancellation of the next fire times, 50 at most. Those within a minute stay cancelled."""
         return Request("DELETE", f"{job_path(job_id)}/skip")
 
     @Operation

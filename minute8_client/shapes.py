@@ -286,14 +286,14 @@ class AuditPage(TypedDict):
 
 
 class SkippedFires(TypedDict):
-    """The runs of the next fire times, which are cancelled or have begun meanwhile."""
+    """The runs of the next fire times, all within 366 days. Each is cancelled, or has begun meanwhile."""
 
     job_id: str
     runs: list[Run]
 
 
 class RestoredFires(TypedDict):
-    """The fire times that were cancelled and run after all; without those of the next ten seconds."""
+    """The fire times whose cancellation was undone. Those within a minute stay cancelled."""
 
     job_id: str
     fires: list[str]

@@ -15,13 +15,14 @@ from api.views import run_view
 from common.errors import InvalidInput, NotFound
 from common.ids import NONCE_CHARS, check_id
 from common.jobs.backfill import Backfill
+from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import Execution
 from common.registration.backfills import MOST_LISTED
 from common.registration.definition import payload_text
 from common.registration.manual import MOST_SKIPPED
 from common.texts import check_note
 from common.timing.durations import parse_instant
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 
 _MOST_AT_A_TIME = 100
 # As many bytes of a run's own payload count as one more request.
@@ -71,7 +72,7 @@ def skip(services: Services, request: Request) -> Reply:
 def unskip(services: Services, request: Request) -> Reply:
     """DELETE /v1/jobs/{job_id}/skip"""
     skipped = services.manual.skipped(request.tenant, existing_id(request))
-    services.count_as(request.tenant, request.now, len(skipped))
+    services.count_as(request.tenant, request.now, len(skipped), THOUSANDS)
     restored = services.manual.take_back(skipped)
     return Reply({"job_id": request.path["job_id"], "fires": [rfc3339(one.fire_at) for one in restored]})
 
@@ -169,11 +170,12 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/jobs/{job_id}/skip", "skip_fires", skip, "write",
-        "Cancel a job's next fire times beforehand", "SkippedFires", takes="SkipFires", body_optional=True,
+        f"Cancel a job's next fire times beforehand, those within {SKIPPED_AHEAD_S // DAY_S} days",
+        "SkippedFires", takes="SkipFires", body_optional=True,
     ),
     Route(
         "DELETE", "/v1/jobs/{job_id}/skip", "unskip_fires", unskip, "write",
-        f"Let the fire times run that were cancelled beforehand, the next {MOST_SKIPPED}", "RestoredFires",
+        f"Undo the cancellation of the next fire times, {MOST_SKIPPED} at most", "RestoredFires", weight=THOUSANDS,
     ),
     Route(
         "POST", "/v1/runs/{execution_id}/retry", "retry_run", retry, "write", "Try a failed run once more", "Run",

@@ -174,14 +174,14 @@ class SkipFires(BaseModel):
 
 
 class SkippedFires(Answer):
-    """The runs of the next fire times, which are cancelled or have begun meanwhile."""
+    """The runs of the next fire times, all within 366 days. Each is cancelled, or has begun meanwhile."""
 
     job_id: JobId
     runs: list[Run]
 
 
 class RestoredFires(Answer):
-    """The fire times that were cancelled and run after all; without those of the next ten seconds."""
+    """The fire times whose cancellation was undone. Those within a minute stay cancelled."""
 
     job_id: JobId
     fires: list[Instant]

@@ -54,7 +54,10 @@ def skip(
     ctx: typer.Context,
     job_id: JobId,
     number: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=50, help="The number of fire times to skip.")
+        int,
+        typer.Option(
+            "--count", "-n", min=1, max=50, help="The number of fire times to skip, within 366 days."
+        ),
     ] = 1,
     note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
@@ -77,7 +80,11 @@ def unskip(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         print_json(restored)
         return
     lines = [f"{at} runs" for at in restored["fires"]]
-    console().print("\n".join(lines) or "nothing is skipped", soft_wrap=True, markup=False)
+    console().print(
+        "\n".join(lines) or "nothing to undo: no skipped fire time is more than a minute away",
+        soft_wrap=True,
+        markup=False,
+    )
 
 
 def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False) -> None:

@@ -1,24 +1,54 @@
 """The coming fire times of a job that are cancelled beforehand, noted on its item: lists of jobs read no runs.
 
-It is a copy of what the runs' records say, and only they decide what runs. A note moves no revision.
+The note is a copy: the runs' records decide what runs. Noting does not change the job's revision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table
+from common.storage.conflicts import retry_on_conflict
+from common.storage.tables import ConditionFailed, Expression, Table, TransactionConflict
+from common.timing.instants import DAY_S
+
+# Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.
+SKIPPED_AHEAD_S = 366 * DAY_S
 
 
-def note_skips(jobs: Table, tenant: str, job_id: str, schedule_revision: int, skips: Sequence[int]) -> None:
-    """Note these fire times, in the place of what was noted. If the job's times have changed, they mean nothing."""
-    change = Expression("SET #skips = :skips", {":skips": list(skips)})
+def note_skips(
+    jobs: Table,
+    tenant: str,
+    job_id: str,
+    schedule_revision: int,
+    cancelled: Callable[[], Sequence[int]],
+    sleep: Callable[[float], None],
+) -> None:
+    """Replace what is noted by what `cancelled` reads. Nothing is written if the job's times have changed.
+
+    Two calls may read and write in any order, so each reads again afterwards and repeats if it finds something else.
+    Raises Busy.
+    """
+    key = keys.job(tenant, job_id)
     same_times = Expression("#schedule_revision = :revision", {":revision": schedule_revision})
-    with suppress(ConditionFailed):
-        jobs.update(keys.job(tenant, job_id), change, same_times)
+
+    def attempt() -> None:
+        skips = list(cancelled())
+        try:
+            jobs.update(key, Expression("SET #skips = :skips", {":skips": skips}), same_times)
+        except ConditionFailed:
+            return
+        if list(cancelled()) != skips:
+            raise TransactionConflict([key])
+
+    retry_on_conflict(attempt, f"what job {job_id!r} skips", sleep=sleep)
+
+
+def same_skips(old: Job) -> Expression:
+    """The condition that the note is still the one that was read. The revision does not show that."""
+    words = "#skips = :skips" if old.skips else "(attribute_not_exists(#skips) OR #skips = :skips)"
+    return Expression(words, {":skips": list(old.skips)})
 
 
 def kept_skips(old: Job | None, new: Job) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, existing
 from common.jobs.ledger import TenantLedger
 from common.jobs.placement import Placement, moves
 from common.jobs.schedule_groups import ScheduleGroups
-from common.jobs.skips import kept_skips
+from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import fires_soon, plan_registered
@@ -300,7 +300,8 @@ def _changed(job: Job, now: float, **changes: Any) -> Job:
 def _unchanged(old: Job | None) -> Expression:
     if old is None:
         return Expression("attribute_not_exists(pk)", {})
-    return Expression("#revision = :old", {":old": old.revision})
+    noted = same_skips(old)
+    return Expression(f"#revision = :old AND {noted.expression}", {":old": old.revision, **noted.values})
 
 
 def next_second(now: float) -> int:

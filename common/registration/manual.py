@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from common.clock import Clock
 from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
-from common.jobs.skips import note_skips
+from common.jobs.skips import SKIPPED_AHEAD_S, note_skips
 from common.jobs.store import JobStore
 from common.planning.execution import (
     MANUAL,
@@ -28,7 +28,8 @@ from common.registration.definition import check_fits
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Transaction
+from common.storage.conflicts import retry_on_conflict
+from common.storage.tables import MOST_WRITES, ConditionFailed, Expression, Item, Transaction
 from common.timing.fires import due_at, fires, next_fires
 from common.timing.instants import DAY_S
 
@@ -36,10 +37,12 @@ from common.timing.instants import DAY_S
 _ASKED_KEPT_S = DAY_S
 # How long the payload of a single run is kept: a failed run can be retried until then.
 PAYLOAD_KEPT_S = 30 * DAY_S
-# The most fire times that one call skips, or takes back.
-MOST_SKIPPED = 50
+# The most fire times that one call skips, or takes back: one transaction has a record and an audit entry of each.
+MOST_SKIPPED = MOST_WRITES // 2
 # A skip is taken back so long before its fire time at the latest: its message must not have come yet.
-TAKEN_BACK_S = 10
+LEAST_NOTICE_S = 60
+# If taking back ends less than this before the fire time, the message may have come, so another one is sent.
+_SENT_AGAIN_S = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class ManualCommands:
         tx = Transaction(self.store.jobs.client)
         tx.put(self.store.jobs, asked, Expression("attribute_not_exists(pk)", {}))
         try:
-            self._written_down("job.run", execution, now)(tx)
+            self._written_down("job.run", [execution], now)(tx)
         except ConditionFailed as before:
             if not before.existing:
                 return execution.fire_at
@@ -105,12 +108,17 @@ class ManualCommands:
             return int(before.existing["fire_at"])
         return execution.fire_at
 
-    def _written_down(self, action: str, execution: Execution, now: float, note: str = "") -> Commit:
-        """Commits the command together with its audit entry."""
-        asked = {"execution_id": execution.execution_id, "note": note or None}
+    def _written_down(
+        self, action: str, executions: Sequence[Execution], now: float, note: str = ""
+    ) -> Commit:
+        """Commits the command together with an audit entry for each execution."""
+        audit, by = self.store.audited.audit, self.store.by
 
         def commit(tx: Transaction) -> None:
-            self.store.audited.commit(tx, execution.tenant, action, execution.job_id, now, after=asked)
+            for one in executions:
+                asked = {"execution_id": one.execution_id, "note": note or None}
+                audit.add(tx, one.tenant, by, action, one.job_id, now, after=asked)
+            retry_on_conflict(tx.commit, repr(executions[0].job_id), sleep=self.clock.sleep)
 
         return commit
 
@@ -123,7 +131,7 @@ class ManualCommands:
         now = self.clock.now()
         execution = replace(execution, attempt=record.get("attempt", 0))
         overdue = record["status"] == RETRYING and record.get("next_attempt_at", now) <= now
-        commit = self._written_down("run.retried", execution, now)
+        commit = self._written_down("run.retried", [execution], now)
         if not overdue and not self.changes.reopen(execution, now, commit):
             raise Conflict(f"run {execution_id} is {record['status']}; only a failed run can be tried again")
         again = replace(
@@ -145,65 +153,107 @@ class ManualCommands:
         if record is None:
             self._check_planned(execution, now)
         detail = _cancelled(note)
-        commit = self._written_down("run.cancelled", execution, now, note)
+        commit = self._written_down("run.cancelled", [execution], now, note)
         waits = record is not None and record["status"] == RETRYING
         cancel = self.changes.cancel_retry if waits else self.changes.cancel
-        if not cancel(execution, detail, now, commit):
-            status = (self.runs.get(execution) or {}).get("status", "unknown")
-            raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
-        if record is None:
-            self._note_skips(execution)
+        try:
+            if not cancel(execution, detail, now, commit):
+                status = (self.runs.get(execution) or {}).get("status", "unknown")
+                raise Conflict(f"run {execution_id} is {status}; only one that waits can be cancelled")
+        finally:
+            # Also if it was cancelled before: that call may have died before its note.
+            if execution.trigger == SCHEDULE and execution.fire_at > now:
+                self._note_skips(execution)
         return execution
 
     def skip_next(self, tenant: str, job_id: str, count: int, note: str) -> list[Execution]:
-        """Cancel the next `count` fire times beforehand; the job stays active.
+        """Cancel the next `count` fire times beforehand, of those within SKIPPED_AHEAD_S; the job stays active.
 
-        Repeating it skips the same ones, as long as none of them has passed. Raises NotFound, Conflict.
+        Repeating it skips the same ones, as long as none of them has passed. Raises NotFound, Conflict, Busy.
         """
         job, now = self.store.get(tenant, job_id), self.clock.now()
         executions = self.coming(job, count, now)
         if not executions:
-            why = "is paused" if job.state != ACTIVE else "never fires again"
+            within = f"never fires again within {SKIPPED_AHEAD_S // DAY_S} days"
+            why = "is paused" if job.state != ACTIVE else within
             raise Conflict(f"job {job_id!r} {why}, so there is nothing to skip")
-        for execution in executions:
-            commit = self._written_down("run.cancelled", execution, now, note)
-            self.changes.cancel(execution, _cancelled(note), now, commit)
-        self._note_skips(executions[0])
+
+        def cancel(some: Sequence[Execution]) -> Sequence[Execution]:
+            commit = self._written_down("run.cancelled", some, now, note)
+            return some if self.changes.cancel_all(some, _cancelled(note), now, commit) else ()
+
+        self._change(executions, cancel)
         return executions
 
     def skipped(self, tenant: str, job_id: str) -> list[Execution]:
-        """The next fire times that are cancelled beforehand and not due within TAKEN_BACK_S. Raises NotFound."""
+        """The next fire times that are cancelled beforehand, not due within LEAST_NOTICE_S. Raises NotFound."""
         job = self.store.get(tenant, job_id)
-        from_at = math.ceil(self.clock.now()) + TAKEN_BACK_S
-        return self.changes.cancelled(tenant, job_id, job.schedule_revision, from_at, MOST_SKIPPED)
+        return self._skipped_from(
+            tenant, job_id, job.schedule_revision, math.ceil(self.clock.now()) + LEAST_NOTICE_S
+        )
 
     def take_back(self, skipped: Sequence[Execution]) -> list[Execution]:
-        """Let these fire times run after all; returns those for which it is not too late."""
-        restored = []
-        for one in skipped:
+        """Let these fire times run after all; returns those for which it is not too late. Raises Busy."""
+
+        def take_back(some: Sequence[Execution]) -> Sequence[Execution]:
             now = self.clock.now()
-            commit = self._written_down("run.restored", one, now)
-            if one.fire_at >= now + TAKEN_BACK_S and self.changes.take_back(one, commit):
-                restored.append(one)
-        if restored:
-            self._note_skips(restored[0])
-        return restored
+            some = [one for one in some if one.fire_at >= now + LEAST_NOTICE_S]
+            commit = self._written_down("run.restored", some, now)
+            try:
+                return some if some and self.changes.take_back(some, commit) else ()
+            finally:
+                # Also after an error: a commit whose answer was lost is done.
+                self._send_late(some)
+
+        return self._change(skipped, take_back)
+
+    def _send_late(self, restored: Sequence[Execution]) -> None:
+        """Send those whose messages may have come while they were cancelled. A second message does no harm."""
+        soon = self.clock.now() + _SENT_AGAIN_S
+        if late := [one for one in restored if one.fire_at < soon]:
+            self.queue.send(late)
+
+    def _change(
+        self, executions: Sequence[Execution], change: Callable[[Sequence[Execution]], Sequence[Execution]]
+    ) -> list[Execution]:
+        """Change them in one transaction; if one's condition fails, each by itself. Returns those that were changed."""
+        if not executions:
+            return []
+        try:
+            if len(executions) > 1 and (changed := change(executions)):
+                return list(changed)
+            return [done for one in executions for done in change([one])]
+        finally:
+            self._note_skips(executions[0])
 
     def _note_skips(self, one: Execution) -> None:
         """Note on its job what is cancelled now, after a change of that."""
-        job = one.tenant, one.job_id, one.schedule_revision
-        coming = self.changes.cancelled(*job, math.ceil(self.clock.now()), MOST_SKIPPED)
-        note_skips(self.store.jobs, *job, [each.fire_at for each in coming])
+        job, from_at = (one.tenant, one.job_id, one.schedule_revision), math.ceil(self.clock.now())
+
+        def cancelled() -> list[int]:
+            return [each.fire_at for each in self._skipped_from(*job, from_at)]
+
+        note_skips(self.store.jobs, *job, cancelled, self.clock.sleep)
+
+    def _skipped_from(
+        self, tenant: str, job_id: str, schedule_revision: int, from_at: int
+    ) -> list[Execution]:
+        until_at = math.floor(self.clock.now()) + SKIPPED_AHEAD_S
+        return self.changes.cancelled(tenant, job_id, schedule_revision, from_at, until_at, MOST_SKIPPED)
 
     def coming(self, job: Job, count: int, now: float) -> list[Execution]:
-        """The executions of a job's next fire times; none while it is paused. Raises Conflict (a missing calendar)."""
+        """The executions of a job's next fire times within SKIPPED_AHEAD_S; none while it is paused.
+
+        Raises Conflict (a missing calendar).
+        """
         if job.state != ACTIVE:
             return []
         try:
             excluded = Calendars(self.store.jobs).excluded(job.tenant, job.schedule.calendars)
         except MissingCalendar as missing:
             raise Conflict(str(missing)) from None
-        times = next_fires(job.schedule, max(math.floor(now) + 1, job.effective_at), count, excluded=excluded)
+        from_at, until_at = max(math.floor(now) + 1, job.effective_at), math.floor(now) + SKIPPED_AHEAD_S
+        times = next_fires(job.schedule, from_at, count, until_at, excluded=excluded)
         return [
             Execution(job.tenant, job.job_id, at, due_at(job.schedule, job.key, at), job.schedule_revision)
             for at in times

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.records import RETENTION_S
@@ -13,6 +14,9 @@ from common.storage.tables import ConditionFailed, Expression, Table, Transactio
 
 # How a change is committed; a manual change is committed together with its audit entry (`AuditedCommit.commit`).
 Commit = Callable[[Transaction], None]
+# `cancelled` reads at most so many records, so many per request.
+MOST_SEEN = 1_000
+_PAGE = 100
 
 
 class RunChanges:
@@ -67,55 +71,56 @@ class RunChanges:
         self, execution: Execution, note: str, now: float, commit: Commit = Transaction.commit
     ) -> bool:
         """End an execution that has not started: one without a record, or a queued one. False if it has started."""
-        change = Expression(
-            "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #due_at = :due,"
-            " #schedule_revision = :revision, #trigger = if_not_exists(#trigger, :trigger), #status = :skipped,"
-            " #reason = :cancelled, #detail = :note, #finished_at = :now, #expires_at = :expires",
-            {
-                ":tenant": execution.tenant,
-                ":job_id": execution.job_id,
-                ":fire_at": execution.fire_at,
-                ":due": execution.due_at,
-                ":revision": execution.schedule_revision,
-                ":trigger": execution.trigger,
-                ":skipped": SKIPPED,
-                ":cancelled": CANCELLED,
-                ":note": note,
-                ":now": now,
-                # The record must last until the execution is due, since it keeps it from running.
-                ":expires": max(int(now), execution.due_at) + RETENTION_S,
-            },
-        )
+        return self.cancel_all([execution], note, now, commit)
+
+    def cancel_all(
+        self, executions: Sequence[Execution], note: str, now: float, commit: Commit = Transaction.commit
+    ) -> bool:
+        """Like `cancel`: all of them, or none if one has started."""
         waiting = Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
-        return self._made(execution, change, waiting, commit)
+        tx = Transaction(self._table.client)
+        for one in executions:
+            tx.update(self._table, _key(one), _cancellation(one, note, now), waiting)
+        return _committed(tx, commit)
 
     def cancelled(
-        self, tenant: str, job_id: str, schedule_revision: int, from_at: int, most: int
+        self, tenant: str, job_id: str, schedule_revision: int, from_at: int, until_at: int, most: int
     ) -> list[Execution]:
-        """The fire times of a schedule that are cancelled, from one on, at most so many."""
-        wanted = Expression(
-            "#status = :skipped AND #reason = :cancelled AND #trigger = :schedule"
-            " AND #schedule_revision = :revision",
-            {
-                ":skipped": SKIPPED,
-                ":cancelled": CANCELLED,
-                ":schedule": SCHEDULE,
-                ":revision": schedule_revision,
-            },
-        )
-        partition, between = keys.runs_of_job(tenant, job_id), keys.runs_between(from_at, None)
-        return [
-            Execution(tenant, job_id, item["fire_at"], item["due_at"], schedule_revision)
-            for item in self._table.query(partition, sk_between=between, where=wanted, limit=most)
-        ]
+        """The fire times of a schedule in [from_at, until_at) that are cancelled, at most so many.
 
-    def take_back(self, execution: Execution, commit: Commit = Transaction.commit) -> bool:
-        """Delete the record of a cancelled execution that is not due yet, so that it runs. False if it is another."""
+        Looks at the first MOST_SEEN records there: those of former schedules are among them.
+        """
+        wanted = {
+            "status": SKIPPED,
+            "reason": CANCELLED,
+            "trigger": SCHEDULE,
+            "schedule_revision": schedule_revision,
+        }
+        items = self._table.query(
+            keys.runs_of_job(tenant, job_id),
+            sk_between=keys.runs_between(from_at, until_at),
+            limit=MOST_SEEN,
+            page=_PAGE,
+            attributes=("fire_at", "due_at", *wanted),
+        )
+        found = (
+            Execution(tenant, job_id, item["fire_at"], item["due_at"], schedule_revision)
+            for item in items
+            if all(item.get(name) == value for name, value in wanted.items())
+        )
+        return list(islice(found, most))
+
+    def take_back(self, executions: Sequence[Execution], commit: Commit = Transaction.commit) -> bool:
+        """Delete the records of cancelled executions that are not due yet, so that they run.
+
+        All of them; False, and none, if one is no longer cancelled.
+        """
         cancelled = Expression(
             "#status = :skipped AND #reason = :cancelled", {":skipped": SKIPPED, ":cancelled": CANCELLED}
         )
         tx = Transaction(self._table.client)
-        tx.delete(self._table, _key(execution), cancelled)
+        for one in executions:
+            tx.delete(self._table, _key(one), cancelled)
         return _committed(tx, commit)
 
     def cancel_retry(
@@ -153,6 +158,28 @@ class RunChanges:
         tx = Transaction(self._table.client)
         tx.update(self._table, _key(execution), change, condition)
         return _committed(tx, commit)
+
+
+def _cancellation(execution: Execution, note: str, now: float) -> Expression:
+    return Expression(
+        "SET #tenant = :tenant, #job_id = :job_id, #fire_at = :fire_at, #due_at = :due,"
+        " #schedule_revision = :revision, #trigger = if_not_exists(#trigger, :trigger), #status = :skipped,"
+        " #reason = :cancelled, #detail = :note, #finished_at = :now, #expires_at = :expires",
+        {
+            ":tenant": execution.tenant,
+            ":job_id": execution.job_id,
+            ":fire_at": execution.fire_at,
+            ":due": execution.due_at,
+            ":revision": execution.schedule_revision,
+            ":trigger": execution.trigger,
+            ":skipped": SKIPPED,
+            ":cancelled": CANCELLED,
+            ":note": note,
+            ":now": now,
+            # The record must last until the execution is due, since it keeps it from running.
+            ":expires": max(int(now), execution.due_at) + RETENTION_S,
+        },
+    )
 
 
 def _committed(tx: Transaction, commit: Commit) -> bool:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from api.views import job_view
 from common.runs.records import Outcome
+from common.timing.fires import next_fires
 from tests.api.calls import Office
 from tests.worlds import job
 
@@ -132,13 +137,52 @@ def test_the_next_fire_time_of_a_list_is_none_that_is_skipped(office: Office) ->
     assert shown() == "03:15"
     (entry,) = office.alice_admin("GET", "/v1/audit?action=job.changed").json["entries"]
     assert "skips" not in {*entry["before"], *entry["after"]}
-    office.world.run_until("2026-11-21T03:15:30Z")
+    office.world.run_until("2026-11-21T03:14:30Z")
+    office.alice("POST", "/v1/jobs/report/skip")
     assert shown() == "03:17"
-    office.alice("DELETE", "/v1/jobs/report/skip")
+    restored = office.alice("DELETE", "/v1/jobs/report/skip").json["fires"]
+    assert restored == ["2026-11-21T03:16:00Z"], "3:15 is within a minute"
     assert shown() == "03:16"
     office.alice("POST", "/v1/jobs/report/skip")
     office.alice("PATCH", "/v1/jobs/report", {"schedule": {"cron": "*/2 * * * *"}})
     assert shown() == "03:16"
+
+
+@pytest.mark.parametrize(
+    ("cron", "noted", "shown"),
+    [
+        # Noted by an earlier version, and too far ahead.
+        ("0 0 29 2 *", 51, "2028-02-29T00:00:00Z"),
+        ("0 0 1 1 *", 1, "2028-01-01T00:00:00Z"),
+        ("0 0 * * *", 50, "2027-01-11T00:00:00Z"),
+        ("0 0 1 1 *", 0, "2027-01-01T00:00:00Z"),
+    ],
+)
+def test_a_list_searches_for_one_fire_time_behind_the_skips(
+    office: Office, monkeypatch: pytest.MonkeyPatch, cron: str, noted: int, shown: str
+) -> None:
+    """The next fire of a rare cron may be 40 years away, so each that is searched for costs much."""
+    office.alice("PUT", "/v1/jobs/report", job(cron=cron))
+    job_ = office.world.store.get("alice", "report")
+    now = office.world.clock.now()
+    skips = tuple(next_fires(job_.schedule, int(now), noted))
+    searched = []
+
+    def counted(*args: Any, **excluded: Any) -> list[int]:
+        searched.append(args[2])
+        return next_fires(*args, **excluded)
+
+    monkeypatch.setattr("api.views.next_fires", counted)
+    assert job_view(replace(job_, skips=skips), now, ())["next_fire_at"] == shown
+    assert searched == [1]
+
+
+def test_an_unskip_counts_as_a_request_that_reads_thousands(office: Office) -> None:
+    office.alice("PUT", "/v1/jobs/report", job(cron="0 12 * * *"))
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 10}})
+    office.world.clock.sleep(60)
+    statuses = [office.alice("DELETE", "/v1/jobs/report/skip").status for _ in range(3)]
+    assert statuses == [200, 200, 429]
 
 
 def test_skips_are_undone(office: Office) -> None:

@@ -17,9 +17,11 @@ from common.registration import (
     calendar_sources,
     calendar_store,
     icalendar_dates,
+    manual,
     schedule_text,
 )
 from common.registration.definition import EXECUTOR_MARGIN_S, JobDefinition, Limits
+from common.runs import changes
 from common.storage import wire_format
 from common.tenants import web_address
 from common.timing import cron
@@ -47,6 +49,8 @@ BOUNDS = {
     "URL; headers of an `http` target": web_address.URL_CHARS,
     "time of a call (`timeout_s`)": EXECUTOR_MARGIN_S,
     "fire times of a backfill": backfills.BACKFILL_LIMIT,
+    "fire times that one call skips, or takes back": manual.MOST_SKIPPED,
+    "records that a call reads to take fire times back": changes.MOST_SEEN,
     "API keys": api_keys.MOST_KEYS,
     "page of a list": routing.LONGEST_PAGE,
     "an item in DynamoDB": wire_format.DEEPEST,

@@ -11,13 +11,15 @@ import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfills
-from common.planning.execution import parse_execution_id
+from common.jobs.skips import SKIPPED_AHEAD_S
+from common.planning.execution import Execution, parse_execution_id
 from common.registration.backfills import BACKFILL_EXCLUDED_DATES
 from common.registration.calendar_store import CalendarStore
-from common.registration.manual import TAKEN_BACK_S
+from common.registration.manual import LEAST_NOTICE_S
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.tables import TransactionConflict
+from common.timing.instants import rfc3339
 from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
@@ -92,11 +94,37 @@ def test_a_skip_is_not_taken_back_too_late_or_after_a_change_of_the_times(w: Wor
     w.registry.put("alice", "job", job(cron="*/10 * * * *"))
     assert w.manual.skipped("alice", "job") == []
     (coming,) = w.manual.skip_next("alice", "job", 1, "")
-    w.clock.sleep(coming.fire_at - TAKEN_BACK_S + 0.5 - w.clock.now())
+    w.clock.sleep(coming.fire_at - LEAST_NOTICE_S + 0.5 - w.clock.now())
     assert w.manual.take_back([coming]) == []
-    w.clock.sleep(TAKEN_BACK_S)
+    w.clock.sleep(LEAST_NOTICE_S)
     w.deliver()
     assert w.statuses("alice", "job")[-1] == "skipped(cancelled)"
+
+
+@pytest.mark.parametrize(("further_s", "count"), [(-1, 1), (0, 0)])
+def test_fire_times_beyond_366_days_are_not_skipped(w: World, further_s: int, count: int) -> None:
+    fire_at = int(w.clock.now()) + SKIPPED_AHEAD_S + further_s
+    w.registry.create("alice", "job", job(at=rfc3339(fire_at)))
+    if not count:
+        with pytest.raises(Conflict, match="never fires again within 366 days, so there is nothing to skip"):
+            w.manual.skip_next("alice", "job", 1, "")
+        w.manual.cancel("alice", Execution("alice", "job", fire_at, fire_at, 1).execution_id, "")
+    else:
+        assert [one.fire_at for one in w.manual.skip_next("alice", "job", 50, "")] == [fire_at]
+    assert len(w.manual.skipped("alice", "job")) == len(w.store.get("alice", "job").skips) == count
+
+
+def test_an_unskip_looks_at_so_many_records_of_former_schedules(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("common.runs.changes.MOST_SEEN", 5)
+    w.registry.create("alice", "job", job(cron="*/10 * * * *"))
+    w.manual.skip_next("alice", "job", 5, "")
+    w.registry.put("alice", "job", job(cron="5 5 * * *"))
+    w.manual.skip_next("alice", "job", 1, "")
+    assert w.manual.skipped("alice", "job") == []
+    monkeypatch.setattr("common.runs.changes.MOST_SEEN", 6)
+    assert [rfc3339(one.fire_at) for one in w.manual.skipped("alice", "job")] == ["2026-11-21T05:05:00Z"]
 
 
 def test_a_waiting_retry_is_cancelled(w: World) -> None:
