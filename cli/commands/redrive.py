@@ -39,7 +39,8 @@ def redrive(
     for row in _rows(done):
         console().print(f"{row['result']}: {row['what']}", soft_wrap=True, markup=False)
     discarded = f", {len(done.discarded)} discarded" if done.discarded else ""
-    console().print(f"{done.count} dead letters, {len(done.moved)} moved{discarded}")
+    more = "; there may be more: repeat it" if done.more else ""
+    console().print(f"{done.count} dead letters, {len(done.moved)} moved{discarded}{more}")
 
 
 def _rows(done: Done) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from cli import output
 from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import examine
-from cli.doctor.fix import Done, fix
+from cli.doctor.fix import Done, after, fix
 from cli.output import console, print_json
 from cli.session import session
 from cli.settings import api_url
@@ -55,7 +55,7 @@ def doctor(
             lambda one: _tell(one, as_json),
         )
         if any(one.result != "left" for one in done):
-            findings = examine(deployment, timeout)
+            findings = after(deployment, done, timeout)
         elif not as_json:
             console().print("nothing was repaired" if done else "there is nothing that --fix can repair")
     counts = Counter(finding.level for finding in findings)

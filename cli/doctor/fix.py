@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cli.doctor.deployment import Deployment
+from cli.doctor.examine import CHECKS, examine
 from common.platform.findings import Finding, Level, Repair
 
 _TICK_ORDER: Final = 1
 # A cold start and a window of a large stage.
 _TICK_S: Final = 120
+# AWS may take so long to tell what was repaired: IAM for a policy, SQS for a count.
+_SHOWS_WITHIN_S: Final = 60
+_LOOK_AGAIN_S: Final = 5
 # What the next tick puts right.
 _BY_A_TICK: Final = ("mark", "unfinished planning")
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a repair: `result` is `done`, `left`, or an error."""
+    """What became of a repair: `result` is `left`, `failed: …`, `done`, or says what was done."""
 
     check: str
     told: str
     result: str
+
+    @property
+    def is_made(self) -> bool:
+        return self.result != "left" and not self.result.startswith("failed")
 
 
 def repairs(deployment: Deployment, findings: Iterable[Finding]) -> list[tuple[Finding, Repair]]:
@@ -56,6 +64,28 @@ def fix(
         done.append(Done(finding.check, repair.told, result))
         tell(done[-1])
     return done
+
+
+def after(deployment: Deployment, done: Iterable[Done], deadline_s: float) -> list[Finding]:
+    """The findings after these repairs, as soon as none of them is to be made again, or a minute later.
+
+    An alarm looks back, so one that is on may be about what was repaired. It is a warning.
+    """
+    made = {one.told: one.check for one in done if one.is_made}
+    checks = [check for check in CHECKS if check.name in made.values()]
+    until = deployment.clock.now() + _SHOWS_WITHIN_S
+    while deployment.clock.now() < until and any(
+        repair.told in made for _, repair in repairs(deployment, examine(deployment, deadline_s, checks))
+    ):
+        deployment.clock.sleep(_LOOK_AGAIN_S)
+    return [_looks_back(one) if made else one for one in examine(deployment, deadline_s)]
+
+
+def _looks_back(finding: Finding) -> Finding:
+    if finding.check != "alarms" or finding.level != Level.FAILED:
+        return finding
+    remedy = f"it looks back: if it is still on in twenty minutes, {finding.remedy}"
+    return replace(finding, level=Level.WARNING, remedy=remedy)
 
 
 def tick(deployment: Deployment) -> Repair:

@@ -75,7 +75,7 @@ def _sort_out(deployment: Deployment, queue: str) -> str:
     counts = {"moved": done.moved, "discarded": done.discarded, "left": done.left}
     text = ", ".join(f"{len(letters)} {word}" for word, letters in counts.items() if letters)
     first = f"; the first that was discarded: {done.discarded[0].problem}" if done.discarded else ""
-    return text + first
+    return text + first + ("; there may be more: repeat it" if done.more else "")
 
 
 def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from common.errors import Minute8Error, NotFound
 from common.planning.execution import Execution, UnreadableMessage, split_execution_id
@@ -22,14 +23,18 @@ from common.tenants.audit import AuditedCommit
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-    from mypy_boto3_sqs.type_defs import MessageTypeDef
+    from mypy_boto3_sqs.type_defs import MessageTypeDef, SendMessageBatchRequestEntryTypeDef
 
 EXECUTIONS: Final = "executions"
 QUEUES: Final = (EXECUTIONS, "planning", "outcomes")
 # How many one call looks at, resends or discards.
 MOST: Final = 100
 _BATCH: Final = 10
+# What SQS takes in one request was 256 KB for years.
+_BATCH_BYTES: Final = 256 * 1024
+# Letters stay hidden for longer than one call works, and its last requests take.
 _HIDDEN_S: Final = 60
+_WORK_S: Final = 40
 
 Result = Literal["moved", "discarded", "left"]
 MOVED: Final = "moved"
@@ -70,9 +75,13 @@ class Done:
         """How many were looked at, without those that were not wanted."""
         return len(self.moved) + len(self.discarded) + len(self.left)
 
-    def of(self, result: Result) -> list[Letter]:
-        """Those with this result."""
-        return {MOVED: self.moved, DISCARDED: self.discarded, LEFT: self.left}[result]
+
+class _Taken(NamedTuple):
+    """A letter that was received and is hidden from others. SQS knows it by its `handle`."""
+
+    letter: Letter
+    handle: str
+    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,7 @@ class DeadLetters:
 
     client: SQSClient
     url: str
+    monotonic: Callable[[], float] = monotonic
 
     def count(self, queue: str) -> int:
         """How many are in the queue, about; those that somebody looks at included."""
@@ -91,7 +101,7 @@ class DeadLetters:
 
     def look(self, queue: str, limit: int = MOST) -> Done:
         """The first of them, in no order. Raises NotFound (there is no such queue)."""
-        return self._deal(queue, limit, None, lambda message, letter: LEFT)
+        return self._deal(queue, limit, None, lambda letter: LEFT)
 
     def redrive(
         self,
@@ -103,50 +113,59 @@ class DeadLetters:
     ) -> Done:
         """Send readable ones to their queue again; `only` those with these ids. Raises NotFound."""
 
-        def deal(message: MessageTypeDef, letter: Letter) -> Result:
+        def decide(letter: Letter) -> Result:
             if letter.problem:
                 return DISCARDED if letter.is_garbage and discard_garbage else LEFT
-            self._resend(queue, message)
             return MOVED
 
-        return self._deal(queue, limit, only, deal)
+        return self._deal(queue, limit, only, decide)
 
     def discard(self, queue: str, limit: int = MOST, only: Collection[str] | None = None) -> Done:
         """Delete them. Raises NotFound."""
-        return self._deal(queue, limit, only, lambda message, letter: DISCARDED)
+        return self._deal(queue, limit, only, lambda letter: DISCARDED)
 
     def _deal(
         self,
         queue: str,
         limit: int,
         only: Collection[str] | None,
-        deal: Callable[[MessageTypeDef, Letter], Result],
+        decide: Callable[[Letter], Result],
     ) -> Done:
-        """`only` letters are looked for among all that are visible, up to MOST batches."""
-        url, done = self._dead(queue), Done()
-        kept: list[str] = []
+        """`only` letters are looked for among all that are visible, up to MOST batches.
+
+        It ends before those that were received first, and stay, are visible again.
+        """
+        url, until = self._dead(queue), self.monotonic() + _WORK_S
+        dealt: dict[Result, list[Letter]] = {MOVED: [], DISCARDED: [], LEFT: []}
+        hidden: set[str] = set()
+        count = 0
         try:
-            for message in self._received(url, MOST * _BATCH if only is not None else limit):
-                letter = _letter(queue, message)
-                if only is not None and letter.message_id not in only:
-                    kept.append(message["ReceiptHandle"])
-                    continue
-                if (result := deal(message, letter)) == LEFT:
-                    kept.append(message["ReceiptHandle"])
-                else:
-                    self.client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-                done.of(result).append(letter)
-                if only is not None and done.count == len(only):
+            for messages in self._received(url, MOST * _BATCH if only is not None else limit, until):
+                hidden.update(message["ReceiptHandle"] for message in messages)
+                taken = [_Taken(_letter(queue, one), one["ReceiptHandle"], one["Body"]) for one in messages]
+                wanted = [one for one in taken if only is None or one.letter.message_id in only]
+                decided = [(decide(one.letter), one) for one in wanted]
+                failed = self._resend(queue, [one for result, one in decided if result == MOVED])
+                leave = [one for result, one in decided if result != LEFT and one.handle not in failed]
+                failed |= self._delete(url, leave)
+                hidden -= {one.handle for one in leave} - failed.keys()
+                for result, one in decided:
+                    if problem := failed.get(one.handle):
+                        dealt[LEFT].append(replace(one.letter, problem=problem))
+                    else:
+                        dealt[result].append(one.letter)
+                count += len(decided)
+                if only is not None and count == len(only):
                     break
         finally:
-            self._show(url, kept)
-        done.more = done.count >= limit
-        return done
+            self._show(url, sorted(hidden))
+        more = count >= limit or self.monotonic() >= until
+        return Done(dealt[MOVED], dealt[DISCARDED], dealt[LEFT], more)
 
-    def _received(self, url: str, limit: int) -> Iterator[MessageTypeDef]:
-        """Each message once, hidden for a while."""
+    def _received(self, url: str, limit: int, until: float) -> Iterator[list[MessageTypeDef]]:
+        """Batches with each message once, hidden for a while."""
         seen: set[str] = set()
-        while len(seen) < limit:
+        while len(seen) < limit and self.monotonic() < until:
             answer = self.client.receive_message(
                 QueueUrl=url,
                 MaxNumberOfMessages=min(_BATCH, limit - len(seen)),
@@ -157,7 +176,7 @@ class DeadLetters:
             if not fresh:
                 return
             seen.update(one["MessageId"] for one in fresh)
-            yield from fresh
+            yield fresh
 
     def _show(self, url: str, handles: list[str]) -> None:
         for first in range(0, len(handles), _BATCH):
@@ -170,11 +189,30 @@ class DeadLetters:
                 ],
             )
 
-    def _resend(self, queue: str, message: MessageTypeDef) -> None:
-        body = message["Body"]
-        # A pack's executions are handed over fairly, as when they were planned.
-        group: dict[str, Any] = {"MessageGroupId": _pack(body).group} if queue == EXECUTIONS else {}
-        self.client.send_message(QueueUrl=self._alive(queue), MessageBody=body, **group)
+    def _resend(self, queue: str, letters: list[_Taken]) -> dict[str, str]:
+        """Send up to ten of them to their queue. Returns what SQS did not take: handle -> why."""
+        failed: dict[str, str] = {}
+        for part in _of_one_request(letters):
+            answer = self.client.send_message_batch(
+                QueueUrl=self._alive(queue),
+                Entries=[_entry(queue, nth, one.body) for nth, one in enumerate(part)],
+            )
+            for one in answer.get("Failed", []):
+                failed[part[int(one["Id"])].handle] = f"SQS did not take it again: {one['Code']}"
+        return failed
+
+    def _delete(self, url: str, letters: list[_Taken]) -> dict[str, str]:
+        """Delete up to ten of them. Returns what SQS did not delete: handle -> why."""
+        if not letters:
+            return {}
+        answer = self.client.delete_message_batch(
+            QueueUrl=url,
+            Entries=[{"Id": str(nth), "ReceiptHandle": one.handle} for nth, one in enumerate(letters)],
+        )
+        return {
+            letters[int(one["Id"])].handle: f"SQS did not delete it: {one['Code']}"
+            for one in answer.get("Failed", [])
+        }
 
     def _dead(self, queue: str) -> str:
         if queue not in QUEUES:
@@ -194,6 +232,27 @@ def write_down(commit: AuditedCommit, queue: str, done: Done, now: float) -> Non
         if letters:
             tx = Transaction(commit.audit.tenants.client)
             commit.commit(tx, keys.OPERATORS, action, queue, now, after={result: len(letters)})
+
+
+def _of_one_request(letters: list[_Taken]) -> Iterator[list[_Taken]]:
+    """Parts that fit into a request; each has a letter at least."""
+    part: list[_Taken] = []
+    size = 0
+    for one in letters:
+        if part and size + one.letter.size > _BATCH_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(one)
+        size += one.letter.size
+    if part:
+        yield part
+
+
+def _entry(queue: str, nth: int, body: str) -> SendMessageBatchRequestEntryTypeDef:
+    if queue != EXECUTIONS:
+        return {"Id": str(nth), "MessageBody": body}
+    # A pack's executions are handed over fairly, as when they were planned.
+    return {"Id": str(nth), "MessageBody": body, "MessageGroupId": _pack(body).group}
 
 
 def _letter(queue: str, message: MessageTypeDef) -> Letter:

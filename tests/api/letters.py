@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+# Of all messages of a request.
+BATCH_BYTES = 256 * 1024
 URL = "https://sqs.test/minute8-test-executions"
 
 
@@ -16,16 +18,22 @@ class LetterBox:
     queues: dict[str, dict[str, str]] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
     numbers: Any = field(default_factory=lambda: count(1))
+    # Bodies that it does not take, and those that it does not delete.
+    refused: set[str] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
 
     def bodies(self, queue: str) -> list[str]:
         return [*self.queues.get(_url(queue), {}).values()]
 
     def put(self, queue: str, *bodies: str) -> None:
-        for body in bodies:
-            self.send_message(QueueUrl=_url(queue), MessageBody=body)
+        letters = self.queues.setdefault(_url(queue), {})
+        letters |= {f"m{next(self.numbers)}": body for body in bodies}
 
-    def send_message(self, QueueUrl: str, MessageBody: str, MessageGroupId: str = "") -> None:
-        self.queues.setdefault(QueueUrl, {})[f"m{next(self.numbers)}"] = MessageBody
+    def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+        assert 0 < len(Entries) <= 10 and sum(len(one["MessageBody"]) for one in Entries) <= BATCH_BYTES
+        taken = [one for one in Entries if one["MessageBody"] not in self.refused]
+        self.put(QueueUrl.rpartition("minute8-test-")[2], *[one["MessageBody"] for one in taken])
+        return _answer(Entries, taken)
 
     def receive_message(self, QueueUrl: str, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:
         found = [(key, body) for key, body in self.queues.get(QueueUrl, {}).items() if key not in self.hidden]
@@ -41,8 +49,13 @@ class LetterBox:
         self.hidden.update(str(one["MessageId"]) for one in messages)
         return {"Messages": messages} if messages else {}
 
-    def delete_message(self, QueueUrl: str, ReceiptHandle: str) -> None:
-        del self.queues[QueueUrl][ReceiptHandle]
+    def delete_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
+        assert 0 < len(Entries) <= 10
+        letters = self.queues[QueueUrl]
+        gone = [one for one in Entries if letters[one["ReceiptHandle"]] not in self.kept]
+        for one in gone:
+            del letters[one["ReceiptHandle"]]
+        return _answer(Entries, gone)
 
     def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> None:
         assert 0 < len(Entries) <= 10
@@ -61,3 +74,8 @@ class LetterBox:
 
 def _url(queue: str) -> str:
     return URL.removesuffix("executions") + queue
+
+
+def _answer(entries: list[dict[str, Any]], done: list[dict[str, Any]]) -> dict[str, Any]:
+    failed = [{"Id": one["Id"], "Code": "InternalError"} for one in entries if one not in done]
+    return {"Successful": [{"Id": one["Id"]} for one in done]} | ({"Failed": failed} if failed else {})

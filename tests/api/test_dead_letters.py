@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from common.clock import ManualClock
+from common.platform.dead_letters import DeadLetters
 from common.storage import keys
 from common.tenants.audit import Audit
 from tests.api.calls import Office
+from tests.api.letters import URL, LetterBox
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk
 from tests.worlds import job
@@ -90,6 +93,46 @@ def test_a_request_takes_a_hundred(office: Office) -> None:
     )
     done = office.operator("POST", "/v1/dead-letters/planning/discard", {"all": True}).json
     assert (done["done"], done["more"], counts(office)["planning"]) == (100, True, 27)
+
+
+def test_what_sqs_refuses_stays_and_says_so(office: Office) -> None:
+    body, pack = letters_of(office)
+    office.letters.refused, office.letters.kept = {body}, {"null", OUTCOME}
+    done = office.operator("POST", "/v1/dead-letters/executions/redrive", {"all": True}).json
+    assert "SQS did not take it again: InternalError" in [one["problem"] for one in done["left"]]
+    assert (done["done"], office.letters.bodies("executions")) == (1, [pack])
+    assert set(office.letters.bodies("executions-dead")) == {body, "<script>"}
+    done = office.operator("POST", "/v1/dead-letters/outcomes/discard", {"all": True}).json
+    assert [one["problem"] for one in done["left"]] == ["SQS did not delete it: InternalError"] * 2
+    assert counts(office) == {"executions": 2, "planning": 1, "outcomes": 2}
+
+
+def test_large_ones_are_sent_in_several_requests() -> None:
+    letters = LetterBox()
+    large = OUTCOME[:-1] + ", " + f'"responsePayload": "{"x" * 100_000}"' + "}"
+    letters.put("outcomes-dead", *[large] * 7)
+    done = DeadLetters(letters, URL).redrive("outcomes")  # type: ignore[arg-type]
+    assert (len(done.moved), letters.bodies("outcomes"), letters.bodies("outcomes-dead")) == (
+        7,
+        [large] * 7,
+        [],
+    )
+
+
+def test_it_ends_before_the_first_ones_come_back() -> None:
+    letters, clock = LetterBox(), ManualClock(0)
+    letters.put("planning-dead", *["garbage"] * 60, *[SHARE] * 60)
+    receive = letters.receive_message
+
+    def slow(**asked: Any) -> Any:
+        assert clock.now() < asked["VisibilityTimeout"], "the first ones are visible again"
+        clock.sleep(9)
+        return receive(**asked)
+
+    letters.receive_message = slow  # type: ignore[method-assign]
+    done = DeadLetters(letters, URL, clock.now).redrive("planning", 1_000)  # type: ignore[arg-type]
+    assert (len(done.moved), len(done.left), done.more) == (0, 50, True)
+    assert not letters.hidden, "what stays is shown"
 
 
 @pytest.mark.parametrize(

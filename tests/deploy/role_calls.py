@@ -102,7 +102,7 @@ class Recorder:
             patch.setattr(Calls, "__call__", self._aside(Calls.__call__))
             for name in (*_ONE_ITEM, *_BATCHES, "query", "transact_write_items", "batch_execute_statement"):
                 self._watch(patch, MemoryDynamoDB, name, _of_dynamodb)
-            self._watch(patch, LetterBox, "send_message", _of_letters)
+            self._watch(patch, LetterBox, "send_message_batch", _of_letters)
             for client, name, action, resource in _OTHERS:
                 self._watch(patch, client, name, lambda *_, need=(action, resource, ""): [need])
             yield

@@ -70,6 +70,37 @@ def test_json_holds_all_findings(run: Any, patient: Patient) -> None:
     }
 
 
+def test_an_alarm_that_is_on_after_a_repair_is_a_warning(run: Any, patient: Patient) -> None:
+    """It looks back, and goes OK minutes later."""
+    patient["events"].disable_rule(Name="minute8-test-tick")
+    patient["cloudwatch"].set_alarm_state(
+        AlarmName="minute8-test-no-tick", StateValue="ALARM", StateReason="no ticks"
+    )
+    told = run("--fix", "--yes", "--json")
+    levels = {one["check"]: one["level"] for one in json.loads(told.stdout)["findings"]}
+    assert (told.exit_code, levels["rule"], levels["alarms"]) == (0, "ok", "warning")
+    assert run("--fix", "--yes").exit_code == 1, "nothing was repaired now"
+
+
+@pytest.mark.parametrize(("shows_after_s", "code"), [(40, 0), (90, 1)])
+def test_a_repair_may_take_a_minute_to_show(
+    run: Any, patient: Patient, shows_after_s: int, code: int
+) -> None:
+    """As IAM's simulator on AWS after a policy was put back."""
+    patient.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning"))
+    began_at, sleep = patient.clock.now(), patient.clock.sleep
+
+    def later(seconds: float) -> None:
+        sleep(seconds)
+        if patient.clock.now() >= began_at + shows_after_s:
+            patient.simulator.denied.clear()
+
+    patient.clock.sleep = later  # type: ignore[method-assign]
+    patient.simulator.put_role_policy = lambda **_: None  # type: ignore[method-assign]
+    told = run("--fix", "--yes", "--json")
+    assert (told.exit_code, patient.clock.now() - began_at) == (code, min(shows_after_s, 60))
+
+
 def test_a_stage_that_is_not_there_is_one_line(run: Any, patient: Patient) -> None:
     for function in ("scheduler", "planner", "executor", "outcomes", "notifier", "api"):
         patient["lambda"].delete_function(FunctionName=f"minute8-test-{function}")

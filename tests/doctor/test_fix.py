@@ -139,9 +139,12 @@ def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wr
     for body in (readable, later, "given up", '{"v": 1}\n???', "[1]"):
         patient["sqs"].send_message(QueueUrl=dead, MessageBody=body)
     moved: list[tuple[str, str]] = []
-    patient.alter(
-        "sqs", send_message=lambda QueueUrl, MessageBody, **_: moved.append((QueueUrl, MessageBody))
-    )
+
+    def send(QueueUrl: str, Entries: list[Any]) -> Any:
+        moved.extend((QueueUrl, one["MessageBody"]) for one in Entries)
+        return {"Successful": Entries}
+
+    patient.alter("sqs", send_message_batch=send)
     (done,) = fixed(patient)
     assert done.result.startswith("1 moved, 3 discarded, 1 left")
     assert moved == [(url, readable)]

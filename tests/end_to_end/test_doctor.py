@@ -94,7 +94,7 @@ def test_a_deployment_is_well_until_something_is_broken(
             text=True,
             check=False,
         )
-        repairs = json.loads(fixed.stdout)["repairs"]
+        told = json.loads(fixed.stdout)
         after = iam.get_role_policy(RoleName=role, PolicyName="planner")["PolicyDocument"]
     finally:
         events.enable_rule(Name="minute8-test-tick")
@@ -106,11 +106,12 @@ def test_a_deployment_is_well_until_something_is_broken(
         {"rule", "function outcomes", "permissions planner", "dead letters planning"},
     )
     assert "its role may not" in found["permissions planner"]
-    assert {one["check"]: one["result"].split(";")[0] for one in repairs} == {
+    assert {one["check"]: one["result"].split(";")[0] for one in told["repairs"]} == {
         "rule": "done",
         "function outcomes": "done",
         "permissions planner": "done",
         "dead letters planning": "1 discarded",
     }
+    assert [one for one in told["findings"] if one["level"] == "failed"] == []
     assert (fixed.returncode, fixed.stderr, after) == (0, "", policy)
     assert doctor()[0] == 0
