@@ -20,6 +20,8 @@ pytestmark = pytest.mark.embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 PLANNER = "minute8-test-planner"
+# On a busy machine a check takes longer than the doctor waits by itself.
+PATIENT = ("--timeout", "120")
 
 
 @pytest.fixture
@@ -50,6 +52,7 @@ def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dic
             "doctor",
             "--stage",
             "test",
+            *PATIENT,
             "--json",
         ]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -87,7 +90,7 @@ def test_a_deployment_is_well_until_something_is_broken(
         aws("sqs").send_message(QueueUrl=dead, MessageBody="given up")
         code, found = doctor()
         fixed = subprocess.run(
-            [sys.executable, "-m", "cli", "doctor", "--stage", "test", "--fix", "--yes", "--json"],
+            [sys.executable, "-m", "cli", "doctor", "--stage", "test", *PATIENT, "--fix", "--yes", "--json"],
             cwd=ROOT,
             env=os.environ | embedded.env() | {"MINUTE8_URL": embedded.api_url or ""},
             capture_output=True,
