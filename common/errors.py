@@ -85,6 +85,17 @@ class Conflict(Minute8Error):
     """The request does not fit the current state."""
 
 
+class UndoneSince(Conflict):
+    """A request came again, by its ClientToken, after another one had undone what it did. Nothing was changed."""
+
+    def __init__(self, kind: str, name: str, *, made: bool) -> None:
+        did, since, again = ("made", "deleted", "make") if made else ("deleted", "made again", "delete")
+        super().__init__(
+            f"this request {did} {kind} {shown(name)} before, and it was {since} since; "
+            f"send another ClientToken to {again} it again"
+        )
+
+
 class Busy(Minute8Error):
     """Too many writers changed the same item at once, or DynamoDB throttles. The call can be repeated."""
 

@@ -98,7 +98,7 @@ def _tagged(
 
 
 def _request(asked: Asked, client_token: str | None) -> GroupRequest:
-    return GroupRequest(asked.tenant, asked.token(client_token))
+    return GroupRequest(asked.tenant, asked.token(client_token), client_token is not None)
 
 
 def _stored(services: Services) -> ScheduleGroups:

@@ -10,9 +10,9 @@ from typing import Any, Final
 from api.eventbridge import schedules_read as reading
 from api.eventbridge.operation import Asked, Operation
 from api.services import Services
-from common.errors import AlreadyExists, InvalidInput, NotFound
+from common.errors import AlreadyExists, InvalidInput, NotFound, UndoneSince
 from common.eventbridge.names import DEFAULT_GROUP, job_id_of
-from common.eventbridge.origin import after_deletion, is_known, origin_of, with_known
+from common.eventbridge.origin import is_known, origin_of, with_known
 from common.eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, exists
 from common.jobs.store import deleted, next_second
@@ -35,6 +35,8 @@ def create(services: Services, asked: Asked) -> Mapping[str, Any]:
 
     def change(old: Job | None, made: Callable[[], Job], now: float) -> Job:
         if old is not None and is_known(old.origin, token):
+            if "ClientToken" in request and not exists(old):
+                raise UndoneSince("schedule", asked.label, made=True)
             return old
         if exists(old):
             raise AlreadyExists("schedule", asked.label)
@@ -49,9 +51,9 @@ def update(services: Services, asked: Asked) -> Mapping[str, Any]:
     state = PAUSED if request.get("State") == "DISABLED" else ACTIVE
 
     def change(old: Job | None, made: Callable[[], Job], now: float) -> Job:
-        if old is not None and is_known(old.origin, token):
-            return old
         before = _existing(old, asked.label)
+        if is_known(before.origin, token):
+            return before
         new = _started(before, made(), now)
         new = replace(new, **{name: getattr(before, name) for name in _OURS})
         if state == PAUSED:
@@ -68,16 +70,20 @@ def update(services: Services, asked: Asked) -> Mapping[str, Any]:
 def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
     """DeleteSchedule"""
     group = reading.group_of(asked)
-    token = asked.token(asked.query.get("clientToken"))
+    given = asked.query.get("clientToken")
+    token = asked.token(given)
 
     def change(old: Job | None, now: float) -> Job:
         if old is not None and old.state == DELETED and is_known(old.origin, token):
             return old
         job = _existing(old, asked.label)
-        assert job.origin is not None
-        if is_known(job.origin, token):  # it was created again since
+        if is_known(job.origin, token):
+            if given:
+                raise UndoneSince("schedule", asked.label, made=False)
             return job
-        return deleted(job, now, origin=after_deletion(job.origin, token, now))
+        gone = deleted(job, now)
+        assert gone.origin is not None
+        return replace(gone, origin=with_known(gone.origin, token, now))
 
     services.store.change(asked.tenant, job_id_of(group, asked.label), change)
     return {}

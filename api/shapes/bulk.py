@@ -24,8 +24,8 @@ class BulkJob(ExportedJob):
 
     eventbridge: dict[str, JsonValue] | None = Field(
         default=None,
-        description="The schedule of EventBridge Scheduler that the job was, as CreateSchedule takes it. "
-        "Its API then lists the job.",
+        description="The EventBridge schedule that this job was: CreateSchedule's request with its Name. "
+        "EventBridge's API then lists the job.",
     )
 
 

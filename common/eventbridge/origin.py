@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from common.errors import InvalidInput
@@ -59,8 +59,8 @@ def origin_of(
     }
 
 
-def carried_over(origin: Origin, item: Mapping[str, Any]) -> Origin:
-    """The origin of a job that something else changes for the first time; `item` is the job's before it."""
+def with_hashes(origin: Origin, item: Mapping[str, Any]) -> Origin:
+    """The origin with `written`, before something else changes the job for the first time. `item` is the job's."""
     return {**origin, "written": " ".join(f"{part}={text}" for part, text in _hashes(item).items())}
 
 
@@ -70,10 +70,9 @@ def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
     return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MOST_KNOWN:])}
 
 
-def after_deletion(origin: Origin, token: str, now: float) -> dict[str, Any]:
-    """What the tombstone keeps: the names, and the requests that must not take effect again."""
-    names = {part: origin[part] for part in ("kind", "group", "name", "known")}
-    return with_known(names, token, now)
+def of_deleted(origin: Origin) -> dict[str, Any]:
+    """What a tombstone keeps: the names, and the requests that must not take effect again."""
+    return {part: origin[part] for part in ("kind", "group", "name", "known")}
 
 
 def is_known(origin: Origin | None, token: str) -> bool:
@@ -95,11 +94,11 @@ def target_arn_in(origin: Origin) -> str:
     return str(json.loads(origin["request"])["Target"]["Arn"])
 
 
-def changed_parts(origin: Origin, item: Mapping[str, Any]) -> Sequence[str]:
-    """The parts of the job that were changed since the request, by their names in a job."""
+def changed_parts(origin: Origin, item: Callable[[], Mapping[str, Any]]) -> Sequence[str]:
+    """The parts of the job that were changed since the request, by their names in a job. `item` makes the job's."""
     if "written" not in origin:
         return ()
-    written, now = origin["written"], _hashes(item)
+    written, now = origin["written"], _hashes(item())
     if isinstance(written, str):  # earlier versions wrote a map
         written = dict(one.split("=") for one in written.split())
     return [

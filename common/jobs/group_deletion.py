@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from common.errors import InvalidInput, NotFound
+from common.errors import InvalidInput, NotFound, UndoneSince
 from common.eventbridge.names import DEFAULT_GROUP, job_id_prefixes
 from common.jobs.group_requests import GroupRequest
 from common.jobs.job import DELETED, Job, exists
-from common.jobs.schedule_groups import DELETING, ScheduleGroups
+from common.jobs.schedule_groups import ACTIVE, DELETING, ScheduleGroups
 from common.jobs.store import MOST_AT_ONCE, Change, JobStore, deleted
 from common.storage import group_keys, keys
 from common.storage.conflicts import retry_on_conflict
@@ -36,11 +36,17 @@ class GroupDeletions:
     def begin(self, tenant: str, name: str, now: float, request: GroupRequest) -> bool:
         """Mark the group; returns whether there is more to do. The same request again changes nothing.
 
-        Raises NotFound, InvalidInput (the default group), Busy.
+        Raises NotFound, InvalidInput (the default group), Busy, UndoneSince.
         """
         if name == DEFAULT_GROUP:
             raise InvalidInput("Name", "is the default group, which cannot be deleted", value=name)
-        if self._is_marked(tenant, name):
+        group = self._groups.get(tenant, name)
+        if group is None:
+            if request.is_known(self.store.jobs, now):
+                return False
+            raise NotFound("schedule group", name)
+        if group.state == DELETING:
+            request.remember_alone(self.store.jobs, now)
             return True
         tx = Transaction(self.store.jobs.client)
         request.remember(tx, self.store.jobs, now)
@@ -48,7 +54,8 @@ class GroupDeletions:
             self.store.jobs,
             group_keys.group(tenant, name),
             Expression(
-                "SET #state = :deleting, #updated_at = :now", {":deleting": DELETING, ":now": int(now)}
+                "SET #state = :deleting, #updated_at = :now, #deleted_by = :by",
+                {":deleting": DELETING, ":now": int(now), ":by": request.token},
             ),
             Expression("attribute_exists(pk)", {}),
         )
@@ -58,6 +65,8 @@ class GroupDeletions:
         except ConditionFailed as lost:
             if not request.was_done(lost):
                 raise NotFound("schedule group", name) from None
+            if request.is_named and (group := self._groups.get(tenant, name)) and group.state == ACTIVE:
+                raise UndoneSince("schedule group", name, made=False) from None
             return False
         return True
 
@@ -69,25 +78,34 @@ class GroupDeletions:
 
     def move_on(self, tenant: str, name: str, now: float) -> int:
         """Delete some more schedules, and the group when none is left. Returns how many it found. Raises Busy."""
-        with suppress(NotFound):
-            if not self._is_marked(tenant, name):
-                return 0  # another step was faster, and there is a new group of this name
+        group = self._groups.get(tenant, name)
+        if group is None:  # another step was faster, or the tenant is gone
+            self._finish(tenant, name, Expression("attribute_not_exists(pk)", {}))
+            return 0
+        if group.state != DELETING:
+            return 0  # another step was faster, and there is a new group of this name
         found = list(islice(self._schedules(tenant, name), STEP))
         for first in range(0, len(found), MOST_AT_ONCE):
             some = found[first : first + MOST_AT_ONCE]
-            self.store.change_all(tenant, {job_id: _deletion(name) for job_id in some})
+            self.store.change_all(tenant, {job_id: self._deletion(tenant, name) for job_id in some})
         if len(found) < STEP:
-            tx = Transaction(self.store.jobs.client)
-            marked = Expression("attribute_not_exists(pk) OR #state = :deleting", {":deleting": DELETING})
-            tx.delete(self.store.jobs, group_keys.group(tenant, name), marked)
-            tx.delete(self.store.ledger.table, group_keys.deletion(tenant, name))
-            with suppress(ConditionFailed):
-                retry_on_conflict(tx.commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
+            # Another request deletes a group of this name that was made since. Earlier versions did not say which.
+            same = "#state = :deleting AND (attribute_not_exists(#deleted_by) OR #deleted_by = :by)"
+            values = {":deleting": DELETING, ":by": group.deleted_by or ""}
+            self._finish(tenant, name, Expression(same, values))
         return len(found)
 
-    def _is_marked(self, tenant: str, name: str) -> bool:
-        """Raises NotFound."""
-        return ScheduleGroups(self.store.jobs).existing(tenant, name).state == DELETING
+    @property
+    def _groups(self) -> ScheduleGroups:
+        return ScheduleGroups(self.store.jobs)
+
+    def _finish(self, tenant: str, name: str, condition: Expression) -> None:
+        """Remove the group and its mark, if the condition holds for the group. Raises Busy."""
+        tx = Transaction(self.store.jobs.client)
+        tx.delete(self.store.jobs, group_keys.group(tenant, name), condition)
+        tx.delete(self.store.ledger.table, group_keys.deletion(tenant, name))
+        with suppress(ConditionFailed):
+            retry_on_conflict(tx.commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
 
     def _schedules(self, tenant: str, name: str) -> Iterator[str]:
         there = Expression("#state <> :deleted", {":deleted": DELETED})
@@ -97,12 +115,16 @@ class GroupDeletions:
             )
             yield from (item["job_id"] for item in items if (item.get("origin") or {}).get("group") == name)
 
+    def _deletion(self, tenant: str, name: str) -> Change:
+        """Deletes a schedule, unless it is of a new group of this name."""
 
-def _deletion(name: str) -> Change:
-    def change(old: Job | None, now: float) -> Job:
-        if old is None:
-            raise NotFound("schedule in the group", name)
-        is_in_it = exists(old) and old.origin is not None and old.origin["group"] == name
-        return deleted(old, now) if is_in_it else old
+        def change(old: Job | None, now: float) -> Job:
+            if old is None:
+                raise NotFound("schedule in the group", name)
+            if not exists(old) or old.origin is None or old.origin["group"] != name:
+                return old
+            # Read after the schedule: a group that is marked now was marked when the schedule was there.
+            group = self._groups.get(tenant, name)
+            return deleted(old, now) if group and group.state == DELETING else old
 
-    return change
+        return change

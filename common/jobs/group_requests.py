@@ -6,11 +6,12 @@ comes again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from common.eventbridge.origin import KNOWN_FOR_S
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction
+from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class GroupRequest:
 
     tenant: str
     token: str
+    # Whether the client named it. Else the signature does: it comes again only if somebody repeats the very request.
+    is_named: bool = False
 
     @property
     def item_key(self) -> keys.Key:
@@ -26,9 +29,22 @@ class GroupRequest:
 
     def remember(self, tx: Transaction, jobs: Table, now: float) -> None:
         """Store in `tx` that it was done, unless it was done before."""
+        tx.put(jobs, *self._first(now))
+
+    def remember_alone(self, jobs: Table, now: float) -> None:
+        """Store that it was done, where it changed nothing else. Raises Busy."""
+        with suppress(ConditionFailed):
+            jobs.put(*self._first(now))
+
+    def _first(self, now: float) -> tuple[Item, Expression]:
         # DynamoDB removes expired items only after some time, up to days.
         free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": int(now)})
-        tx.put(jobs, {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free)
+        return {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free
+
+    def is_known(self, jobs: Table, now: float) -> bool:
+        """Whether it was done before."""
+        item = jobs.get(self.item_key)
+        return item is not None and item["expires_at"] > int(now)
 
     def was_done(self, lost: ConditionFailed) -> bool:
         """Whether a transaction failed because the request had been done."""

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, QuotaExceeded
+from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, QuotaExceeded, UndoneSince
 from common.jobs.group_requests import GroupRequest
-from common.jobs.job import DELETED, Job
+from common.jobs.job import Job, exists
 from common.storage import group_keys, keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
 from common.tenants.audit import AuditedCommit
@@ -41,12 +41,19 @@ class ScheduleGroup:
     state: str = ACTIVE
     tags: Mapping[str, str] = field(default_factory=dict)
     revision: int = 1
+    # Which request deletes it.
+    deleted_by: str | None = None
 
     def to_item(self) -> Item:
         return {
             **group_keys.group(self.tenant, self.name),
             **{name: getattr(self, name) for name in self.__dataclass_fields__ if name != "tenant"},
         }
+
+    def check_active(self) -> None:
+        """Raises Conflict if it is being deleted."""
+        if self.state != ACTIVE:
+            raise Conflict(f"schedule group {self.name!r} is being deleted")
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> ScheduleGroup:
@@ -91,11 +98,14 @@ class ScheduleGroups:
         audited: AuditedCommit,
         request: GroupRequest | None = None,
     ) -> None:
-        """A new group; the same request again changes nothing. Raises AlreadyExists, QuotaExceeded, Busy."""
+        """A new group; the same request again changes nothing.
+
+        Raises AlreadyExists, QuotaExceeded, Busy, UndoneSince.
+        """
         if name == DEFAULT:
             raise AlreadyExists("schedule group", name)
         if self.get(tenant, name) is None:
-            self._check_room(tenant)
+            check_room(self.count(tenant))
         tx = Transaction(self._table.client)
         if request:
             request.remember(tx, self._table, now)
@@ -106,6 +116,9 @@ class ScheduleGroups:
         except ConditionFailed as lost:
             if not (request and request.was_done(lost)):
                 raise AlreadyExists("schedule group", name) from None
+            group = self.get(tenant, name)
+            if request.is_named and (group is None or group.state != ACTIVE):
+                raise UndoneSince("schedule group", name, made=True) from None
 
     def ensure(self, tenant: str, name: str, now: float, audited: AuditedCommit) -> None:
         """Create the group, without tags, if it is not there. Raises QuotaExceeded, Busy."""
@@ -114,11 +127,10 @@ class ScheduleGroups:
         with suppress(AlreadyExists):
             self.create(tenant, name, {}, now, audited)
 
-    def _check_room(self, tenant: str) -> None:
-        """Raises QuotaExceeded. Groups that are created at one instant can be some more."""
+    def count(self, tenant: str) -> int:
+        """How many groups are stored, at most MOST_GROUPS."""
         stored = self._table.query(tenant, sk_prefix=group_keys.PREFIX, limit=MOST_GROUPS, attributes=("sk",))
-        if (used := sum(1 for _ in stored)) >= MOST_GROUPS:
-            raise QuotaExceeded("schedule groups", MOST_GROUPS, used, 1)
+        return sum(1 for _ in stored)
 
     def tag(
         self,
@@ -134,11 +146,13 @@ class ScheduleGroups:
         for _ in range(_TRIES):
             stored = self.get(tenant, name)
             group = stored or self.existing(tenant, name)
-            if group.state != ACTIVE:
-                raise Conflict(f"schedule group {name!r} is being deleted")
+            group.check_active()
             tags = {key: value for key, value in {**group.tags, **more}.items() if key not in fewer}
             if len(tags) > MOST_TAGS:
                 raise InvalidInput("Tags", f"would be {len(tags)}", accepted=f"at most {MOST_TAGS}")
+            if tags == group.tags:
+                request.remember_alone(self._table, now)
+                return
             new = replace(group, tags=tags, updated_at=int(now), revision=group.revision + 1)
             if not stored:  # the default group, which is stored now
                 new = replace(new, created_at=int(now))
@@ -156,12 +170,7 @@ class ScheduleGroups:
 
     def require(self, tx: Transaction, moved: Sequence[tuple[Job | None, Job]]) -> None:
         """Let `tx` fail if the group of a new schedule is not there, or being deleted."""
-        groups = {
-            (new.tenant, new.origin["group"])
-            for old, new in moved
-            if new.origin and new.state != DELETED
-            if old is None or old.state == DELETED or not old.origin
-        }
+        groups = {(new.tenant, new.origin["group"]) for old, new in moved if new.origin and joins(old, new)}
         for tenant, name in sorted(groups):
             if name != DEFAULT:
                 tx.check(self._table, group_keys.group(tenant, name), _ACTIVE)
@@ -171,8 +180,22 @@ class ScheduleGroups:
         if failed is None or not failed["sk"].startswith(group_keys.PREFIX):
             return
         name = failed["sk"].removeprefix(group_keys.PREFIX)
-        if self.existing(failed["pk"], name).state != ACTIVE:
-            raise Conflict(f"schedule group {name!r} is being deleted")
+        self.existing(failed["pk"], name).check_active()
+
+
+def check_room(used: int) -> None:
+    """Whether there is room for another group. Groups that are created at one instant can be some more.
+
+    Raises QuotaExceeded.
+    """
+    if used >= MOST_GROUPS:
+        raise QuotaExceeded("schedule groups", MOST_GROUPS, used, 1)
+
+
+def joins(old: Job | None, new: Job) -> bool:
+    """Whether a change puts a schedule into its group."""
+    was_in_it = old is not None and exists(old) and old.origin
+    return bool(new.origin and exists(new) and not was_in_it)
 
 
 def _unchanged(stored: ScheduleGroup | None) -> Expression:

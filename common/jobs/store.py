@@ -14,7 +14,7 @@ from typing import Any
 
 from common.clock import Clock
 from common.errors import RequestUnderWay
-from common.eventbridge.origin import carried_over
+from common.eventbridge.origin import of_deleted, with_hashes
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
@@ -154,11 +154,11 @@ class JobStore:
             if idempotency_key:
                 idempotency_key.check_first(self.jobs, now)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
-            moved = [
-                (old := olds.get(job_id), _kept(old, new))
-                for job_id, new in news.items()
-                if new is not olds.get(job_id)
-            ]
+            moved: list[tuple[Job | None, Job]] = []
+            for job_id, new in news.items():
+                old = olds.get(job_id)
+                if new is not old:
+                    moved.append((old, _kept(old, new)))
             if not moved:
                 return news
             try:
@@ -283,14 +283,15 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
 def _kept(old: Job | None, new: Job) -> Job:
     """The changed job, with what it keeps of the old one: skips, and how it was as a schedule of another API."""
     origin = new.origin
-    if old and origin and origin is old.origin and "written" not in origin and new.state != DELETED:
-        origin = carried_over(origin, old.to_item())
+    if old and origin and origin is old.origin and "written" not in origin:
+        origin = with_hashes(origin, old.to_item())
     return replace(new, failures_in_row=0, skips=kept_skips(old, new), origin=origin)
 
 
-def deleted(job: Job, now: float, **changes: Any) -> Job:
-    """The tombstone of a job, with other changes."""
-    return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0, **changes)
+def deleted(job: Job, now: float) -> Job:
+    """The tombstone of a job."""
+    origin = of_deleted(job.origin) if job.origin else None
+    return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0, origin=origin)
 
 
 def _changed(job: Job, now: float, **changes: Any) -> Job:

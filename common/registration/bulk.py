@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal
 
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job, exists
-from common.jobs.schedule_groups import ScheduleGroups
+from common.jobs.schedule_groups import DEFAULT, ScheduleGroups, check_room, joins
 from common.jobs.store import MOST_AT_ONCE
 from common.registration.eventbridge_jobs import FIELD, group_in, same_schedule, with_schedule
 from common.registration.patching import changed, definition_of, same_json
@@ -164,6 +164,7 @@ def _looked_at(
     times = Counter(_id_in(line) for line in lines)
     now = registry.store.clock.now()
     room = registry.store.ledger.room(tenant, now)
+    groups = _GroupsLookedAt(ScheduleGroups(registry.store.jobs), tenant)
     for start in range(0, len(lines), _LOOKED_AT_ONCE):
         named = [_named(checks, line, times) for line in lines[start : start + _LOOKED_AT_ONCE]]
         olds = registry.store.load_all(tenant, [one.job_id for one in named if isinstance(one, _Wanted)])
@@ -175,11 +176,43 @@ def _looked_at(
             try:
                 new = one.of(old, now)
                 if new is not old:
+                    group = one.group if joins(old, new) else DEFAULT
+                    groups.check(group)
                     room.take([(old, new)])
+                    groups.take(group)
             except Minute8Error as error:
                 yield one, one.refused(error)
             else:
                 yield one, one.outcome(old, new)
+
+
+@dataclass(slots=True)
+class _GroupsLookedAt:
+    """The groups of a request's schedules: those that are there and take schedules, and the `new` ones."""
+
+    stored: ScheduleGroups
+    tenant: str
+    active: set[str] = field(default_factory=lambda: {DEFAULT})
+    new: set[str] = field(default_factory=set)
+    # How many are stored, when the first new one was found.
+    used: int | None = None
+
+    def check(self, name: str) -> None:
+        """Raises Conflict, QuotaExceeded."""
+        if name in self.active or name in self.new:
+            return
+        if group := self.stored.get(self.tenant, name):
+            group.check_active()
+            self.active.add(name)
+            return
+        if self.used is None:
+            self.used = self.stored.count(self.tenant)
+        check_room(self.used + len(self.new))
+
+    def take(self, name: str) -> None:
+        """A schedule goes into the group, which is made if it is not there."""
+        if name not in self.active:
+            self.new.add(name)
 
 
 def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wanted | LineOutcome:
@@ -210,16 +243,22 @@ def _id_in(line: Line) -> str | None:
 def _written(
     registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float
 ) -> Iterator[LineOutcome]:
+    ensured: set[str] = set()
     for start in range(0, len(changing), MOST_AT_ONCE):
         some = changing[start : start + MOST_AT_ONCE]
         if registry.store.clock.now() < until:
-            yield from _written_at_once(registry, tenant, some)
+            yield from _written_at_once(registry, tenant, some, ensured)
         else:
             yield from (one.refused(Busy(_OUT_OF_TIME)) for one in some)
 
 
-def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -> Iterator[LineOutcome]:
-    """Write in one transaction; if a job prevents that, or the jobs need too many writes, in two halves."""
+def _written_at_once(
+    registry: Registry, tenant: str, some: Sequence[_Wanted], ensured: set[str]
+) -> Iterator[LineOutcome]:
+    """Write in one transaction; if a job prevents that, or the jobs are too much for one, in two halves.
+
+    `ensured` are the groups that the request has found or made.
+    """
     olds: dict[str, Job | None] = {}
 
     def change(one: _Wanted, old: Job | None, now: float) -> Job:
@@ -228,15 +267,16 @@ def _written_at_once(registry: Registry, tenant: str, some: Sequence[_Wanted]) -
 
     try:
         groups = ScheduleGroups(registry.store.jobs)
-        for group in {one.group for one in some}:
+        for group in sorted({one.group for one in some} - ensured):
             groups.ensure(tenant, group, registry.store.clock.now(), registry.store.audited)
+            ensured.add(group)
         news = registry.store.change_all(tenant, {one.job_id: partial(change, one) for one in some})
     except Minute8Error as error:
         if len(some) == 1 or isinstance(error, Busy):
             yield from (one.refused(error) for one in some)
         else:
             half = len(some) // 2
-            yield from _written_at_once(registry, tenant, some[:half])
-            yield from _written_at_once(registry, tenant, some[half:])
+            yield from _written_at_once(registry, tenant, some[:half], ensured)
+            yield from _written_at_once(registry, tenant, some[half:], ensured)
     else:
         yield from (one.outcome(olds[one.job_id], news[one.job_id]) for one in some)

@@ -43,7 +43,7 @@ def with_schedule(new: Job, given: Any, fields: Any, old: Job | None) -> Job:
     if not same_json(expected, fields if "anchor" in expected["schedule"] else _unanchored(fields)):
         raise InvalidInput(
             FIELD,
-            "makes another job than the line says",
+            "does not describe this line's job",
             value=given["ScheduleExpression"],
             accepted="what `minute8 import` of the deployment's version sends",
         )

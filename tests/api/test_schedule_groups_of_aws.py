@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
+import pytest
+
+from common.eventbridge.origin import KNOWN_FOR_S
+from common.jobs import group_deletion
 from common.jobs.group_deletion import GroupDeletions
+from common.jobs.group_requests import GroupRequest
+from common.storage import group_keys, keys
 from scheduler.removal import remove_groups
 from tests.api.aws_schedules import Aws, refusal, schedule
 from tests.api.calls import Office
-from tests.worlds import ARN
+from tests.worlds import ARN, World
 
 
 def test_lists_are_filtered_and_paged(office: Office, aws: Aws) -> None:
@@ -86,3 +95,143 @@ def test_a_late_step_of_a_deletion_spares_a_new_group(office: Office, aws: Aws) 
         assert client.get_schedule(Name="a", GroupName="billing")["State"] == "ENABLED"
         client.delete_schedule_group(Name="billing")
     assert deletions.move_on("alice", "billing", office.world.clock.now()) == 0
+
+
+def test_a_second_deletion_is_known_while_the_first_is_under_way(
+    office: Office, aws: Aws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_deletion, "STEP", 1)
+    client, deletions = aws(), GroupDeletions(office.world.store)
+    client.create_schedule_group(Name="billing")
+    for name in ("a", "b", "c"):
+        client.create_schedule(**schedule(GroupName="billing", Name=name))
+    client.delete_schedule_group(Name="billing")
+    client.delete_schedule_group(Name="billing", ClientToken="second")
+    while deletions.move_on("alice", "billing", office.world.clock.now()):
+        pass
+    client.create_schedule_group(Name="billing")
+    client.create_schedule(**schedule(GroupName="billing", Name="a"))
+    status, code, message = refusal(client.delete_schedule_group, Name="billing", ClientToken="second")
+    assert (status, code) == (409, "ConflictException") and "made again since" in message
+    assert client.get_schedule(Name="a", GroupName="billing")["State"] == "ENABLED"
+
+
+@pytest.mark.parametrize("is_deleted_again", [False, True])
+def test_a_step_of_a_deletion_meets_a_new_group_at_each_of_its_calls(
+    office: Office, aws: Aws, is_deleted_again: bool
+) -> None:
+    """Another step ends the deletion, and the tenant makes the group and its schedules again, within a second."""
+    w, client = office.world, aws()
+    deletions = GroupDeletions(w.store)
+
+    def furnish() -> None:
+        client.create_schedule_group(Name="billing")
+        for name in ("a", "b"):
+            client.create_schedule(**schedule(GroupName="billing", Name=name))
+
+    def begin() -> None:
+        request = GroupRequest("alice", secrets.token_hex(8))
+        assert deletions.begin("alice", "billing", w.clock.now(), request)
+
+    def step() -> None:
+        deletions.move_on("alice", "billing", w.clock.now())
+
+    def meanwhile() -> None:
+        step()
+        furnish()
+        if is_deleted_again:
+            begin()
+
+    def listed() -> list[str]:
+        return [item["job_id"] for item in office.alice("GET", "/v1/jobs").json["jobs"]]
+
+    furnish()
+    begin()
+    for nth in count(1):
+        if not _makes_a_call(w, nth, step, meanwhile):
+            break
+        if is_deleted_again:
+            assert not listed() or client.get_schedule_group(Name="billing")["State"] == "DELETING", nth
+            step()
+            assert not listed(), nth
+            furnish()
+        assert client.get_schedule_group(Name="billing")["State"] == "ACTIVE", nth
+        assert listed() == ["billing..a", "billing..b"], nth
+        begin()
+    assert nth > 8
+
+
+def _makes_a_call(w: World, nth: int, step: Callable[[], None], meanwhile: Callable[[], None]) -> bool:
+    """Whether a step makes an nth call. `meanwhile` happens before it."""
+    calls = 0
+
+    def before(call: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            w.dynamodb.before = lambda call: None
+            meanwhile()
+
+    w.dynamodb.before = before
+    step()
+    w.dynamodb.before = lambda call: None
+    return calls >= nth
+
+
+def test_a_deletion_that_an_earlier_version_began_is_ended(office: Office, aws: Aws) -> None:
+    client, deletions = aws(), GroupDeletions(office.world.store)
+    client.create_schedule_group(Name="billing")
+    request = GroupRequest("alice", "token")
+    assert deletions.begin("alice", "billing", office.world.clock.now(), request)
+    table = office.world.table("jobs")
+    group = table.get(group_keys.group("alice", "billing"))
+    assert group and group.pop("deleted_by") == "token"
+    table.put(group)
+    deletions.move_on("alice", "billing", office.world.clock.now())
+    assert list(deletions.under_way()) == []
+    assert refusal(client.get_schedule_group, Name="billing")[0] == 404
+
+
+def test_a_tombstone_does_not_keep_the_request(office: Office, aws: Aws) -> None:
+    client = aws()
+    client.create_schedule_group(Name="billing")
+    for name in ("a", "b", "c"):
+        client.create_schedule(**schedule(GroupName="billing", Name=name, ClientToken=f"first-{name}"))
+    client.delete_schedule(GroupName="billing", Name="a")
+    office.alice("DELETE", "/v1/jobs/billing..b")
+    client.delete_schedule_group(Name="billing")
+    for name in ("a", "b", "c"):
+        item = office.world.table("jobs").get(keys.job("alice", f"billing..{name}"))
+        assert item and item["state"] == "deleted"
+        assert set(item["origin"]) == {"kind", "group", "name", "known"}
+    client.create_schedule_group(Name="billing")
+    for name in ("a", "b", "c"):
+        known = schedule(GroupName="billing", Name=name, ClientToken=f"first-{name}")
+        assert refusal(client.create_schedule, **known)[:2] == (409, "ConflictException")
+
+
+def test_a_token_whose_group_is_gone_is_refused(office: Office, aws: Aws) -> None:
+    client = aws()
+    for _ in range(2):
+        client.create_schedule_group(Name="billing", ClientToken="one")
+    for _ in range(2):
+        client.delete_schedule_group(Name="billing", ClientToken="two")
+    assert refusal(client.delete_schedule_group, Name="billing", ClientToken="three")[0] == 404
+    status, code, message = refusal(client.create_schedule_group, Name="billing", ClientToken="one")
+    assert (status, code) == (409, "ConflictException") and "another ClientToken" in message
+    office.world.clock.sleep(KNOWN_FOR_S)
+    client.create_schedule_group(Name="billing", ClientToken="one")
+
+
+def test_tags_that_change_nothing_are_not_audited(office: Office, aws: Aws) -> None:
+    client, tags = aws(), [{"Key": "k", "Value": "v"}]
+    for name in ("billing", "default"):
+        arn = f"arn:aws:scheduler:us-east-1:123456789012:schedule-group/{name}"
+        if name != "default":
+            client.create_schedule_group(Name=name)
+        for _ in range(2):
+            client.tag_resource(ResourceArn=arn, Tags=tags)
+            client.untag_resource(ResourceArn=arn, TagKeys=["other"])
+        assert client.list_tags_for_resource(ResourceArn=arn)["Tags"] == tags
+    entries = office.alice_admin("GET", "/v1/audit?action=group.tagged").json["entries"]
+    assert [one["subject"] for one in entries] == ["default", "billing"]

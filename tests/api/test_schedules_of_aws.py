@@ -291,10 +291,15 @@ def test_the_same_request_again_changes_nothing(office: Office, aws: Aws) -> Non
     assert client.get_schedule(Name="nightly")["ScheduleExpression"] == "rate(20 minutes)"
     for _ in range(2):
         client.delete_schedule(Name="nightly", ClientToken="four")
-    client.create_schedule(**first)  # after the deletion it is still the same request
-    assert refusal(client.get_schedule, Name="nightly")[0] == 404
+    # After the deletion it is still the same request, and its schedule is not there.
+    status, code, message = refusal(client.create_schedule, **first)
+    assert (status, code) == (409, "ConflictException") and "it was deleted since" in message
+    for call in (client.get_schedule, client.update_schedule):
+        again = schedule("rate(20 minutes)", ClientToken="three") if call == client.update_schedule else {}
+        assert refusal(call, **{"Name": "nightly", **again})[0] == 404
     client.create_schedule(**schedule(ClientToken="five"))
-    client.delete_schedule(Name="nightly", ClientToken="four")
+    status, code, message = refusal(client.delete_schedule, Name="nightly", ClientToken="four")
+    assert (status, code) == (409, "ConflictException") and "it was made again since" in message
     assert client.get_schedule(Name="nightly")["State"] == "ENABLED"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from common.errors import InvalidInput
 from common.eventbridge import shapes
 from common.eventbridge.names import job_id_of, job_id_prefixes
-from common.eventbridge.origin import carried_over, changed_parts, is_known, origin_of, request_in, with_known
+from common.eventbridge.origin import changed_parts, is_known, origin_of, request_in, with_hashes, with_known
 from common.eventbridge.shapes import check
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job
@@ -122,7 +122,7 @@ def test_get_is_create(group: str, name: str, request: dict[str, Any]) -> None:
     job = made(group, name, request)
     assert job.origin is not None
     assert request_in(job.origin, job.to_item()["payload"]) == request
-    assert not changed_parts(carried_over(job.origin, job.to_item()), job.to_item())
+    assert not changed_parts(with_hashes(job.origin, job.to_item()), job.to_item)
     assert (job.origin["group"], job.origin["name"]) == (group, name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +14,12 @@ from cli.commands.transfer import _line
 from cli.sources import eventbridge
 from cli.sources.found import Defaults
 from common.eventbridge.origin import MOST_BYTES
-from common.jobs.schedule_groups import MOST_GROUPS, ScheduleGroup
+from common.jobs.schedule_groups import MOST_GROUPS, ScheduleGroup, ScheduleGroups
+from common.jobs.store import MOST_AT_ONCE, JobStore
+from common.registration.definition import Limits
+from common.registration.schedule_text import MAX_EXCLUDED_DATES
+from common.storage import keys, transactions
+from common.storage.wire_format import item_bytes, to_wire
 from tests.api.calls import Office
 from tests.worlds import ARN, job
 
@@ -192,9 +198,10 @@ def test_a_dry_run_makes_no_group(office: Office, aws: Aws) -> None:
 def test_a_group_that_is_being_deleted_takes_no_import(office: Office) -> None:
     table = office.world.store.jobs
     table.put(ScheduleGroup("alice", "billing", 0, 0, "DELETING").to_item())
-    [result] = put(office, line(DAILY))
-    assert result["result"] == "refused"
-    assert "is being deleted" in result["problem"]["detail"]
+    for query in ("?dry_run=true", ""):
+        [result] = put(office, line(DAILY), query=query)
+        assert result["result"] == "refused"
+        assert "is being deleted" in result["problem"]["detail"]
 
 
 def test_an_import_makes_no_more_groups_than_there_may_be(office: Office) -> None:
@@ -202,9 +209,53 @@ def test_an_import_makes_no_more_groups_than_there_may_be(office: Office) -> Non
     for n in range(MOST_GROUPS):
         table.put(ScheduleGroup("alice", f"g{n}", 0, 0).to_item())
     other = {**DAILY, "GroupName": "default"}
-    results = put(office, line(DAILY), line(other))
-    assert [one["result"] for one in results] == ["refused", "created"]
-    assert "schedule groups" in results[0]["problem"]["detail"]
+    for query in ("?dry_run=true", ""):
+        results = put(office, line(DAILY), line(other), query=query)
+        assert [one["result"] for one in results] == ["refused", "created"]
+        assert "schedule groups" in results[0]["problem"]["detail"]
+
+
+@pytest.mark.parametrize("query", ["?dry_run=true", ""])
+def test_the_last_group_is_made_and_no_other(office: Office, query: str) -> None:
+    table = office.world.store.jobs
+    for n in range(MOST_GROUPS - 1):
+        table.put(ScheduleGroup("alice", f"g{n}", 0, 0).to_item())
+    lines = [
+        line({**DAILY, "GroupName": group, "Name": name})
+        for name in ("a", "b")
+        for group in ("last", "more", "g1")
+    ]
+    requests: list[str] = []
+    office.world.dynamodb.before = requests.append
+    results = [one["result"] for one in put(office, *lines, query=query)]
+    assert results == ["created", "refused", "created"] * 2
+    # The groups are counted once; to make one, they are counted again, and a shard is looked for.
+    assert requests.count("query") == (1 if query else 3)
+
+
+def test_a_request_makes_each_group_once_however_often_it_is_divided(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"jobs": 20}})
+    office.world.clock.sleep(60)
+    ensured: list[str] = []
+    ensure, write = ScheduleGroups.ensure, JobStore._commit
+
+    def counted(groups: ScheduleGroups, tenant: str, name: str, *rest: Any) -> None:
+        ensured.append(name)
+        ensure(groups, tenant, name, *rest)
+
+    def beside_others(*arguments: Any) -> Any:
+        monkeypatch.setattr(JobStore, "_commit", write)
+        for n in range(10):
+            assert office.alice("PUT", f"/v1/jobs/other-{n}", job(cron="0 3 * * *")).status == 201
+        return write(*arguments)
+
+    monkeypatch.setattr(ScheduleGroups, "ensure", counted)
+    monkeypatch.setattr(JobStore, "_commit", beside_others)
+    results = put(office, *(line({**DAILY, "Name": f"n{n:02}"}) for n in range(20)))
+    assert [one["result"] for one in results] == ["created"] * 10 + ["refused"] * 10
+    assert ensured == ["billing"]
 
 
 def test_what_the_api_cannot_say_is_imported_as_a_job_and_said(office: Office) -> None:
@@ -230,3 +281,22 @@ def test_a_request_has_a_longest_length(aws: Aws) -> None:
     with pytest.raises(ClientError, match=r"Target\.Input: makes a schedule of") as refused:
         client.update_schedule(**padded(MOST_BYTES))
     assert refused.value.response["Error"]["Code"] == "ValidationException"
+
+
+def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office: Office, aws: Aws) -> None:
+    """Each has the longest payload, headers and schedule of AWS, and many dates: 14 have more than 4 MB."""
+    client = aws()
+    # The Input of a universal target is stored beside the job's payload.
+    text = json.dumps({"QueueUrl": URL, "MessageBody": "x"}) + " " * (MOST_BYTES - 1_000)
+    target = {"Arn": SDK, "RoleArn": ROLE, "Input": text}
+    names = [f"n{n:02}" for n in range(MOST_AT_ONCE)]
+    for name in names:
+        client.create_schedule(**{**DAILY, "Name": name, "GroupName": "default", "Target": target})
+    days = [str(date(2027, 1, 1) + timedelta(days=n)) for n in range(MAX_EXCLUDED_DATES)]
+    fields = job(cron="15 3 * * *", exclude={"dates": days}, payload="y" * (Limits().payload_bytes - 2))
+    headers = {f"h{n}": "v" * 1024 for n in range(20)}
+    fields["target"] = {"kind": "http", "url": "https://example.com/", "headers": headers}
+    results = put(office, *({"job_id": name, **fields} for name in names))
+    assert {one["result"] for one in results} == {"replaced"}, results[0]
+    stored = [office.world.table("jobs").get(keys.job("alice", name)) for name in names]
+    assert sum(item_bytes(to_wire(item or {})) for item in stored) > transactions.MOST_BYTES

@@ -90,7 +90,7 @@ def test_a_stored_schedule_of_eventbridge_is_read_and_written_the_same(
     job = Job.from_item(from_wire(json.loads(text)))
     assert job.origin is not None
     assert request_in(job.origin, job.to_item()["payload"]) == means
-    assert not changed_parts(job.origin, job.to_item())
+    assert not changed_parts(job.origin, job.to_item)
     assert item_to_wire(job.to_item()) == json.loads(text)
 
 

@@ -24,6 +24,7 @@ _INSERT = re.compile(r"""INSERT INTO "(?P<table>[a-zA-Z0-9_.-]+)" VALUE \{(?P<fi
 _NAME = re.compile(r"'(\w+)'")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 MOST_BYTES = 400 * 1024
+MOST_TOGETHER_BYTES = 4 * 1024 * 1024
 
 
 class _Exceptions:
@@ -171,6 +172,9 @@ class MemoryDynamoDB:
     @_request
     def transact_write_items(self, TransactItems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         assert 1 <= len(TransactItems) <= 100
+        if sum(map(_bytes_of, TransactItems)) > MOST_TOGETHER_BYTES:
+            message = "The aggregate size of the items in the transaction exceeds 4 MB"
+            raise _error("ValidationException", message, "TransactWriteItems")
         changes, reasons = [], []
         for write in TransactItems:
             found = self._refused(write)
@@ -331,6 +335,12 @@ def _target(write: Mapping[str, Any]) -> tuple[str, Wire]:
 def _no_key_twice(targets: Iterable[tuple[str, Wire]]) -> None:
     places = [(table, key["pk"]["S"], key["sk"]["S"]) for table, key in targets]
     assert len(set(places)) == len(places), f"DynamoDB refuses a key that is there twice: {places}"
+
+
+def _bytes_of(write: Mapping[str, Any]) -> int:
+    """The size of a part of a transaction."""
+    (what,) = write.values()
+    return sum(item_bytes(what.get(name, {})) for name in ("Item", "Key", "ExpressionAttributeValues"))
 
 
 def _is_too_large(item: Wire) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,8 +17,10 @@ from common.errors import ItemTooLarge
 from common.registration.calendar_store import CalendarStore
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction
-from tests.simulation.memory_dynamodb import PAGE_ITEMS, MemoryDynamoDB
+from common.storage.tables import ConditionFailed, Expression, Table, TooManyWrites, Transaction
+from common.storage.transactions import MOST_BYTES
+from common.storage.wire_format import item_bytes
+from tests.simulation.memory_dynamodb import MOST_TOGETHER_BYTES, PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_tables, make_world
 
 CALLS = (
@@ -229,6 +232,48 @@ def test_what_dynamodb_refuses_is_refused() -> None:
     with pytest.raises(memory.exceptions.ResourceNotFoundException):
         Table(memory, "no-such-table").get(key)  # type: ignore[arg-type]
     assert table.get(key) == key
+
+
+def test_a_transaction_of_more_than_4_mb_is_refused() -> None:
+    memory = MemoryDynamoDB()
+    memory.create_table("t")
+
+    def write(size: int) -> None:
+        """11 items, of this size together."""
+        items = [{"pk": {"S": "a"}, "sk": {"S": f"{n:02}"}} for n in range(11)]
+        texts = [380_000] * 10 + [size - 10 * 380_000]
+        for item, length in zip(items, texts, strict=True):
+            item["text"] = {"S": "x" * (length - item_bytes(item) - len("text"))}
+        memory.transact_write_items(TransactItems=[{"Put": {"TableName": "t", "Item": one}} for one in items])
+
+    write(MOST_TOGETHER_BYTES)
+    with pytest.raises(ClientError, match=r"ValidationException.*4 MB"):
+        write(MOST_TOGETHER_BYTES + 1)
+
+
+def test_a_transaction_that_dynamodb_refuses_for_its_size_is_not_sent() -> None:
+    memory = MemoryDynamoDB()
+    memory.create_table("t")
+    table = Table(memory, "t")  # type: ignore[arg-type]
+
+    def transaction(size: int) -> Transaction:
+        """15 items, whose JSON has this size together."""
+        tx = Transaction(memory)  # type: ignore[arg-type]
+        for n in range(14):
+            tx.put(table, {"pk": "a", "sk": f"{n:02}", "text": "é" * 45_000})
+        rest = size - len(json.dumps(tx._writes))
+        last = {"pk": "a", "sk": "14", "text": ""}
+        bare = Transaction(memory)  # type: ignore[arg-type]
+        bare.put(table, last)
+        tx.put(table, last | {"text": "x" * (rest - len(json.dumps(bare._writes)))})
+        return tx
+
+    transaction(MOST_BYTES).commit()
+    assert len(list(table.query("a"))) == 15
+    table.delete({"pk": "a", "sk": "00"})
+    with pytest.raises(TooManyWrites, match=f"{MOST_BYTES + 1} bytes"):
+        transaction(MOST_BYTES + 1).commit()
+    assert len(list(table.query("a"))) == 14
 
 
 def test_long_partitions_come_in_pages_and_whole() -> None:

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from common.storage import transactions
+from common.storage.wire_format import item_bytes
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
 from scripts.embedded.strict import duplicates, rules
@@ -200,3 +202,18 @@ def test_what_dynamodb_does_not_hold_is_refused(aws: Embedded, value: dict[str, 
     item = {"pk": {"S": "large"}, "sk": {"S": "one"}, "value": value}
     with pytest.raises(ClientError, match="ValidationException"):
         client(aws, "dynamodb").put_item(TableName="seen", Item=item)
+
+
+def test_a_transaction_of_more_than_4_mb_is_refused(aws: Embedded) -> None:
+    def write(size: int) -> None:
+        """Items of this size together."""
+        items = [{"pk": {"S": "together"}, "sk": {"S": f"{n:02}"}} for n in range(11)]
+        texts = [380_000] * 10 + [size - 10 * 380_000]
+        for item, length in zip(items, texts, strict=True):
+            item["text"] = {"S": "x" * (length - item_bytes(item) - len("text"))}
+        puts: Any = [{"Put": {"TableName": "seen", "Item": item}} for item in items]
+        client(aws, "dynamodb").transact_write_items(TransactItems=puts)
+
+    write(transactions.MOST_BYTES)
+    with pytest.raises(ClientError, match=r"ValidationException.*4MB"):
+        write(4 * 1024 * 1024 + 1)
