@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from common.jobs.job import Job
-from common.planning.plan import DueEntry
+from common.planning.due_entry import DueEntry
 from common.registration.schedule_text import parse_schedule
 from common.timing.durations import parse_duration
 from common.timing.groups import group_key

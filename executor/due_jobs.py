@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.planning.postponed import Postponed
 from common.storage import keys
 from common.storage.tables import Table
+
+if TYPE_CHECKING:
+    from common.planning.postponed import Postponed
 
 # SQS delays by whole seconds, so a message can arrive up to a second early; it is then held for that time.
 # A message that arrives earlier goes back to the queue.

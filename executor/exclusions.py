@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
 from common.storage.tables import Table
-from common.timing.fires import local_date
 from executor.admission import Skip
 
 
@@ -19,6 +17,10 @@ def excluded(jobs: Table, execution: Execution, job: Job) -> Skip | None:
     """
     if not job.schedule.calendars or execution.trigger != SCHEDULE or execution.attempt > 1:
         return None
+    # Most jobs name no calendar, and their executions compute no times.
+    from common.jobs.calendars import Calendars, MissingCalendar
+    from common.timing.fires import local_date
+
     date = local_date(job.schedule, execution.fire_at)
     try:
         dates = Calendars(jobs).excluded(job.tenant, job.schedule.calendars)

@@ -11,14 +11,14 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.web_address import is_public_or_loopback
-from common.tenants.webhook_secrets import WebhookSecrets
+from common.tenants.webhook_signing import SigningSecrets
 from executor import wiring
 from executor.batch import execute_batch
+from executor.failure_streak import store_of_failures
 from executor.network_guard import NetworkGuard
 from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report
@@ -68,14 +68,14 @@ def _executor() -> Executor:
     tables = deployed.tables(settings)
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.required("executions_queue_url"), clock)
     known = KnownTenants(tables.tenants)
-    secrets = WebhookSecrets(tables.tenants)
+    secrets = SigningSecrets(tables.tenants)
     guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
     endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)
     return wiring.executor(
         tables,
         queue,
         clock,
-        job_store(tables, queue, clock, known),
+        store_of_failures(tables, queue, clock, known),
         event_bus(settings.event_bus),
         known,
         kinds(endpoints),

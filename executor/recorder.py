@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.events import RUN_SKIPPED, Events
-from common.jobs.backfill import Backfills
-from common.jobs.ended import EndedJobs
 from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
-from common.planning.postponed import Postponed
 from common.runs.changes import RunChanges
 from common.runs.records import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage.tables import Item
@@ -23,6 +20,11 @@ from executor.failure_streak import FailureStreak, responsible
 from executor.locks import OverlapPolicy
 from executor.overlap import Wait
 from executor.retry import exhausted, retry_at
+
+if TYPE_CHECKING:
+    from common.jobs.backfill import Backfills
+    from common.jobs.ended import EndedJobs
+    from common.planning.postponed import Postponed
 
 _FIRST_WAIT_S: Final = 0.2
 
@@ -236,7 +238,8 @@ class Recorder:
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
         if (waiting := self.overlap.ended(job, execution)) is not None:
             self.queue.send([waiting])
-        self.ended_jobs.run_ended(job, execution, self.clock.now())
+        if job and job.after_completion == "delete":
+            self.ended_jobs.run_ended(job, execution, self.clock.now())
 
     def _publish_skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
         self.events.publish(

@@ -12,7 +12,7 @@ from common.config import config
 from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.web_address import is_public_or_loopback
-from common.tenants.webhook_secrets import WebhookSecrets
+from common.tenants.webhook_signing import SigningSecrets
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
 from notifier.delivery import Delivery
@@ -40,7 +40,7 @@ def _notifier() -> Notifier:
     settings, clock = config(), SystemClock()
     tables = deployed.tables(settings)
     guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
-    secrets = WebhookSecrets(tables.tenants)
+    secrets = SigningSecrets(tables.tenants)
     endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)
     return notifier(
         tables,

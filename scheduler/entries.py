@@ -12,10 +12,11 @@ from common.clock import Clock
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
 from common.planning.directory import Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import BadEntry, DueIndex, Mark, Pending, place
 from common.planning.execution import Execution
-from common.planning.pace import pace_of
-from common.planning.plan import DueEntry, Plan, plan, plan_registered, scattered
+from common.planning.pace_shards import pace_of
+from common.planning.plan import Plan, plan, plan_registered, scattered
 from scheduler.paced import PaceKeeper
 from scheduler.skipped import Skipped
 from scheduler.summary import TickSummary

@@ -10,10 +10,11 @@ from typing import Final
 from common.events import PACE_EXCEEDED, Events
 from common.planning.carried import Carried, Taken
 from common.planning.directory import Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import Mark
 from common.planning.execution import Execution
-from common.planning.pace import Name, Paced, Part, Places, pace_of
-from common.planning.plan import DueEntry
+from common.planning.pace import Name, Paced, Part, Places
+from common.planning.pace_shards import pace_of
 from scheduler.summary import TickSummary
 
 # So many executions get their places together, some 50 MB. Those that are read later get what is left.

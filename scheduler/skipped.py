@@ -8,9 +8,9 @@ from typing import Final
 
 from common.events import RUN_SKIPPED, Events
 from common.jobs.ended import EndedJobs
+from common.planning.due_entry import Missed
 from common.planning.due_index import BadEntry
 from common.planning.execution import Execution
-from common.planning.plan import Missed
 from common.planning.quarantine import RENEWED_AFTER_S, Quarantine
 from common.runs.records import Runs
 from common.runs.states import INVALID, MISSED

@@ -14,9 +14,9 @@ from typing import Final
 
 from common.history.density import Density
 from common.planning.directory import BadShard, Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import BadEntry, DueIndex, place
 from common.planning.execution import job_key
-from common.planning.plan import DueEntry
 from common.storage import keys
 from common.timing.fires import count_fires
 from common.timing.groups import group_can_fire

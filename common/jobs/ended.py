@@ -42,10 +42,8 @@ class EndedJobs:
         self._due = due
         self._calendars = Calendars(jobs)
 
-    def run_ended(self, job: Job | None, execution: Execution, now: float) -> None:
-        """Note the job if it is to be deleted and has no fire time left. Jobs without the field cost nothing."""
-        if job is None or job.after_completion != "delete":
-            return
+    def run_ended(self, job: Job, execution: Execution, now: float) -> None:
+        """Note a job that is to be deleted, if it has no fire time left."""
         after = max(execution.fire_at, int(now))
         if not fires_again(job.schedule, after, self.excluded(job)):
             self.note(execution, now)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from common.planning.pace import nth_shard, shard_number
+from common.planning.pace_shards import nth_shard, shard_number
 from common.storage import keys, pace_keys
 from common.storage.tables import (
     MOST_WRITES,
@@ -129,8 +129,8 @@ class Directory:
     ) -> Listing:
         """A shard of `group` with room; a new one when all are full, or when writers keep colliding.
 
-        `pace` is the number of the jobs' pace (common/planning/pace.py). Before its first entry, a shard that is not
-        listed has to be opened. The shards of other paces are not read: a tenant may have thousands of them.
+        `pace` is the number of the jobs' pace (common/planning/pace_shards.py). Before its first entry, a shard that is
+        not listed has to be opened. The shards of other paces are not read: a tenant may have thousands of them.
         """
         partition = keys.directory_partition(group)
         between = pace_keys.shards_of(group, pace)

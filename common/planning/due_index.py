@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from common.planning.bad_entry import BadEntry as BadEntry
 from common.planning.directory import FILING, Directory, Shard, expiry
-from common.planning.plan import DueEntry
+from common.planning.due_entry import DueEntry
 from common.planning.planned import PlannedLog
 from common.planning.planned_windows import PlannedWindows
 from common.storage import keys

@@ -2,14 +2,10 @@
 
 Executions take places first come, first served, by the second at which they are due. What finds no place within its
 tolerance starts all the same, spread over the tolerance, and is counted.
-
-All shards of a pace are planned together. They are found by their numbers, which are negative: a hash of tenant and
-key, and then how many shards of the group came before. Code that knows of no paces reads such a shard as any other.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from bisect import bisect_left
 from collections import Counter
@@ -19,13 +15,6 @@ from typing import Final, NamedTuple
 
 from common.planning.execution import Execution
 from common.timing.schedule import Pace
-
-# More shards than the entries of any group fill.
-_SHARDS: Final = 1_000_000
-# So many bytes of a hash: nobody finds a key that falls together with another tenant's.
-_HASH_BYTES: Final = 8
-# Added to it, so that all have as many digits: none begins as another.
-_LEAST: Final = 10**19
 
 
 class Part(NamedTuple):
@@ -47,29 +36,6 @@ class Name(NamedTuple):
 
     tenant: str
     key: str
-
-
-def pace_number(tenant: str, pace: Pace | None) -> int:
-    """Names a pace among the shards; 0 without a pace."""
-    if pace is None:
-        return 0
-    digest = hashlib.blake2b(f"{tenant}/{pace.key}".encode(), digest_size=_HASH_BYTES).digest()
-    return _LEAST + int.from_bytes(digest)
-
-
-def pace_of(shard: int) -> int:
-    """The number of the pace to which a shard belongs; 0: to none."""
-    return -shard // _SHARDS if shard < 0 else 0
-
-
-def shard_number(pace: int, nth: int) -> int:
-    """The number of the nth shard of a group's jobs with this pace."""
-    return -(pace * _SHARDS + nth) if pace else nth
-
-
-def nth_shard(shard: int) -> int:
-    """The inverse: which of its group and pace it is."""
-    return -shard % _SHARDS if shard < 0 else shard
 
 
 @dataclass(frozen=True, slots=True)

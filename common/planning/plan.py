@@ -2,69 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Container
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from common.planning.due_entry import CatchUp, DueEntry, Missed
 from common.planning.execution import Execution, job_key
 from common.timing.fires import count_fires, due_at, fires, newest_fires, scattered_at
-from common.timing.schedule import Schedule
 from common.timing.windows import MAX_DELAY_S, MISSED_AFTER_S
-
-CatchUp = Literal["none", "latest", "all"]
 
 # How many missed executions `catch_up: all` runs at most, the newest ones; the others are recorded as skipped.
 CATCH_UP_LIMIT = 100
 # A job whose next fire time is later has none in a window under planning, even if the clocks of two machines differ by
 # minutes or the commit takes long.
 _NEAR_S = MAX_DELAY_S + 300
-
-
-@dataclass(frozen=True, slots=True)
-class DueEntry:
-    """The fields of a job that a tick needs. Kept small: a tick can read a million entries."""
-
-    tenant: str
-    job_id: str
-    schedule: Schedule
-    effective_at: int
-    schedule_revision: int
-    catch_up: CatchUp
-
-    def encode(self) -> str:
-        """As one JSON text: a map of attributes would take three times as long to read."""
-        return json.dumps(
-            [
-                self.tenant,
-                self.job_id,
-                self.schedule.to_item(),
-                self.effective_at,
-                self.schedule_revision,
-                self.catch_up,
-            ],
-            separators=(",", ":"),
-        )
-
-    @classmethod
-    def decode(cls, text: str) -> DueEntry:
-        """The inverse of `encode`. Raises ValueError, KeyError or TypeError on anything else."""
-        tenant, job_id, schedule, effective_at, schedule_revision, catch_up = json.loads(text)
-        return cls(tenant, job_id, Schedule.from_item(schedule), effective_at, schedule_revision, catch_up)
-
-
-@dataclass(frozen=True, slots=True)
-class Missed:
-    """Fire times that will not run, in one record: how many, the first and the last."""
-
-    tenant: str
-    job_id: str
-    schedule_revision: int
-    count: int
-    first_fire_at: int
-    last_fire_at: int
-    catch_up: CatchUp
 
 
 @dataclass(frozen=True, slots=True)

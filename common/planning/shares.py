@@ -19,7 +19,8 @@ from common.errors import Minute8Error
 from common.planning.directory import Shard
 from common.planning.due_index import DueIndex, Mark
 from common.planning.executions_queue import BATCH_SIZE, HandOverFailed
-from common.planning.pace import WHOLE, Part, pace_of
+from common.planning.pace import WHOLE, Part
+from common.planning.pace_shards import pace_of
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table
 from common.timing.groups import entry_weight

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.planning.plan import Missed
 from common.runs.claims import RETENTION_S as RETENTION_S
 from common.runs.claims import Claim as Claim
 from common.runs.claims import claiming, fields, taking_over

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sts import STSClient
 
-Client = TypeVar("Client")
+Thing = TypeVar("Thing")
 
 # The roots of Amazon Trust Services, which all of AWS's endpoints chain to: https://www.amazontrust.com/repository/
 # botocore reads its roots for each new connection; of all 127 that takes 30 ms of a whole processor, of these 5 two.
@@ -30,7 +30,7 @@ AMAZON_ROOTS: Final = Path(__file__).with_name("amazon_roots.pem")
 
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
-_building = threading.Lock()
+_building = threading.RLock()
 _read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", default=None)
 
 
@@ -128,20 +128,23 @@ def cloudwatch() -> Any:
     return _create_client("cloudwatch", config=_brief_config())
 
 
-def on_first_use(build: Callable[[], Client]) -> Client:
-    """A client that is built when one of its attributes is first used; most invocations never use it."""
+def on_first_use(build: Callable[[], Thing]) -> Thing:
+    """A client, or what needs one, that is built when one of its attributes is first used.
+
+    For what most invocations never use: a cold start then does not pay for it.
+    """
     stand_in: Any = _OnFirstUse(build)
     return stand_in  # type: ignore[no-any-return]
 
 
 class _OnFirstUse:
     def __init__(self, build: Callable[[], Any]) -> None:
-        self._build = build
+        self._build = cache(build)
 
     def __getattr__(self, name: str) -> Any:
         with _building:
-            client = self._build()
-        return getattr(client, name)
+            thing = self._build()
+        return getattr(thing, name)
 
 
 def target_client(

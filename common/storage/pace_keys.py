@@ -1,4 +1,4 @@
-"""The keys of paces (common/planning/pace.py).
+"""The keys of paces (common/planning/pace_shards.py).
 
 | table   | pk                           | sk                              | item                                    |
 | ------- | ---------------------------- | ------------------------------- | --------------------------------------- |

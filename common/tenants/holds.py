@@ -16,6 +16,7 @@ from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit
+from common.tenants.held_targets import from_item, held_targets
 from common.tenants.rules import check_pattern
 from common.texts import check_note
 
@@ -29,9 +30,9 @@ class Holds:
         self._table = table
         self._clock = clock or SystemClock()
 
-    def all(self, *, consistent: bool = True) -> list[Hold]:
+    def all(self) -> list[Hold]:
         """The holds, the oldest first."""
-        return _read(self._table.get(keys.holds(), consistent=consistent))
+        return held_targets(self._table)
 
     def hold(self, pattern: object, note: object, now: float, *, by: str = AWS) -> list[Hold]:
         """Hold what the pattern covers. Again, it changes the note. Raises InvalidInput, Conflict (too many), Busy."""
@@ -67,7 +68,7 @@ class Holds:
     ) -> list[Hold]:
         def attempt() -> list[Hold]:
             item = self._table.get(keys.holds()) or {}
-            holds, revision = change(_read(item)), item.get("revision", 0)
+            holds, revision = change(from_item(item)), item.get("revision", 0)
             unchanged = Expression("attribute_not_exists(pk)", {})
             if revision:
                 unchanged = Expression("#revision = :old", {":old": revision})
@@ -81,7 +82,3 @@ class Holds:
         return retry_on_conflict(
             attempt, "the holds", on=(ConditionFailed, TransactionConflict), sleep=self._clock.sleep
         )
-
-
-def _read(item: Mapping[str, Any] | None) -> list[Hold]:
-    return [Hold(**{**one, "held_at": int(one["held_at"])}) for one in (item or {}).get("holds", [])]

@@ -18,7 +18,7 @@ from common.storage import keys
 from common.storage.tables import Table
 from common.tenants import change_log
 from common.tenants.allowed_targets import Hold
-from common.tenants.holds import Holds
+from common.tenants.held_targets import held_targets
 from common.tenants.rules import TenantRules
 
 # Changes by the platform, such as a suspension, take effect everywhere within this time.
@@ -94,7 +94,7 @@ class KnownTenants:
             if abs(now - self._holds_at) < TRUSTED_FOR_S:
                 return self._holds
             try:
-                self._holds = Holds(self._table).all(consistent=False)
+                self._holds = held_targets(self._table, consistent=False)
             except Exception:
                 if self._holds_at == -math.inf:
                     raise

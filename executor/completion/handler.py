@@ -11,13 +11,12 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.jobs.wiring import job_store
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.records import Runs
 from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from executor.completion.outcomes import Outcomes, Result
-from executor.failure_streak import FailureStreak
+from executor.failure_streak import FailureStreak, store_of_failures
 
 
 def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def _outcomes() -> Outcomes:
     tables = deployed.tables(settings)
     # A job may be paused here, which enqueues nothing.
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), "", clock)
-    store = job_store(tables, queue, clock, KnownTenants(tables.tenants))
+    store = store_of_failures(tables, queue, clock, KnownTenants(tables.tenants))
     failure_streak = FailureStreak(store, event_bus(settings.event_bus))
     return Outcomes(tables.jobs, Runs(tables.runs), failure_streak, clock)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from common.planning.plan import DueEntry, plan
+from common.planning.due_entry import DueEntry
+from common.planning.plan import plan
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.tables import Item, Table

@@ -11,9 +11,9 @@ import pytest
 
 from common.history import upcoming as upcoming_module
 from common.history.upcoming import Upcoming
+from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution
 from common.planning.packs import lines
-from common.planning.plan import DueEntry
 from common.storage import keys
 from common.timing.instants import rfc3339
 from scheduler.tick import TickSummary

@@ -18,8 +18,8 @@ from common.jobs.job import Job
 from common.notices.state import State
 from common.notices.subscription import Subscription
 from common.planning import packs
+from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage
-from common.planning.plan import DueEntry
 from common.storage.wire_format import from_wire, item_to_wire
 
 HERE = Path(__file__).parent

@@ -28,9 +28,9 @@ if __name__ == "__main__":  # before botocore looks; a test that imports this ke
 
 from common.jobs.calendars import Calendar
 from common.planning.directory import FILING, Listing, Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution
-from common.planning.plan import DueEntry
 from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import MOST_CALENDARS
 from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES, MAX_JITTER_S

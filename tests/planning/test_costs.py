@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from common.planning.directory import Listing, Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.planning.packs import lines
-from common.planning.plan import DueEntry
 from common.runs.records import Runs
 from common.storage import keys
 from common.storage.tables import Transaction

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from common.planning.directory import Listing, Shard
 from common.planning.due_index import Mark
 from common.planning.execution import Execution
-from common.planning.pace import Paced, Part, Places, nth_shard, pace_number, pace_of, shard_number
+from common.planning.pace import Paced, Part, Places
+from common.planning.pace_shards import nth_shard, pace_number, pace_of, shard_number
 from common.planning.shares import cut
 from common.storage import keys, pace_keys
 from common.timing.schedule import Pace

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from common.planning.plan import CATCH_UP_LIMIT, CatchUp, DueEntry, plan
+from common.planning.due_entry import CatchUp, DueEntry
+from common.planning.plan import CATCH_UP_LIMIT, plan
 from common.timing.schedule import CronTiming, EveryTiming, Schedule, Timing
 
 DAY_S = 86_400

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from common.jobs.job import Job
-from common.planning.plan import CatchUp
+from common.planning.due_entry import CatchUp
 from common.timing.schedule import Schedule
 
 FOREVER = math.inf

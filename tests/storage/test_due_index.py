@@ -8,8 +8,8 @@ import pytest
 
 from common.planning import directory
 from common.planning.directory import Listing, Shard
+from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
-from common.planning.plan import DueEntry
 from common.registration.schedule_text import parse_schedule
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Table, Transaction

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.planning.plan import Missed
 from common.runs.changes import RunChanges
 from common.runs.records import ATTEMPTS_KEPT, RETENTION_S, RETRYING, THROTTLES_KEPT, Claim, Outcome, Runs
 from common.storage import keys

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.planning.plan import Missed
 from common.runs import states
 from common.runs.changes import RunChanges
 from common.runs.records import DISPATCHED, Claim, Outcome, Runs

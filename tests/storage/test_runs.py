@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.planning.plan import Missed
 from common.runs.records import DISPATCHED, Claim, Outcome, Runs
 from common.storage.tables import Table
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 
-from common.tenants.webhook_secrets import ROTATION_S, TRUSTED_FOR_S, WebhookSecrets, new_secret, signature
+from common.tenants.webhook_secrets import ROTATION_S, WebhookSecrets, new_secret
+from common.tenants.webhook_signing import TRUSTED_FOR_S, signature
 from tests.worlds import World
 
 

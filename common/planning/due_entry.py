@@ -1,0 +1,56 @@
+"""What a tick knows of a job, and what it finds missed. Only shapes: executors load them too, and compute no times."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from common.timing.schedule import Schedule
+
+CatchUp = Literal["none", "latest", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class DueEntry:
+    """The fields of a job that a tick needs. Kept small: a tick can read a million entries."""
+
+    tenant: str
+    job_id: str
+    schedule: Schedule
+    effective_at: int
+    schedule_revision: int
+    catch_up: CatchUp
+
+    def encode(self) -> str:
+        """As one JSON text: a map of attributes would take three times as long to read."""
+        return json.dumps(
+            [
+                self.tenant,
+                self.job_id,
+                self.schedule.to_item(),
+                self.effective_at,
+                self.schedule_revision,
+                self.catch_up,
+            ],
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def decode(cls, text: str) -> DueEntry:
+        """The inverse of `encode`. Raises ValueError, KeyError or TypeError on anything else."""
+        tenant, job_id, schedule, effective_at, schedule_revision, catch_up = json.loads(text)
+        return cls(tenant, job_id, Schedule.from_item(schedule), effective_at, schedule_revision, catch_up)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Fire times that will not run, in one record: how many, the first and the last."""
+
+    tenant: str
+    job_id: str
+    schedule_revision: int
+    count: int
+    first_fire_at: int
+    last_fire_at: int
+    catch_up: CatchUp
