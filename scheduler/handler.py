@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -12,22 +12,17 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
-from common.jobs.ended import EndedJobs
-from common.jobs.group_deletion import GroupDeletions
-from common.jobs.wiring import job_store
-from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.planned_windows import PlannedWindow
 from common.planning.shares import PlanningQueue, Shares
-from common.platform.deletion import Deletions
-from common.runs.records import Runs
 from common.storage import aws, deployed
-from common.tenants.rules_cache import KnownTenants
 from scheduler import wiring
-from scheduler.ended import Completion
+from scheduler.leftovers import anything_left
 from scheduler.reconcile import Compared, Reconciler
-from scheduler.removal import Removed, remove_groups, remove_tenants
 from scheduler.tick import FanOut, Scheduler, TickSummary
+
+if TYPE_CHECKING:
+    from scheduler.removal import Removal
 
 
 def handle(event: object, context: object) -> dict[str, Any]:
@@ -41,11 +36,8 @@ def handle(event: object, context: object) -> dict[str, Any]:
     log_compared(compared)
     telemetry.metrics().add_metric(telemetry.EXECUTIONS_WITHOUT_RECORD, "Count", compared.listed)
     telemetry.metrics().flush_metrics()
-    clock = scheduler().clock
-    if deleted := _completion().delete_ended(summary.now):
-        telemetry.logger().info("deleted after their completion", jobs=deleted)
-    log_removed(remove_groups(_group_deletions(), clock, summary.now), "schedules of deleted groups")
-    log_removed(remove_tenants(_deletions(), clock, summary.now), "removal")
+    if _is_anything_left():
+        _removal().run(summary.now)
     return asdict(summary)
 
 
@@ -104,33 +96,16 @@ def log_compared(compared: Compared) -> None:
         logger.warning("executions without a record", **asdict(compared))
 
 
-def log_removed(removed: Removed, what: str) -> None:
-    """Log what was removed, and the errors."""
-    logger = telemetry.logger()
-    for problem in removed.problems:
-        logger.error("removal left to the next tick", **problem)
-    if removed.tenants or removed.items:
-        logger.info(what, tenants=removed.tenants, items=removed.items, finished=removed.finished)
-
-
-@cache
-def _completion() -> Completion:
-    settings, clock = config(), SystemClock()
-    tables = deployed.tables(settings)
-    queue = ExecutionsQueue(aws.sqs(), settings.required("executions_queue_url"), clock)
-    store = job_store(tables, queue, clock, KnownTenants(tables.tenants))
-    return Completion(EndedJobs(tables.due, tables.jobs), store, Runs(tables.runs))
-
-
-@cache
-def _deletions() -> Deletions:
+def _is_anything_left() -> bool:
     tables = deployed.tables(config())
-    return Deletions(tables.tenants, tables.jobs, tables.runs, DueIndex(tables.due))
+    return anything_left(tables.due, tables.tenants)
 
 
 @cache
-def _group_deletions() -> GroupDeletions:
-    return GroupDeletions(_completion().store)
+def _removal() -> Removal:
+    from scheduler.removal import removal
+
+    return removal(deployed.tables(config()), _queue(), SystemClock())
 
 
 @cache

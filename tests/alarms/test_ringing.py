@@ -10,13 +10,12 @@ from canary import handler as canary
 from cli.doctor.expected import QUIET_ALARMS
 from common import config, telemetry
 from common.platform.alarms import ALARMS, CANARY_ALARM
-from common.platform.deletion import Deletions
-from scheduler import handler
 from scripts.canary import definition
 from scripts.embedded.cloudwatch import Emitted
 from tests.alarms import template
 from tests.alarms.stage import Watched
 from tests.docs.test_runbook import rows
+from tests.scheduler_handler import serve
 from tests.worlds import ARN, World, damage_entry, job, put_in_directory
 
 # What every fault that delays executions long enough also rings: they say that tenants notice.
@@ -28,11 +27,7 @@ Break = Callable[[Watched], None]
 def stage(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     """A healthy stage with a canary and a tenant's job, twenty minutes old."""
     monkeypatch.setenv("STAGE", "prod")
-    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
-    monkeypatch.setattr(handler, "_completion", lambda: w.completion)
-    monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
-    tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
-    monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))
+    serve(w, monkeypatch)
     for cached in (config.config, telemetry.metrics, telemetry.logger):
         cached.cache_clear()
     w.registry.put(canary.TENANT, canary.JOB_ID, definition(ARN))

@@ -13,13 +13,13 @@ import pytest
 import yaml
 
 from common import config, telemetry
-from common.platform.deletion import Deletions
 from common.runs.records import Outcome
 from executor import handler as executor_handler
 from executor.batch import execute_batch
 from executor.pipeline import Message
 from scheduler import handler
 from scheduler.reconcile import Compared
+from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
 QUERIES = yaml.safe_load((Path(__file__).resolve().parents[2] / "deploy" / "queries.yml").read_text())[
@@ -36,13 +36,7 @@ def lines(
 
     For one test: powertools keeps the first stdout that it finds.
     """
-    for name, given in (
-        ("scheduler", lambda: w.scheduler),
-        ("_completion", lambda: w.completion),
-        ("reconciler", lambda: w.reconciler),
-        ("_deletions", lambda: Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), w.index)),
-    ):
-        monkeypatch.setattr(handler, name, given)
+    serve(w, monkeypatch)
     for cached in (config.config, telemetry.metrics, telemetry.logger):
         cached.cache_clear()
     w.registry.create("alice", "fails", job(cron="* * * * *"))

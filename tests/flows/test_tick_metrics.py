@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 from common import config, telemetry
 from common.planning.executions_queue import HandOverFailed
 from common.planning.planned_windows import PlannedWindows
-from common.platform.deletion import Deletions
 from scheduler import handler
+from tests.scheduler_handler import serve
 from tests.worlds import World, at, job, put_in_directory
 
 
@@ -20,11 +20,7 @@ from tests.worlds import World, at, job, put_in_directory
 def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """The handler over this world, in the stage `prod`."""
     monkeypatch.setenv("STAGE", "prod")
-    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
-    monkeypatch.setattr(handler, "_completion", lambda: w.completion)
-    monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
-    tables = {name: w.table(name) for name in ("tenants", "jobs", "runs")}
-    monkeypatch.setattr(handler, "_deletions", lambda: Deletions(**tables, index=w.index))
+    serve(w, monkeypatch)
     for cached in (config.config, telemetry.metrics):
         cached.cache_clear()
     yield w

@@ -6,21 +6,17 @@ from typing import Any
 
 import pytest
 
-from common.jobs.group_deletion import GroupDeletions
 from common.platform.deletion import Deletion, Deletions
 from scheduler import handler
 from scheduler.removal import WORKS_FOR_S, remove_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of, tenants_of
+from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
 
 
 def test_the_ticks_do_it(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(w)
-    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
-    monkeypatch.setattr(handler, "_completion", lambda: w.completion)
-    monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
-    monkeypatch.setattr(handler, "_deletions", lambda: deletions_of(w))
-    monkeypatch.setattr(handler, "_group_deletions", lambda: GroupDeletions(w.store))
+    serve(w, monkeypatch)
     for time in ("03:18:00", "03:28:00"):
         if time == "03:28:00":
             deletions_of(w).begin("alice", w.clock.now())
