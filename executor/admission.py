@@ -9,7 +9,8 @@ from common.jobs.job import DELETED, PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
 from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8_resource
-from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
+from common.tenants.rules import TenantRules
+from common.tenants.states import ACTIVE, SUSPENDED
 
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660

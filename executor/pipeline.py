@@ -13,8 +13,9 @@ from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Ou
 from common.storage import outgoing
 from common.storage.steps import Steps, at_once
 from common.storage.tables import Item
-from common.tenants.rules import ACTIVE, SUSPENDED, TenantRules
+from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
+from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.instants import DAY_S
 from executor.admission import Skip, admit, admit_tenant
 from executor.asked import as_asked

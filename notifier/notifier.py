@@ -26,8 +26,8 @@ from common.notices.message import body, listed
 from common.notices.state import Message, Problem
 from common.notices.subscription import FAILURES, OVERDUE_JOBS, RECOVERIES, Subscription, Subscriptions
 from common.tenants.allowed_targets import is_held
-from common.tenants.rules import ACTIVE, SUSPENDED
 from common.tenants.rules_cache import RulesOf
+from common.tenants.states import ACTIVE, SUSPENDED
 from notifier.delivery import Deliver, refusal
 from notifier.look import Look, Named
 

@@ -23,7 +23,7 @@ from common.planning.packs import MOST_IN_A_PACK
 from common.runs.unrecorded import MOST_LISTED, Unrecorded
 from common.storage import keys, planned_keys
 from common.storage.tables import Expression, Table
-from common.tenants.rules import ACTIVE, SUSPENDED
+from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, window_start
 from scheduler.concurrently import for_each
 

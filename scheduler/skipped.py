@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from common.events import RUN_SKIPPED, Events
-from common.jobs.ended import EndedJobs
 from common.planning.due_entry import Missed
 from common.planning.due_index import BadEntry
 from common.planning.execution import Execution
 from common.planning.quarantine import RENEWED_AFTER_S, Quarantine
-from common.runs.records import Runs
 from common.runs.states import INVALID, MISSED
 from common.storage.keys import Key
 from scheduler.concurrently import for_each
+
+if TYPE_CHECKING:
+    from common.jobs.ended import EndedJobs
+    from common.runs.records import Runs
 
 # How many records are buffered and then written at once.
 _AT_ONCE: Final = 500

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.jobs.ended import EndedJobs
 from common.planning.carried import Carried
 from common.planning.directory import Shard
 from common.planning.due_index import BadEntry, DueIndex, Mark, Pending
@@ -27,7 +27,6 @@ from common.planning.packs import PACK_FROM, packed
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
 from common.planning.shares import cut, gathered
-from common.runs.records import Runs
 from common.timing.windows import planning_end
 from scheduler.concurrently import for_each
 from scheduler.due import Untidy, due_shards, tidy
@@ -37,6 +36,10 @@ from scheduler.paced import PaceKeeper
 from scheduler.set_aside import plan_set_aside
 from scheduler.skipped import Skipped
 from scheduler.summary import TickSummary as TickSummary
+
+if TYPE_CHECKING:
+    from common.jobs.ended import EndedJobs
+    from common.runs.records import Runs
 
 # If a window begins sooner than this, its executions are enqueued as fast as possible.
 HURRY_S = 30

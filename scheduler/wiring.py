@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from common.clock import Clock
 from common.events import Events
 from common.jobs.calendars import Calendars
-from common.jobs.ended import EndedJobs
 from common.planning.carried import Carried
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import PACK_FROM
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
-from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
+from common.storage.aws import on_first_use
 from common.storage.deployed import Tables
 from scheduler.reconcile import Reconciler
 from scheduler.tick import FanOut, Scheduler
+
+if TYPE_CHECKING:
+    from common.jobs.ended import EndedJobs
+    from common.runs.records import Runs
 
 
 def scheduler(
@@ -28,17 +33,17 @@ def scheduler(
     patient: bool = False,
     pack_from: int = PACK_FROM,
 ) -> Scheduler:
-    """The scheduler."""
+    """The scheduler. What records skipped executions is imported by the first tick that skips one."""
     return Scheduler(
         index=DueIndex(tables.due),
-        runs=Runs(tables.runs),
+        runs=on_first_use(lambda: _runs(tables)),
         queue=queue,
         clock=clock,
         postponed=Postponed(tables.due, queue, clock),
         calendars=Calendars(tables.jobs),
         events=events,
         quarantine=Quarantine(tables.due),
-        ended=EndedJobs(tables.due, tables.jobs),
+        ended=on_first_use(lambda: _ended_jobs(tables)),
         carried=Carried(tables.due),
         fan_out=fan_out,
         patient=patient,
@@ -50,3 +55,15 @@ def reconciler(tables: Tables, queue: ExecutionsQueue, clock: Clock, most: int) 
     """What looks for executions without a record after each tick."""
     unrecorded = Unrecorded(tables.due, tables.runs)
     return Reconciler(DueIndex(tables.due), tables.due, tables.tenants, unrecorded, queue, clock, most)
+
+
+def _runs(tables: Tables) -> Runs:
+    from common.runs.records import Runs
+
+    return Runs(tables.runs)
+
+
+def _ended_jobs(tables: Tables) -> EndedJobs:
+    from common.jobs.ended import EndedJobs
+
+    return EndedJobs(tables.due, tables.jobs)

@@ -7,7 +7,7 @@ from common.errors import Forbidden, Unauthenticated
 from common.jobs.ledger import require_active
 from common.platform.api_keys import OPERATOR, Role
 from common.platform.tenants import Credential
-from common.tenants.rules import ACTIVE, SUSPENDED
+from common.tenants.states import ACTIVE, SUSPENDED
 
 
 def admit(

@@ -15,7 +15,7 @@ from api.services import Services
 from common.history.expected_runs import Explained
 from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
 from common.jobs.job import DELETED, Job
-from common.tenants import rules as tenant_rules
+from common.tenants import states as tenant_states
 from common.tenants.allowed_targets import is_allowed, is_held
 from common.timing.durations import parse_instant
 from common.timing.fires import newest_fires, next_fires
@@ -67,7 +67,7 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
     if rules is None or job is None or job.state == DELETED:
         return []
     found = []
-    if rules.state == tenant_rules.SUSPENDED:
+    if rules.state == tenant_states.SUSPENDED:
         found.append(Reason(SUSPENDED, "The platform has suspended the tenant."))
     if not is_allowed(job.target, rules.allowed_targets):
         target = job.target.get("arn") or job.target.get("url")

@@ -19,7 +19,8 @@ from common.platform.rule_effects import MOST_JOBS, TARGETS_NAMED, effects, over
 from common.platform.tenants import Tenant, edited
 from common.platform.views import tenant_summary, tenant_view
 from common.storage import keys
-from common.tenants.rules import EDITABLE, SUSPENDED
+from common.tenants.rules import EDITABLE
+from common.tenants.states import SUSPENDED
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 

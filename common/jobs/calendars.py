@@ -9,19 +9,17 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from common.errors import Conflict, InvalidInput, Minute8Error, NotFound
-from common.jobs.job import DELETED, Job
+from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
-from common.storage.tables import Expression, Item, Table, Transaction
+from common.storage.tables import Item, Table
 
 # A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
 DELETING = "deleting"
-_KEPT = Expression(f"attribute_exists(pk) AND attribute_not_exists(#{DELETING})", {})
 
 
 class MissingCalendar(Minute8Error):
@@ -66,7 +64,7 @@ class Calendars:
     """The calendars in the jobs table. Every method takes the tenant from the credential."""
 
     def __init__(self, jobs: Table) -> None:
-        self._table = jobs
+        self.table = jobs
 
     def get(self, tenant: str, name: str) -> Calendar:
         """Raises NotFound."""
@@ -77,18 +75,18 @@ class Calendars:
 
     def find(self, tenant: str, name: str) -> Item | None:
         """The stored item of a calendar, or None."""
-        return self._table.get(keys.calendar(tenant, name))
+        return self.table.get(keys.calendar(tenant, name))
 
     def list_calendars(self, tenant: str, after_name: str = "", limit: int = 100) -> Iterator[Calendar]:
         """A tenant's calendars after `after_name`, in the order of their names, at most `limit`."""
         after = keys.calendar(tenant, after_name) if after_name else None
-        items = self._table.query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit)
+        items = self.table.query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit)
         return (Calendar.from_item(item) for item in items)
 
     def check_named(self, tenant: str, names: Iterable[str]) -> None:
         """Refuse names of calendars that do not exist. Raises InvalidInput."""
         for name in names:
-            if self._table.get(keys.calendar(tenant, name)) is None:
+            if self.table.get(keys.calendar(tenant, name)) is None:
                 raise InvalidInput(
                     "schedule.exclude.calendars",
                     "no such calendar",
@@ -96,33 +94,13 @@ class Calendars:
                     accepted="the name of a stored calendar",
                 )
 
-    def require(self, tx: Transaction, moved: Sequence[tuple[Job | None, Job]]) -> None:
-        """Let `tx` fail if a calendar that a job newly names is deleted or being deleted by then."""
-        newly_named = {
-            (new.tenant, name)
-            for old, new in moved
-            for name in new.schedule.calendars
-            if old is None or old.state == DELETED or name not in old.schedule.calendars
-        }
-        for tenant, name in sorted(newly_named):
-            tx.check(self._table, keys.calendar(tenant, name), _KEPT)
-
-    def check_required(self, failed: keys.Key | None) -> None:
-        """Find out why a transaction's check `failed`; returns if it holds now. Raises InvalidInput, Conflict."""
-        if failed is None or not failed["sk"].startswith(keys.CALENDAR_PREFIX):
-            return
-        name = failed["sk"].removeprefix(keys.CALENDAR_PREFIX)
-        self.check_named(failed["pk"], [name])
-        if DELETING in (self._table.get(failed) or {}):
-            raise Conflict(f"calendar {name!r} is being deleted; to keep it, store it again")
-
     def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
         """The current ISO dates of all these calendars. Raises MissingCalendar."""
         return _any_of(tuple(self.dates(tenant, name) for name in names))
 
     def dates(self, tenant: str, name: str) -> Dates:
         """One calendar's dates. Raises MissingCalendar."""
-        item = self._table.get(keys.calendar(tenant, name))
+        item = self.table.get(keys.calendar(tenant, name))
         if item is None:
             raise MissingCalendar(f"it names the calendar {name!r}, which does not exist")
         try:

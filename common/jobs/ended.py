@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from common.jobs.calendars import Calendars, MissingCalendar
-from common.jobs.job import Job
 from common.planning.execution import Execution, split_run_name
 from common.storage import keys
 from common.storage.tables import Table
@@ -19,6 +18,9 @@ from common.timing.compiled import names_years
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, Schedule
+
+if TYPE_CHECKING:
+    from common.jobs.job import Job
 
 # Longer than any outage of the ticks without an alarm.
 _KEPT_S: Final = 15 * DAY_S

@@ -20,8 +20,9 @@ from common.jobs.times import encode_times
 from common.storage import keys
 from common.storage.tables import Expression, Item, Table, Transaction
 from common.tenants.audit import Audit
-from common.tenants.rules import ACTIVE, SUSPENDED, Quotas, TenantRules
+from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants
+from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.compiled import compiled
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, Schedule

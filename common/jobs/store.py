@@ -20,6 +20,7 @@ from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, existing
 from common.jobs.ledger import TenantLedger
+from common.jobs.named_calendars import check_named, require_named
 from common.jobs.placement import Placement, moves
 from common.jobs.schedule_groups import ScheduleGroups
 from common.jobs.skips import kept_skips, same_skips
@@ -167,7 +168,7 @@ class JobStore:
                 # The job changed meanwhile, or a quota had no room and may have room now: decide again.
                 if lost.key == keys.tenant(tenant):
                     self.ledger.check_room(tenant, moved, now)
-                Calendars(self.jobs).check_required(lost.key)
+                check_named(Calendars(self.jobs), lost.key)
                 ScheduleGroups(self.jobs).check_required(lost.key)
                 raise
             except TransactionConflict as lost:
@@ -209,7 +210,7 @@ class JobStore:
         for old, new in placed:
             self.ledger.audit(tx, self.by, old, new, now, mark.planned_until)
         self.ledger.count(tx, tenant, placed, now)
-        Calendars(self.jobs).require(tx, placed)
+        require_named(Calendars(self.jobs), tx, placed)
         ScheduleGroups(self.jobs).require(tx, placed)
         placement.count(tx, placed)
         if idempotency_key:

@@ -21,7 +21,7 @@ from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules import ACTIVE, SUSPENDED
+from common.tenants.states import ACTIVE, SUSPENDED
 from common.texts import check_name
 from common.timing.instants import DAY_S
 

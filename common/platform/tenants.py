@@ -22,7 +22,8 @@ from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules import ACTIVE, DELETED, DELETING, EDITABLE, SUSPENDED, TenantRules, changed
+from common.tenants.rules import EDITABLE, TenantRules, changed
+from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
 from common.texts import check_name, check_note
 
 __all__ = [

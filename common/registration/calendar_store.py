@@ -55,13 +55,13 @@ class CalendarStore(Calendars):
         """
         check_calendar_name(name, "name")
         dates, source = dates_of(raw, int(now))
-        old = self._table.get(keys.calendar(tenant, name))
+        old = self.table.get(keys.calendar(tenant, name))
         if old is None:
             self._check_room(tenant)
         created_at = old["created_at"] if old else int(now)
         calendar = Calendar(tenant, name, dates, source, created_at, int(now))
-        tx = Transaction(self._table.client)
-        tx.put(self._table, {**keys.calendar(tenant, name), **calendar.to_item()})
+        tx = Transaction(self.table.client)
+        tx.put(self.table, {**keys.calendar(tenant, name), **calendar.to_item()})
         before = _audit_view(Calendar.from_item(old)) if old else None
         self._audited.commit(
             tx, tenant, "calendar.stored", name, now, before=before, after=_audit_view(calendar)
@@ -70,7 +70,7 @@ class CalendarStore(Calendars):
 
     def _check_room(self, tenant: str) -> None:
         """Raises Conflict. Calendars that are stored at one instant can be some more."""
-        names = self._table.query(
+        names = self.table.query(
             tenant, sk_prefix=keys.CALENDAR_PREFIX, limit=MOST_CALENDARS, attributes=("name",)
         )
         if sum(1 for _ in names) >= MOST_CALENDARS:
@@ -86,7 +86,7 @@ class CalendarStore(Calendars):
             Expression(f"#{DELETING} = :mine", {":mine": secrets.token_hex(8)}),
         )
         try:
-            marked = self._table.update(
+            marked = self.table.update(
                 key,
                 Expression(f"SET #{DELETING} = :mine", mine.values),
                 Expression("attribute_exists(pk)", {}),
@@ -94,14 +94,14 @@ class CalendarStore(Calendars):
         except ConditionFailed:
             raise NotFound("calendar", name) from None
         there = Expression("#state <> :deleted", {":deleted": DELETED})
-        jobs = self._table.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there)
+        jobs = self.table.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there)
         naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
             with suppress(ConditionFailed):
-                self._table.update(key, Expression(f"REMOVE #{DELETING}", {}), mine)
+                self.table.update(key, Expression(f"REMOVE #{DELETING}", {}), mine)
             raise CalendarInUse(name, job_ids)
-        tx = Transaction(self._table.client)
-        tx.delete(self._table, key, mine)
+        tx = Transaction(self.table.client)
+        tx.delete(self.table, key, mine)
         before = _audit_view(Calendar.from_item(marked))
         try:
             self._audited.commit(tx, tenant, "calendar.deleted", name, now, before=before)

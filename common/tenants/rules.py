@@ -9,17 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from common.errors import InvalidInput
+from common.tenants.states import ACTIVE, State
 from common.timing.instants import DAY_S
-
-State = Literal["active", "suspended", "deleting", "deleted"]
-ACTIVE: Final = "active"
-SUSPENDED: Final = "suspended"
-DELETING: Final = "deleting"
-# A deleted tenant leaves a tombstone: its name cannot be used again while some of its items or messages may be left.
-DELETED: Final = "deleted"
 
 _MOST_DAYS: Final = 400
 MOST_SPREAD_S: Final = 3_600

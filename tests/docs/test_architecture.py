@@ -6,6 +6,7 @@ import configparser
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,25 @@ HANDLERS = (
 )
 # Imported with the first event, or not at all. The contracts cannot see when something is imported.
 LATER = ("boto3", "botocore.session", "aws_lambda_powertools", "difflib")
+# The most modules of ours, and what none of their most frequent events needs.
+OF_OURS = (
+    ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
+    ("scheduler.planner_handler", 73, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
+    ("executor.handler", 87, {"croniter", "common.jobs.store", "common.planning.due_index"}),
+    ("executor.completion.handler", 64, {"croniter", "common.jobs.store", "common.planning.due_index"}),
+)
 _FOLDERS = ("common", "scheduler", "executor", "notifier", "api", "cli", "minute8_client", "scripts")
+
+
+@cache
+def imported_by(handler: str) -> set[str]:
+    """The modules that are loaded after it was imported into a fresh interpreter."""
+    code = f"import sys; import {handler}; print(*sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    return set(loaded.stdout.split())
 
 
 def files(folder: str) -> list[Path]:
@@ -30,12 +49,15 @@ def files(folder: str) -> list[Path]:
 
 @pytest.mark.parametrize("handler", HANDLERS)
 def test_importing_a_handler_loads_nothing_that_can_wait(handler: str) -> None:
-    code = f"import sys; import {handler}; print(*sorted(set({LATER!r}) & set(sys.modules)))"
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert loaded.stdout.strip() == ""
+    assert imported_by(handler).isdisjoint(LATER)
+
+
+@pytest.mark.parametrize(("handler", "most", "not_loaded"), OF_OURS)
+def test_importing_a_handler_loads_few_modules_of_ours(handler: str, most: int, not_loaded: set[str]) -> None:
+    """What most invocations do not need is imported by the first that does (`common.storage.aws.on_first_use`)."""
+    loaded = {name for name in imported_by(handler) if name.partition(".")[0] in _FOLDERS}
+    assert len(loaded) <= most
+    assert not_loaded.isdisjoint(imported_by(handler))
 
 
 def test_pure_files_do_not_ask_for_the_time() -> None:
