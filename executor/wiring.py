@@ -12,6 +12,7 @@ from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.aws import on_first_use
 from common.storage.deployed import Tables
+from common.storage.tables import Table
 from common.tenants.rules_cache import RulesOf
 from executor.dead_letters import DeadLetters
 from executor.due_jobs import DueJobs
@@ -43,7 +44,7 @@ def executor(
     have none of them.
     """
     runs = Runs(tables.runs)
-    postponed = on_first_use(lambda: _postponed(tables, queue, clock))
+    postponed = _postponed(tables.due, queue, clock)
     overlap = OverlapPolicy(Locks(tables.runs), runs)
     recorder = Recorder(
         runs=runs,
@@ -51,8 +52,8 @@ def executor(
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
         dead_letters=DeadLetters(RunChanges(tables.runs), rules, clock),
-        backfills=on_first_use(lambda: _backfills(tables, clock)),
-        ended_jobs=on_first_use(lambda: _ended_jobs(tables)),
+        backfills=_backfills(tables.jobs, tables.runs, clock),
+        ended_jobs=_ended_jobs(tables.due, tables.jobs),
         events=events,
         queue=queue,
         postponed=postponed,
@@ -69,19 +70,28 @@ def executor(
     )
 
 
-def _postponed(tables: Tables, queue: ExecutionsQueue, clock: Clock) -> Postponed:
-    from common.planning.postponed import Postponed
+def _postponed(due: Table, queue: ExecutionsQueue, clock: Clock) -> Postponed:
+    def build() -> Postponed:
+        from common.planning.postponed import Postponed
 
-    return Postponed(tables.due, queue, clock)
+        return Postponed(due, queue, clock)
 
-
-def _backfills(tables: Tables, clock: Clock) -> Backfills:
-    from common.jobs.backfill import Backfills
-
-    return Backfills(tables.jobs, tables.runs, clock)
+    return on_first_use(build)
 
 
-def _ended_jobs(tables: Tables) -> EndedJobs:
-    from common.jobs.ended import EndedJobs
+def _backfills(jobs: Table, runs: Table, clock: Clock) -> Backfills:
+    def build() -> Backfills:
+        from common.jobs.backfill import Backfills
 
-    return EndedJobs(tables.due, tables.jobs)
+        return Backfills(jobs, runs, clock)
+
+    return on_first_use(build)
+
+
+def _ended_jobs(due: Table, jobs: Table) -> EndedJobs:
+    def build() -> EndedJobs:
+        from common.jobs.ended import EndedJobs
+
+        return EndedJobs(due, jobs)
+
+    return on_first_use(build)

@@ -16,6 +16,7 @@ from common.planning.quarantine import Quarantine
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import on_first_use
 from common.storage.deployed import Tables
+from common.storage.tables import Table
 from scheduler.reconcile import Reconciler
 from scheduler.tick import FanOut, Scheduler
 
@@ -36,14 +37,14 @@ def scheduler(
     """The scheduler. What records skipped executions is imported by the first tick that skips one."""
     return Scheduler(
         index=DueIndex(tables.due),
-        runs=on_first_use(lambda: _runs(tables)),
+        runs=_runs(tables.runs),
         queue=queue,
         clock=clock,
         postponed=Postponed(tables.due, queue, clock),
         calendars=Calendars(tables.jobs),
         events=events,
         quarantine=Quarantine(tables.due),
-        ended=on_first_use(lambda: _ended_jobs(tables)),
+        ended=_ended_jobs(tables.due, tables.jobs),
         carried=Carried(tables.due),
         fan_out=fan_out,
         patient=patient,
@@ -57,13 +58,19 @@ def reconciler(tables: Tables, queue: ExecutionsQueue, clock: Clock, most: int) 
     return Reconciler(DueIndex(tables.due), tables.due, tables.tenants, unrecorded, queue, clock, most)
 
 
-def _runs(tables: Tables) -> Runs:
-    from common.runs.records import Runs
+def _runs(table: Table) -> Runs:
+    def build() -> Runs:
+        from common.runs.records import Runs
 
-    return Runs(tables.runs)
+        return Runs(table)
+
+    return on_first_use(build)
 
 
-def _ended_jobs(tables: Tables) -> EndedJobs:
-    from common.jobs.ended import EndedJobs
+def _ended_jobs(due: Table, jobs: Table) -> EndedJobs:
+    def build() -> EndedJobs:
+        from common.jobs.ended import EndedJobs
 
-    return EndedJobs(tables.due, tables.jobs)
+        return EndedJobs(due, jobs)
+
+    return on_first_use(build)
