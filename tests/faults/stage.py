@@ -6,7 +6,7 @@ import hashlib
 import json
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,8 @@ class Stage:
         kind = self.w.executor.kinds["lambda"]
         kinds = {"lambda": Kind(wired_target(self.wire, kind.call), kind.is_awaited)}
         self.w.executor = replace(self.w.executor, kinds=kinds)
+        # The connections of killed processes, which the system closes.
+        self.left_open = ExitStack()
         self.save()
 
     def save(self) -> None:
@@ -112,12 +114,13 @@ class Stage:
             nth += 1
 
 
-def send_in_steps(w: World) -> None:
+def send_in_steps(stage: Stage) -> None:
     """Have the executor send the events of a batch as to Lambda: from one thread, before it reads an answer."""
+    w = stage.w
     kind = w.executor.kinds["lambda"]
 
     def in_steps(*arguments: Any) -> Steps[Outcome]:
-        here, there = socket.socketpair()
+        here, there = (stage.left_open.enter_context(one) for one in socket.socketpair())
         with here, there:
             outcome = kind.call(*arguments)
             there.send(b"answer")
@@ -129,7 +132,9 @@ def send_in_steps(w: World) -> None:
 
 @contextmanager
 def staged(now: str) -> Iterator[Stage]:
-    yield Stage(now)
+    stage = Stage(now)
+    with stage.left_open:
+        yield stage
 
 
 def killed_after(stage: Stage, call: str, step: Callable[[World], object], nth: int = 1) -> None:

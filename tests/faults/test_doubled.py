@@ -59,7 +59,7 @@ def test_copies_in_one_batch_meet_a_fault_and_each_call_is_made_once_within_a_le
         w = stage.w
         messages = copies(registered(w), rng)
         if seed % 2:
-            send_in_steps(w)
+            send_in_steps(stage)
         stage.wire.arm(rng.randint(1, 16), rng.choice(ALIVE))
         _, failed = execute_batch(w.executor, messages, w.redelivery)
         stage.wire.disarm()

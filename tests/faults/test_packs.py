@@ -113,7 +113,7 @@ def test_events_that_are_sent_from_one_thread_meet_a_fault_at_each_call(fault: F
             ok=event["minute8"]["job_id"] != "fails" or event["minute8"]["attempt"] > 1
         )
         in_a_pack(w)
-        send_in_steps(w)
+        send_in_steps(stage)
         stage.save()
         assert stage.each_call(deliver_one, fault, carries_on, "events") == 7
         assert stage.wire.calls == [

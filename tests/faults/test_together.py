@@ -51,7 +51,7 @@ def test_a_batch_meets_a_fault_in_what_it_asks_for_all(
         before(stage, invocation.split()[0])
         w = stage.restore()
         if "steps" in invocation:
-            send_in_steps(w)
+            send_in_steps(stage)
         w.executor = replace(w.executor, tenants=KnownTenants(w.table("tenants")))
         stage.wire.arm(nth, fault, only=name)
         died = stage.attempt(deliver_all)
