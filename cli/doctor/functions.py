@@ -50,8 +50,26 @@ def function(deployment: Deployment, name: str) -> Iterator[Finding]:
     yield from _believed_timeout(deployment, found)
     if name == "executor":
         yield from _loops(deployment)
+        yield from _reserved_too_little(deployment, reserved)
     limit = f", at most {reserved} at once" if reserved else ""
     yield ok(f"active, {found['Runtime']}, {found['MemorySize']} MB, {found['Timeout']} s{limit}")
+
+
+def _reserved_too_little(deployment: Deployment, reserved: int | None) -> Iterator[Finding]:
+    """Whether the executor may start as many batches at once as its queue asks for."""
+    asked = _asked_for(deployment)
+    if not reserved or reserved >= asked:
+        return
+    name, put = deployment.named("executor"), deployment.client("lambda").put_function_concurrency
+    reserve = (
+        f"aws lambda put-function-concurrency --reserved-concurrent-executions {asked} --function-name {name}"
+    )
+    yield warning(
+        f"its reserved concurrency is {reserved}, and its queue starts up to {asked} at once:"
+        " batches are throttled and executions late",
+        reserve,
+        Repair(reserve, lambda: put(FunctionName=name, ReservedConcurrentExecutions=asked)),
+    )
 
 
 def _loops(deployment: Deployment) -> Iterator[Finding]:

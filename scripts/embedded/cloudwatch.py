@@ -5,7 +5,7 @@ scripts/cloudwatch evaluates each alarm once a minute. The metrics are in memory
 after a first deployment.
 
 AWS's own metrics are derived from what the server does: each invocation, each throttled one, each request to the API,
-and the queues once a minute. It throttles no table, so there are no metrics of that.
+and the queues once a minute. Tables are throttled under the strict layer alone.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ class Emitted:
         self.add("AWS/ApiGateway", "Count", 1, ApiId=api)
         self.add("AWS/ApiGateway", "5xx", int(status >= 500), ApiId=api)
         self.add("AWS/ApiGateway", "Latency", latency_ms, ApiId=api)
+
+    def throttled(self, table: str, writes: bool) -> None:
+        """What DynamoDB emits for a request that it throttles."""
+        self.add("AWS/DynamoDB", f"{'Write' if writes else 'Read'}ThrottleEvents", 1, TableName=table)
 
     def queue(self, name: str, messages: list[Mapping[str, Any]], now: float) -> None:
         """What SQS emits for a queue each minute. Whether AWS counts delayed messages in the age is not documented."""

@@ -58,9 +58,9 @@ def main() -> None:
     permissions.install(iam_actions)
     unpacking.install(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
     worker_logs.install(lambda_runtime)
+    emitted = alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)
     if arguments.strict:
-        layer.install(with_shares=arguments.shares)
-    alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)
+        layer.install(emitted.throttled, with_shares=arguments.shares)
     snapshot.install(app, arguments.state_dir / "aws")
     _start_thread(_look_at_queues, lambda_svc)
     if arguments.tied_to_parent:

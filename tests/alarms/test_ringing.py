@@ -122,7 +122,7 @@ FAULTS: dict[str, tuple[Break, set[str]]] = {
     "api-errors": (requests(*[(200, 20.0)] * 15, (502, 20.0)), set()),
     "api-latency": (requests(*[(200, 20.0)] * 8, (200, 3_001.0), (200, 3_001.0)), set()),
     "table-throttles": (
-        emits(("AWS/DynamoDB", "WriteThrottleEvents", 1, {"TableName": "minute8-prod-runs"})),
+        set_(every_minute=lambda emitted: emitted.throttled("minute8-prod-runs", True)),
         set(),
     ),
     "concurrency": (emits(("AWS/Lambda", "ConcurrentExecutions", 801, {})), set()),

@@ -67,9 +67,9 @@ def configured(function: str, **changes: Any) -> Break:
     )
 
 
-def reserved(patient: Patient) -> None:
-    patient["lambda"].put_function_concurrency(
-        FunctionName=patient.name("api"), ReservedConcurrentExecutions=0
+def reserved(function: str, concurrency: int) -> Break:
+    return lambda patient: patient["lambda"].put_function_concurrency(
+        FunctionName=patient.name(function), ReservedConcurrentExecutions=concurrency
     )
 
 

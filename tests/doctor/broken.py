@@ -141,7 +141,13 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         {"function executor": F},
         "its RecursiveLoop is not Allow",
     ),
-    ("switched off", reserved, {"function api": F}, "reserved concurrency is 0"),
+    ("switched off", reserved("api", 0), {"function api": F}, "reserved concurrency is 0"),
+    (
+        "reserved too little",
+        reserved("executor", 4),
+        {"function executor": W},
+        "its reserved concurrency is 4, and its queue starts up to 5 at once",
+    ),
     ("old runtime", configured("planner", Runtime="python3.9"), {"function planner": W}, "runs on python3.9"),
     (
         "shorter than believed",

@@ -13,14 +13,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from common.storage import transactions
 from common.storage.wire_format import item_bytes
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
-from scripts.embedded.strict import duplicates, rules
+from scripts.embedded.strict import duplicates, rules, throughput
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.embedded
@@ -181,6 +183,60 @@ def test_a_write_meets_a_transaction_that_holds_its_item(aws: Embedded) -> None:
     assert {"TransactionConflictException", "TransactionCanceledException"} & refused
     assert refused <= {"", "TransactionConflictException", "TransactionCanceledException"}
     assert write(0) == write(1) == ""
+
+
+def test_a_table_is_throttled_until_it_is_billed_on_demand(aws: Embedded) -> None:
+    dynamodb = client(aws, "dynamodb")
+    key = [{"AttributeName": "pk", "KeyType": "HASH"}]
+    dynamodb.create_table(
+        TableName="small",
+        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        KeySchema=key,
+        ProvisionedThroughput={"ReadCapacityUnits": 1, "WriteCapacityUnits": 1},
+    )
+    once = boto3.client(
+        "dynamodb",
+        endpoint_url=aws.endpoint_url,
+        region_name=aws.env()["AWS_REGION"],
+        aws_access_key_id=aws.env()["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=aws.env()["AWS_SECRET_ACCESS_KEY"],
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+    put: Any = {"TableName": "small", "Item": {"pk": {"S": "one"}}}
+
+    def refused() -> set[str]:
+        found = set()
+        for number in range(12):
+            try:
+                if number % 2:
+                    once.transact_write_items(TransactItems=[{"Put": put}])
+                else:
+                    once.put_item(**put)
+            except ClientError as error:
+                found.add(str(error.response["Error"]["Code"]))
+        return found
+
+    wait_until(
+        lambda: {"ProvisionedThroughputExceededException", "TransactionCanceledException"} <= refused(),
+        "nothing is throttled",
+    )
+    dynamodb.update_table(TableName="small", BillingMode="PAY_PER_REQUEST")
+    assert refused() == set()
+
+
+def test_a_side_of_a_table_has_its_units_in_each_second() -> None:
+    reads, writes = throughput.Side("t", False), throughput.Side("t", True)
+    meter = throughput.Meter(lambda side: {reads: 2}.get(side))
+    two = throughput.wanted("BatchGetItem", {"RequestItems": {"t": {"Keys": [{}, {}]}}})
+    one = throughput.wanted("Query", {"TableName": "arn:aws:dynamodb:r:1:table/t"})
+    assert meter.take(one, 7.0) == []
+    assert meter.take(two, 7.5) == [], "one is left, which may be overdrawn"
+    assert meter.take(one, 7.9) == [reads]
+    assert meter.take(one, 8.0) == []
+    transaction = {"TransactItems": [{"Put": {"TableName": "t"}}] * 3}
+    assert throughput.wanted("TransactWriteItems", transaction) == {writes: 3}
+    assert throughput.wanted("BatchWriteItem", {"RequestItems": {"t": [{}, {}]}}) == {writes: 2}
+    assert meter.take(throughput.wanted("TransactWriteItems", transaction), 8.0) == [], "no limit"
 
 
 def test_a_rule_with_a_schedule_invokes_its_function_twice() -> None:

@@ -12,6 +12,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 HELD_S: Final = 0.01
+CONFLICT: Final = "TransactionConflict"
+_REASONS: Final = {
+    CONFLICT: "Transaction is ongoing for the item",
+    "ProvisionedThroughputExceeded": "There is insufficient provisioned capacity for the transaction",
+}
 _SINGLE = {"PutItem", "UpdateItem", "DeleteItem"}
 Key = tuple[str, str]
 
@@ -28,11 +33,11 @@ def install(dynamodb: Any) -> None:
         request = json.loads(body)
         if action in _SINGLE:
             if key_of(dynamodb, request) in held:
-                return _refused()
+                return refused("TransactionConflictException", _REASONS[CONFLICT])
             return await stock(method, path, headers, body, query)
         keys = [key_of(dynamodb, part) for part in _parts(request)]
         if any(key in held for key in keys):
-            return _cancelled([key in held for key in keys])
+            return cancelled([CONFLICT if key in held else "None" for key in keys])
         held.update(keys)
         try:
             await asyncio.sleep(HELD_S)
@@ -58,19 +63,17 @@ def _parts(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield next(iter(item.values()), {})
 
 
-def _refused() -> tuple[int, dict[str, str], bytes]:
-    return _error("TransactionConflictException", Message="Transaction is ongoing for the item")
+def refused(code: str, message: str) -> tuple[int, dict[str, str], bytes]:
+    """DynamoDB's answer to a request that it refuses."""
+    return _error(code, Message=message)
 
 
-def _cancelled(in_conflict: list[bool]) -> tuple[int, dict[str, str], bytes]:
-    codes = ["TransactionConflict" if one else "None" for one in in_conflict]
+def cancelled(codes: list[str]) -> tuple[int, dict[str, str], bytes]:
+    """Its answer to a transaction; a code for each part, `None` for one that is not the reason."""
     message = (
         f"Transaction cancelled, please refer cancellation reasons for specific reasons [{', '.join(codes)}]"
     )
-    reasons = [
-        {"Code": code} | ({"Message": "Transaction is ongoing for the item"} if one else {})
-        for code, one in zip(codes, in_conflict, strict=True)
-    ]
+    reasons = [{"Code": code} | ({"Message": _REASONS[code]} if code in _REASONS else {}) for code in codes]
     return _error("TransactionCanceledException", Message=message, CancellationReasons=reasons)
 
 

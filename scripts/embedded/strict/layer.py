@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from scripts.embedded.strict import conflicts, delays, duplicates, recursion, rules, shares
+from collections.abc import Callable
+
+from scripts.embedded.strict import conflicts, delays, duplicates, recursion, rules, shares, throughput
 
 
-def install(*, with_shares: bool) -> None:
-    """Into the server of this process. `with_shares`: functions get the processor share of their memory too."""
+def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> None:
+    """Into the server of this process. `with_shares`: functions get the processor share of their memory too.
+
+    `throttled` is told each table whose reads (False) or writes (True) were throttled.
+    """
     from ministack.core import lambda_runtime  # type: ignore[import-untyped]
     from ministack.services import dynamodb, eventbridge, lambda_svc, sqs  # type: ignore[import-untyped]
 
     recursion.install(sqs, lambda_svc)
     conflicts.install(dynamodb)
+    throughput.install(dynamodb, throttled)
     delays.install(sqs)
     duplicates.install(sqs)
     rules.install(eventbridge)
