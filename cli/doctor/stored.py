@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import INDEXES, STAGES_TO_LOSE, TTL_ATTRIBUTE
@@ -45,10 +46,17 @@ def table(deployment: Deployment, name: str) -> Iterator[Finding]:
             ),
         )
     if deployment.stage in STAGES_TO_LOSE:
-        yield ok("active, expires what is over")
+        yield ok(f"active, {_billed(found)}, expires what is over")
         return
     yield from _safe(deployment, full_name, bool(found.get("DeletionProtectionEnabled")))
-    yield ok("active, expires what is over, backed up, cannot be deleted")
+    yield ok(f"active, {_billed(found)}, expires what is over, backed up, cannot be deleted")
+
+
+def _billed(found: Any) -> str:
+    units = found.get("ProvisionedThroughput", {})
+    if not (reads := units.get("ReadCapacityUnits")):
+        return "on demand"
+    return f"{reads} reads and {units['WriteCapacityUnits']} writes a second"
 
 
 def _safe(deployment: Deployment, full_name: str, protected: bool) -> Iterator[Finding]:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import zip_longest
+from time import monotonic, time
 
 import httpx
 import pytest
 
 from cli.doctor.expected import FEEDS
+from common.timing.instants import rfc3339
 from minute8_client import Client
-from minute8_client.errors import QuotaExceeded, TenantSuspended
+from minute8_client.errors import QuotaExceeded, TenantSuspended, Unavailable
+from scripts.cloudwatch.alarms import composite_state, state_of
+from scripts.cloudwatch.metrics import Metrics
+from scripts.demo.workload import Registration
 from scripts.embedded import Embedded
+from tests.alarms import template
 from tests.runbook.faults import FAULTS, Fault
 from tests.runbook.pages import commands
 from tests.runbook.site import Site
@@ -49,6 +57,76 @@ def test_pages_repair_their_faults(site: Site, faults: list[Fault]) -> None:
     first = sorted(faults, key=lambda fault: fault.part != "api")
     printed = [site.follow(fault.page, checks=fault.checks) for fault in first]
     wait_until(lambda: site.problems() == {}, lambda: (printed, site.problems()))
+
+
+def test_executions_are_late(site: Site) -> None:
+    """One executor takes ten messages at a time, and here it holds each batch for six seconds."""
+    began_at, due_at = time(), int(time()) + 8
+    target = site.stage.deploy_target()
+    site.tenants.create("crowd", "", 0, {"allowed_targets": [target]})
+    site.client("lambda").put_function_concurrency(
+        FunctionName=site.named("executor"), ReservedConcurrentExecutions=1
+    )
+    job = {
+        "schedule": {"at": rfc3339(due_at)},
+        "target": {"kind": "lambda", "arn": target},
+        "payload": {"duration_s": 6},
+        "retry": {"max_attempts": 1},
+    }
+    site.stage.register([Registration("crowd", f"at-once-{n}", job) for n in range(12)], lambda: None)
+    assert "its reserved concurrency is 1" in site.follow("burn-slow", "First look")
+    wait_until(
+        lambda: {"lateness", "burn-slow"} <= would_ring(site, began_at), lambda: would_ring(site, began_at)
+    )
+    printed = site.follow("lateness", "Fix", "Verify", checks={"function executor"})
+    printed += site.follow("burn-slow", "Verify")
+    wait_until(lambda: site.problems() == {}, lambda: (printed, site.problems()))
+
+
+def would_ring(site: Site, since: float) -> set[str]:
+    """The alarms that the executor's log makes ring, if it goes on so for ten minutes."""
+    metrics, now = Metrics(), 1_800.0
+    for event in site.stage.log_of(site.named("executor"), since):
+        for minute in (now - 600, now - 300):
+            metrics.add_log([event["message"]], minute)
+    alarms = template.alarms(site.name)
+    states = {
+        f"minute8-{site.name}-{name}": state_of(alarm, metrics, now)
+        for name, alarm in alarms.items()
+        if "AlarmRule" not in alarm
+    }
+    for name, alarm in alarms.items():
+        if "AlarmRule" in alarm:
+            states[f"minute8-{site.name}-{name}"] = composite_state(alarm["AlarmRule"], states)
+    return {name.removeprefix(f"minute8-{site.name}-") for name, state in states.items() if state == "ALARM"}
+
+
+def test_a_table_throttles(site: Site) -> None:
+    """Then the API is slow, and a tick is slow or fails."""
+    site.client("dynamodb").update_table(
+        TableName=site.named("due"),
+        BillingMode="PROVISIONED",
+        ProvisionedThroughput={"ReadCapacityUnits": 2, "WriteCapacityUnits": 2},
+    )
+    site.know(TABLE="due")
+    target = site.stage.deploy_target()
+    with client_of(site, "slow", target) as tenant, ThreadPoolExecutor(9) as pool:
+        tick = pool.submit(took, site.stage.tick)
+        jobs = [pool.submit(took, lambda: tenant.create_job(yearly(target))) for _ in range(6)]
+        assert "2 reads and 2 writes a second" in site.follow("table-throttles", "First look")
+        assert max(job.result() for job in jobs) > 3
+        printed = site.follow("tick-duration") + site.follow("table-throttles", "Fix", "Verify")
+        assert tick.exception() or tick.result() > 5
+    printed += site.follow("api-latency")
+    wait_until(lambda: site.problems() == {}, lambda: (printed, site.problems()))
+
+
+def took(call: Callable[[], object]) -> float:
+    """The seconds that a call takes; what the API gives up has taken them as well."""
+    began = monotonic()
+    with suppress(Unavailable):
+        call()
+    return monotonic() - began
 
 
 def client_of(site: Site, tenant: str, target: str, **rules: object) -> Client:

@@ -105,6 +105,14 @@ def mark_is_set_back(site: Site) -> None:
     )
 
 
+def account_is_reserved(site: Site) -> None:
+    """A tenant's function has nearly all of the account. (AWS itself would leave a hundred to the others.)"""
+    functions, name = site.client("lambda"), site.stage.deploy_target().rpartition(":")[2]
+    quota = functions.get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
+    functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=quota - 10)
+    site.know(FUNCTION=name)
+
+
 def canary_is_paused(site: Site) -> None:
     site.stage.store.pause(TENANT, JOB_ID, "by mistake")
 
@@ -194,6 +202,14 @@ FAULTS: Final = (
         loops_are_stopped,
         frozenset({"function executor"}),
         rings=False,  # the embedded AWS drops no retries
+    ),
+    Fault(
+        "another function reserves the account's concurrency",
+        "concurrency",
+        "account",
+        account_is_reserved,
+        frozenset({"concurrency"}),
+        rings=False,  # the embedded AWS does not run as many functions at once
     ),
     Fault(
         "the API loses its permissions",

@@ -10,7 +10,7 @@ from scripts.embedded.strict import conflicts, delays, duplicates, recursion, ru
 def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> None:
     """Into the server of this process. `with_shares`: functions get the processor share of their memory too.
 
-    `throttled` is told each table whose reads (False) or writes (True) were throttled.
+    `throttled` gets the name of a table, and whether its writes were throttled or its reads.
     """
     from ministack.core import lambda_runtime  # type: ignore[import-untyped]
     from ministack.services import dynamodb, eventbridge, lambda_svc, sqs  # type: ignore[import-untyped]

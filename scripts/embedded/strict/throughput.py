@@ -47,7 +47,7 @@ class Meter:
 
 
 def install(dynamodb: Any, throttled: Callable[[str, bool], None]) -> None:
-    """Into the server's module ministack.services.dynamodb. `throttled` is told the table, and whether it wrote."""
+    """Into the server's module ministack.services.dynamodb. `throttled` gets the table, and whether it wrote."""
     stock = dynamodb.handle_request
 
     def units(side: Side) -> int | None:
