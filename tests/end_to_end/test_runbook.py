@@ -12,12 +12,10 @@ import httpx
 import pytest
 
 from cli.doctor.expected import FEEDS
-from common.timing.instants import rfc3339
 from minute8_client import Client
 from minute8_client.errors import QuotaExceeded, TenantSuspended, Unavailable
 from scripts.cloudwatch.alarms import composite_state, state_of
 from scripts.cloudwatch.metrics import Metrics
-from scripts.demo.workload import Registration
 from scripts.embedded import Embedded
 from tests.alarms import template
 from tests.runbook.faults import FAULTS, Fault
@@ -61,19 +59,13 @@ def test_pages_repair_their_faults(site: Site, faults: list[Fault]) -> None:
 
 def test_executions_are_late(site: Site) -> None:
     """One executor takes ten messages at a time, and here it holds each batch for six seconds."""
-    began_at, due_at = time(), int(time()) + 8
-    target = site.stage.deploy_target()
-    site.tenants.create("crowd", "", 0, {"allowed_targets": [target]})
+    began_at, target = time(), site.stage.deploy_target()
     site.client("lambda").put_function_concurrency(
         FunctionName=site.named("executor"), ReservedConcurrentExecutions=1
     )
-    job = {
-        "schedule": {"at": rfc3339(due_at)},
-        "target": {"kind": "lambda", "arn": target},
-        "payload": {"duration_s": 6},
-        "retry": {"max_attempts": 1},
-    }
-    site.stage.register([Registration("crowd", f"at-once-{n}", job) for n in range(12)], lambda: None)
+    with client_of(site, "crowd", target) as tenant, ThreadPoolExecutor(4) as pool:
+        tenant.create_job({**yearly(target), "payload": {"duration_s": 6}}, "slow")
+        list(pool.map(lambda _: tenant.run_job("slow"), range(12)))
     assert "its reserved concurrency is 1" in site.follow("burn-slow", "First look")
     wait_until(
         lambda: {"lateness", "burn-slow"} <= would_ring(site, began_at), lambda: would_ring(site, began_at)
