@@ -81,7 +81,7 @@ def wanted(action: str, request: dict[str, Any]) -> Counter[Side]:
     """How many units a request takes of which sides."""
     writes = action in _WRITES
     if action.startswith("Transact"):
-        parts = [next(iter(item.values()), {}) for item in request.get("TransactItems", [])]
+        parts: list[Any] = [next(iter(item.values()), {}) for item in request.get("TransactItems", [])]
         return Counter(Side(_name(part.get("TableName")), writes) for part in parts)
     if action.startswith("Batch"):
         tables = request.get("RequestItems", {}).items()
