@@ -49,6 +49,8 @@ for _one in OPERATIONS:
 # Input has at most 256 KB; its JSON is a text in JSON.
 LONGEST_BODY: Final = 1024 * 1024
 _LONGEST_QUERY: Final = 16 * 1024
+# Made once: json.dumps makes one for each answer.
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 # No name and no ARN has other characters.
 _LABEL: Final = re.compile(r"[0-9a-zA-Z._:/-]{1,1100}", re.ASCII)
 
@@ -148,6 +150,8 @@ def possible_paths(prefix: str, raw_path: str) -> tuple[str, ...]:
     """
     head, slash, label = raw_path.partition("/tags/")
     as_sent = f"{prefix}{raw_path}"
+    if not slash:
+        return (as_sent,)
     decoded = f"{prefix}{head}{slash}{quote(unquote(label), safe='-_.~')}"
     return tuple(dict.fromkeys((as_sent, decoded)))
 
@@ -185,6 +189,6 @@ def _answer(status: HTTPStatus, request_id: str, body: Any, **headers: str) -> E
             "Cache-Control": "no-store",
             **headers,
         },
-        "body": json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+        "body": _JSON.encode(body),
         "isBase64Encoded": False,
     }

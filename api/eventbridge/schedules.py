@@ -81,9 +81,7 @@ def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
             if given:
                 raise UndoneSince("schedule", asked.label, made=False)
             return job
-        gone = deleted(job, now)
-        assert gone.origin is not None
-        return replace(gone, origin=with_known(gone.origin, token, now))
+        return deleted(job, now, token)
 
     services.store.change(asked.tenant, job_id_of(group, asked.label), change)
     return {}
@@ -131,10 +129,8 @@ def _stored(
         origin = origin_of(group, asked.label, request, new.payload, before)
         return replace(new, origin=with_known(origin, token, now))
 
-    # AWS accepts a one-off that is past.
-    registry = services.registry.accepting_past()
     with _their_words():
-        registry.replace_with(asked.tenant, job_id_of(group, asked.label), raw, with_origin)
+        services.registry.replace_with(asked.tenant, job_id_of(group, asked.label), raw, with_origin)
     return {"ScheduleArn": arn}
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import quote
 
 from common.errors import Minute8Error, shown
-from common.storage.signing import signing_key
+from common.storage.signing import signature_of
 
 SERVICE: Final = "scheduler"
 SKEW_S: Final = 15 * 60
@@ -28,6 +28,9 @@ _DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 _SIGNATURE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MOST_SIGNED: Final = 64
+# What needs no encoding.
+_UNRESERVED: Final = re.compile(r"[A-Za-z0-9_.~-]*", re.ASCII)
+_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_.~/-]*", re.ASCII)
 
 Query = Sequence[tuple[str, str]]
 
@@ -163,7 +166,7 @@ def _signature(claimed: Authorization, secret: str, sent: Sent, path: str) -> st
         (
             sent.method,
             # Services other than S3 sign the path encoded once more.
-            quote(path, safe="/~"),
+            path if _PLAIN_PATH.fullmatch(path) else quote(path, safe="/~"),
             _canonical_query(sent.query),
             "".join(lines),
             ";".join(claimed.signed_headers),
@@ -173,8 +176,7 @@ def _signature(claimed: Authorization, secret: str, sent: Sent, path: str) -> st
     scope = f"{claimed.date[:8]}/{claimed.region}/{SERVICE}/aws4_request"
     hashed = hashlib.sha256(canonical.encode()).hexdigest()
     text = f"{_ALGORITHM}\n{claimed.date}\n{scope}\n{hashed}"
-    key = signing_key(secret, claimed.date[:8], claimed.region, SERVICE)
-    return hmac.digest(key, text.encode(), "sha256").hex()
+    return signature_of(text, secret, claimed.date[:8], claimed.region, SERVICE)
 
 
 def _canonical_query(query: Query) -> str:
@@ -183,7 +185,7 @@ def _canonical_query(query: Query) -> str:
 
 
 def _encoded(text: str) -> str:
-    return quote(text, safe="-_.~")
+    return text if _UNRESERVED.fullmatch(text) else quote(text, safe="-_.~")
 
 
 def _incomplete(message: str) -> SignatureRefused:

@@ -71,8 +71,8 @@ def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
 
 
 def of_deleted(origin: Origin) -> dict[str, Any]:
-    """What a tombstone keeps: the names, and the requests that must not take effect again."""
-    return {part: origin[part] for part in ("kind", "group", "name", "known")}
+    """What a tombstone keeps: the requests that must not take effect again."""
+    return {"kind": origin["kind"], "known": origin["known"]}
 
 
 def is_known(origin: Origin | None, token: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from common.clock import Clock
 from common.errors import RequestUnderWay
-from common.eventbridge.origin import of_deleted, with_hashes
+from common.eventbridge.origin import of_deleted, with_hashes, with_known
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
@@ -289,9 +289,11 @@ def _kept(old: Job | None, new: Job) -> Job:
     return replace(new, failures_in_row=0, skips=kept_skips(old, new), origin=origin)
 
 
-def deleted(job: Job, now: float) -> Job:
-    """The tombstone of a job."""
+def deleted(job: Job, now: float, request: str | None = None) -> Job:
+    """The tombstone of a job. `request` is the token of EventBridge's request that deletes it."""
     origin = of_deleted(job.origin) if job.origin else None
+    if origin and request:
+        origin = with_known(origin, request, now)
     return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0, origin=origin)
 
 

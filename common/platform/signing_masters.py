@@ -112,11 +112,11 @@ class StoredMasters:
 
     def secret_of(self, access_key_id: str, now: float) -> str | None:
         """`Masters.secret_of`; None also if the deployment has no masters. Raises Busy."""
-        if not is_access_key_id(access_key_id):
-            return None
         masters = self.at(now)
         secret = masters.secret_of(access_key_id) if masters else None
-        if secret is None and (kept := self._kept.whatever_age("")) and now - kept.at > _READ_AGAIN_AFTER_S:
+        if secret or not is_access_key_id(access_key_id):
+            return secret
+        if (kept := self._kept.whatever_age("")) and now - kept.at > _READ_AGAIN_AFTER_S:
             masters = self._fresh(now)
             secret = masters.secret_of(access_key_id) if masters else None
         return secret

@@ -91,10 +91,11 @@ class Registry:
     def replace_with(self, tenant: str, job_id: str, raw: object, decide: Decide) -> Job:
         """Store what `decide` returns, of the stored job, the one that the definition makes (a function), and the time.
 
-        A job that it makes has the definition's `state` if it is new. Raises InvalidInput, Busy, what `decide` raises.
+        A job that it makes has the definition's `state` if it is new, and may be a one-off that is past, as on AWS.
+        Raises InvalidInput, Busy, what `decide` raises.
         """
         raw, first = first_state_in(raw)
-        definition, limits = self.checked(tenant, job_id, raw)
+        definition, limits = self.checked(tenant, job_id, raw, past_at=True)
 
         def change(old: Job | None, now: float) -> Job:
             def made() -> Job:
@@ -105,13 +106,15 @@ class Registry:
 
         return self.store.change(tenant, job_id, change)
 
-    def checked(self, tenant: str, job_id: str, raw: object) -> tuple[JobDefinition, Limits]:
+    def checked(
+        self, tenant: str, job_id: str, raw: object, *, past_at: bool = False
+    ) -> tuple[JobDefinition, Limits]:
         """The validated definition, and the limits of its schedule.
 
         Raises InvalidInput, NotFound (the tenant), TenantSuspended.
         """
         check_id("job_id", job_id, JOB_ID_CHARS)
-        checks = self.checks(tenant)
+        checks = self.checks(tenant, past_at=past_at)
         return checks.definition(raw), checks.limits
 
     def default_spread_s(self, tenant: str) -> int:
@@ -119,10 +122,13 @@ class Registry:
         rules = self.store.ledger.known.rules(tenant, self.store.clock.now())
         return self.limits.spread_s if rules is None or rules.spread_s is None else rules.spread_s
 
-    def checks(self, tenant: str) -> Checks:
-        """What the tenant's jobs may contain now. Raises NotFound (the tenant), TenantSuspended."""
+    def checks(self, tenant: str, *, past_at: bool = False) -> Checks:
+        """What the tenant's jobs may contain now; with `past_at` also one-offs that are past.
+
+        Raises NotFound (the tenant), TenantSuspended.
+        """
         rules = self.store.ledger.rules(tenant, self.store.clock.now())
-        return Checks(tenant, rules, _narrowed(self.limits, rules), Calendars(self.store.jobs))
+        return Checks(tenant, rules, _narrowed(self.limits, rules, past_at), Calendars(self.store.jobs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +177,10 @@ class Checks:
         return definition
 
 
-def _narrowed(limits: Limits, rules: TenantRules) -> Limits:
+def _narrowed(limits: Limits, rules: TenantRules, past_at: bool) -> Limits:
     return replace(
         limits,
+        past_at=limits.past_at or past_at,
         shortest_interval_s=max(limits.shortest_interval_s, rules.quotas.shortest_interval_s),
         payload_bytes=min(limits.payload_bytes, rules.quotas.payload_bytes),
         spread_s=limits.spread_s if rules.spread_s is None else rules.spread_s,

@@ -53,8 +53,7 @@ def sign(
     canonical = f"POST\n{path.replace('%', '%25')}\n\n{lines}\n{names}\n{body_hash}"
     scope = f"{date[:8]}/{region}/{service}/aws4_request"
     text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    key = signing_key(credentials.secret_key, date[:8], region, service)
-    signature = hmac.digest(key, text.encode(), "sha256").hex()
+    signature = signature_of(text, credentials.secret_key, date[:8], region, service)
     authorization = (
         f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
         f"SignedHeaders={names}, Signature={signature}"
@@ -62,10 +61,18 @@ def sign(
     return Signed(date, authorization)
 
 
+def signature_of(text: str, secret_key: str, day: str, region: str, service: str) -> str:
+    """The signature of what is to be signed of a request, in hexadecimal digits."""
+    # A copy takes a third of the time that a new HMAC takes.
+    signing = _signing(secret_key, day, region, service).copy()
+    signing.update(text.encode())
+    return signing.hexdigest()
+
+
 @lru_cache(maxsize=4_096)
-def signing_key(secret_key: str, day: str, region: str, service: str) -> bytes:
-    """The key that signs a day's requests to a service."""
+def _signing(secret_key: str, day: str, region: str, service: str) -> hmac.HMAC:
+    """The HMAC that signs a day's requests to a service, before it has read a text."""
     key = f"AWS4{secret_key}".encode()
     for part in (day, region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
-    return key
+    return hmac.new(key, digestmod="sha256")

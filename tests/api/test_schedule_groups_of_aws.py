@@ -203,7 +203,7 @@ def test_a_tombstone_does_not_keep_the_request(office: Office, aws: Aws) -> None
     for name in ("a", "b", "c"):
         item = office.world.table("jobs").get(keys.job("alice", f"billing..{name}"))
         assert item and item["state"] == "deleted"
-        assert set(item["origin"]) == {"kind", "group", "name", "known"}
+        assert set(item["origin"]) == {"kind", "known"}
     client.create_schedule_group(Name="billing")
     for name in ("a", "b", "c"):
         known = schedule(GroupName="billing", Name=name, ClientToken=f"first-{name}")
@@ -234,4 +234,4 @@ def test_tags_that_change_nothing_are_not_audited(office: Office, aws: Aws) -> N
             client.untag_resource(ResourceArn=arn, TagKeys=["other"])
         assert client.list_tags_for_resource(ResourceArn=arn)["Tags"] == tags
     entries = office.alice_admin("GET", "/v1/audit?action=group.tagged").json["entries"]
-    assert [one["subject"] for one in entries] == ["default", "billing"]
+    assert sorted(one["subject"] for one in entries) == ["billing", "default"]
