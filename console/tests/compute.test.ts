@@ -7,13 +7,13 @@ import { added } from "../src/lib/coming";
 import { cli, curl, quoted } from "../src/lib/commands";
 import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
-import { byHour, countStates, type Fire, stateOfFire } from "../src/lib/expected";
+import { byHour, countStates, type Fire, gathered, MOST_FIRES, MOST_PAGES, stateOfFire } from "../src/lib/expected";
 import { type Group, merged } from "../src/lib/groups";
 import { figureOf, healthOf, knownHealth, MOST_HEALTHS } from "../src/lib/health";
 import type { Job } from "../src/lib/jobs";
 import { linked } from "../src/lib/links";
-import { lookOf, stateOfRun } from "../src/lib/states";
-import { minutesOf, nextChange } from "../src/lib/zones";
+import { lookOf, stateOfBackfill, stateOfRun } from "../src/lib/states";
+import { minutesOf, movedTogether, nextChange } from "../src/lib/zones";
 
 vi.mock("../src/lib/session", () => ({ api: () => undefined, session: { value: null }, may: () => false }));
 
@@ -53,6 +53,16 @@ describe("clock changes", () => {
   it("are none where there are none", () => {
     expect(nextChange("UTC", 0)).toBeNull();
     expect(nextChange("Asia/Tokyo", at("2026-01-01T00:00:00Z"))).toBeNull();
+  });
+  it("that move jobs in the same way are one, the earliest first", () => {
+    const moved = (job_id: string, timezone: string, text = "fires once") => ({
+      ...{ job_id, timezone, text },
+      change_at: timezone === "Europe/Paris" ? "2026-03-29T01:00:00Z" : "2026-03-08T07:00:00Z",
+    });
+    const [a, b, c, d] = ["a", "b", "c", "d"].map((id, n) => moved(id, n < 3 ? "Europe/Paris" : "America/New_York"));
+    const other = moved("e", "Europe/Paris", "is skipped");
+    if (!(a && b && c && d)) throw new Error();
+    expect(movedTogether([a, b, other, c, d])).toEqual([[d], [a, b, c], [other]]);
   });
   it("know offsets of all kinds", () => {
     expect([minutesOf("+05:45"), minutesOf("-03:30"), minutesOf("")]).toEqual([345, -210, 0]);
@@ -147,6 +157,14 @@ describe("expected against actual", () => {
     expect(stateOfRun({ status: "skipped", reason: "missed" })).toBe("missed");
     expect(stateOfRun({ status: "skipped", reason: "paused" })).toBe("skipped");
   });
+
+  it.each([
+    [null, 1, 2, "under_way"],
+    [null, 2, 2, "all_enqueued"],
+    ["2026-01-01T00:00:00Z", 1, 2, "cancelled"],
+  ])("of a backfill, cancelled at %s, with %i of %i enqueued, are %s", (cancelled_at, sent, total, state) => {
+    expect(stateOfBackfill({ cancelled_at, sent, total })).toBe(state);
+  });
 });
 
 describe("counts", () => {
@@ -186,12 +204,18 @@ describe("a job's health", () => {
     expect(healthOf(job, { ...known, overdue })).toMatchObject({ state: "overdue", lateS: 180 });
     expect(healthOf({ ...job, state: "paused" }, { ...known, overdue }).state).toBe("paused");
   });
+  it("is ended where nothing comes any more, unless that failed or is late", () => {
+    const last = { ...job, next_fire_at: null };
+    expect(healthOf(last, known).state).toBe("ended");
+    expect(healthOf(last, { ...known, failures_in_row: 1 }).state).toBe("failing");
+    expect(healthOf({ ...last, state: "paused" }, known).state).toBe("paused");
+  });
   it("turns the newest outcome to the right", () => {
     const outcomes = [
       { fire_at: "", status: "failed" as const, trigger: "schedule" },
       { fire_at: "", status: "succeeded" as const, trigger: "schedule" },
     ];
-    const found = healthOf({ ...job, next_fire_at: null }, { ...known, outcomes, failures_in_row: 1 });
+    const found = healthOf(job, { ...known, outcomes, failures_in_row: 1 });
     expect(found).toMatchObject({ state: "failing", outcomes: ["succeeded", "failed"] });
   });
 });
@@ -229,6 +253,29 @@ describe("addresses in a text", () => {
     expect(linked(`${a} ${b}`, 27)).toEqual([{ shown: a, href: a }, { shown: " " }, { shown: b, href: b }]);
     expect(linked(`${a} ${b}`, 20)).toEqual([{ shown: a, href: a }, { shown: " " }, { shown: "https:…", href: b }]);
     expect(linked(`${a} ${b}`, 13)).toEqual([{ shown: a, href: a }, { shown: "…" }]);
+  });
+});
+
+describe("due instants of many pages", () => {
+  const fire = { fire_at: "2026-01-01T00:00:00Z", status: "on_time" } as Fire;
+  async function* pages(count: number, each: number) {
+    for (let n = 1; n <= count; n++)
+      yield { expected: Array<Fire>(each).fill(fire), next_cursor: n < count ? "more" : null };
+  }
+  it.each([
+    [3, 2, 6, true, [2, 4]],
+    [1, 0, 0, true, []],
+    [MOST_PAGES, 1, MOST_PAGES, true, undefined],
+    [MOST_PAGES + 1, 1, MOST_PAGES, false, undefined],
+    [9, MOST_FIRES / 3, MOST_FIRES, false, [MOST_FIRES / 3, (2 * MOST_FIRES) / 3]],
+  ])("%i with %i each are %i, whole: %s, and are shown as they come", async (count, each, total, complete, shown) => {
+    const parts: number[] = [];
+    const found = await gathered(pages(count, each), (part) => {
+      expect(part.complete).toBe(false);
+      parts.push(part.fires.length);
+    });
+    expect([found.fires.length, found.complete, found.reading]).toEqual([total, complete, undefined]);
+    if (shown) expect(parts).toEqual(shown);
   });
 });
 

@@ -147,10 +147,9 @@ describe("a job", () => {
     await dialog().getByText("That is 2 fire times").waitFor();
     await choose("Run 2 fire times");
     await page.getByText("2 runs of beat begin").waitFor();
-    const progress = region("Backfill");
-    await progress.getByText("2 of 2 executions are handed over").waitFor();
-    await choose("Close", "link");
-    await progress.waitFor({ state: "detached" });
+    await region("Backfills")
+      .getByRole("row", { name: /all enqueued.*2 of 2/ })
+      .waitFor();
   });
 
   it("stops a past range that is too long", async () => {
@@ -162,10 +161,9 @@ describe("a job", () => {
     await write("From", instant(wholeMinute() - 1_200_000));
     await press("Enter");
     await choose(/Run [67]\d\d fire times/);
+    await region("Backfills").getByText("under way").waitFor();
     await choose("Cancel the backfill");
-    await region("Backfill").getByText("cancelled").waitFor();
-    // Its runs of the past would fill the lists of what follows.
-    await show(page, "jobs/beat");
+    await region("Backfills").getByText("cancelled").waitFor();
   });
 
   it("is found, and changed together with others", async () => {

@@ -144,7 +144,9 @@ describe("the first pages of a list", () => {
     [9, 3, [1, 2, 3], false],
   ])("%i of %i are read, no more, and say whether there are others", async (most, count, moved, more) => {
     const { firstPages } = await import("../src/lib/pages");
-    const found = await firstPages(pages(count), most);
+    const shown: number[] = [];
+    const found = await firstPages(pages(count), most, (part) => shown.push(part.length));
+    expect(shown).toEqual(moved.slice(0, -1));
     expect(found.pages.flatMap((page) => page.moved)).toEqual(moved);
     expect(found.more).toBe(more);
     expect(read).toBe(moved.length);

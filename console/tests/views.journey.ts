@@ -1,6 +1,6 @@
 /** Every view in a real browser, for a tenant whose every text is an attack: by role, in both themes, on a phone. */
 
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { afterAll, describe, expect, it } from "vitest";
 import {
   close,
@@ -119,6 +119,33 @@ async function changes(page: Page): Promise<Set<string>> {
   }
   return found;
 }
+
+describe("a list that takes long", () => {
+  it("is shown as it comes, and asked for again only after it has come", async () => {
+    const page = await newPage();
+    await page.clock.install();
+    const asked: Route[] = [];
+    const answer = (next_cursor: string | null) => asked.at(-1)?.fulfill({ json: { expected: [], next_cursor } });
+    await page.route("**/v1/expected?*", (route) => void asked.push(route));
+    await signIn(page, stage.keys.mallory);
+    await expect.poll(() => asked.length).toBe(1);
+    await page.clock.fastForward(20_000);
+    await answer("second");
+    await page.getByText("The other jobs are still being read.").waitFor();
+    await expect.poll(() => asked.length).toBe(2);
+    // The list is loaded each 30 s, but the first load is not over.
+    await page.clock.fastForward(20_000);
+    await answer(null);
+    await page.getByText("The other jobs are still being read.").waitFor({ state: "detached" });
+    // It took 40 s, so it rests for two minutes.
+    await page.clock.fastForward(110_000);
+    expect(asked.map((route) => new URL(route.request().url()).searchParams.get("cursor"))).toEqual([null, "second"]);
+    await page.clock.fastForward(40_000);
+    await expect.poll(() => asked.length).toBe(3);
+    await answer(null);
+    await page.context().close();
+  });
+});
 
 describe("what a role may do", () => {
   const OF_WRITERS = [

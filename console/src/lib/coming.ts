@@ -1,6 +1,7 @@
 /** What is coming: executions by minute, and the minutes that are crowded. */
 
 import type { Shapes } from "minute8-client";
+import type { Show } from "./load";
 import { firstPages } from "./pages";
 import { api } from "./session";
 
@@ -27,13 +28,18 @@ export function added(pages: readonly { minutes: readonly Shapes["MinuteCount"][
   return [...sums].sort(([one], [other]) => one - other);
 }
 
-export async function loadDensity(signal: AbortSignal): Promise<Coming> {
-  const { pages, more } = await firstPages(api().pages("/v1/density", { signal }), MOST_PAGES);
+export async function loadDensity(signal: AbortSignal, show?: Show<Coming>): Promise<Coming> {
+  const all = api().pages("/v1/density", { signal });
+  const { pages, more } = await firstPages(all, MOST_PAGES, (found) => show?.(comingOf(found, false)));
+  return comingOf(pages, !more);
+}
+
+function comingOf(pages: readonly Shapes["TenantDensity"][], complete: boolean): Coming {
   const crowded = pages.flatMap((page) => page.crowded).sort((one, other) => other.executions - one.executions);
   return {
     minutes: added(pages),
     crowded,
     executions: pages.reduce((sum, page) => sum + page.executions, 0),
-    complete: !more,
+    complete,
   };
 }

@@ -1,7 +1,7 @@
 /** Expected against actual, as views draw it. Pure but for `loadExpected`. */
 
 import type { Shapes } from "minute8-client";
-import { firstPages } from "./pages";
+import type { Show } from "./load";
 import { api } from "./session";
 
 export type Fire = Shapes["ExpectedFire"];
@@ -10,6 +10,8 @@ export interface Expectation {
   fires: Fire[];
   /** Whether nothing of the range is left out. */
   complete: boolean;
+  /** Whether more of it is on its way. */
+  reading?: boolean;
 }
 
 /** The state of a due instant: what became of its run, if that is worse than when it started. */
@@ -61,20 +63,39 @@ export function byHour(fires: Iterable<Fire>, from: number, until: number): Hour
   return hours;
 }
 
-// A page has up to 5,000 instants of up to 200 jobs. More would not be legible in one picture.
-const MOST_PAGES = 6;
+const PAGE = 5_000;
+// More would not be legible in one picture.
+export const MOST_FIRES = 30_000;
+// A page has up to 200 jobs.
+export const MOST_PAGES = 50;
 
 /** What became of the due instants of a job, or of all jobs, in a range. */
 export async function loadExpected(
   jobId: string | null,
   range: { from_at: string; until_at: string },
   signal: AbortSignal,
+  show?: Show<Expectation>,
 ): Promise<Expectation> {
-  const query = { ...range, limit: 5000 };
+  const query = { ...range, limit: PAGE };
   const all =
     jobId === null
       ? api().pages("/v1/expected", { query, signal })
       : api().pages("/v1/jobs/{job_id}/expected", { path: { job_id: jobId }, query, signal });
-  const read = await firstPages<{ expected: Fire[]; next_cursor: string | null }>(all, MOST_PAGES);
-  return { fires: read.pages.flatMap((page) => page.expected), complete: !read.more };
+  return gathered(all, show);
+}
+
+/** The instants of pages, shown as they come, until there are enough for one picture. */
+export async function gathered(
+  pages: AsyncIterable<{ expected: Fire[]; next_cursor: string | null }>,
+  show?: Show<Expectation>,
+): Promise<Expectation> {
+  const fires: Fire[] = [];
+  let read = 0;
+  for await (const page of pages) {
+    fires.push(...page.expected);
+    if (!page.next_cursor) break;
+    if (fires.length >= MOST_FIRES || ++read >= MOST_PAGES) return { fires, complete: false };
+    show?.({ fires: [...fires], complete: false, reading: true });
+  }
+  return { fires, complete: true };
 }

@@ -4,7 +4,7 @@ import type { Job, JobHealth } from "./jobs";
 import { stateOfRun } from "./states";
 
 export interface Health {
-  state: "overdue" | "failing" | "fine" | "paused" | "unknown";
+  state: "overdue" | "failing" | "fine" | "paused" | "ended" | "unknown";
   /** How late an overdue job is, in seconds. */
   lateS: number;
   /** Scheduled runs that failed in a row. */
@@ -27,6 +27,7 @@ export function healthOf(job: Job, found: JobHealth | undefined): Health {
   if (job.state === "paused") return { state: "paused", lateS: 0, inRow, outcomes };
   if (lateS > LATE_S) return { state: "overdue", lateS, inRow, outcomes };
   if (inRow > 0) return { state: "failing", lateS: 0, inRow, outcomes };
+  if (!job.next_fire_at) return { state: "ended", lateS: 0, inRow, outcomes };
   return { state: outcomes.length ? "fine" : "unknown", lateS: 0, inRow, outcomes };
 }
 

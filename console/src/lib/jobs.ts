@@ -50,14 +50,18 @@ export async function loadJobs(): Promise<void> {
   }
   try {
     const found: Job[] = [];
+    let ofHealth: Promise<void> | undefined;
     for await (const page of api().pages("/v1/jobs", { query: { limit: 200 }, signal: mine.signal })) {
       found.push(...page.jobs);
       if (!complete.value) jobs.value = [...found];
+      // What is wrong is wanted before the rest of a long list.
+      if (found.length >= MOST_HEALTHS) ofHealth ??= loadHealths(mine.signal);
+      ofHealth?.catch(() => undefined);
     }
     jobs.value = found;
     complete.value = true;
     jobsError.value = undefined;
-    await loadHealths(mine.signal);
+    await (ofHealth ?? loadHealths(mine.signal));
     loadedAt = Date.now();
   } catch (error) {
     if (!mine.signal.aborted) jobsError.value = error;

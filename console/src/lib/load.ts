@@ -18,39 +18,67 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
+interface State<T> {
+  key: string;
+  data?: T;
+  /** Whether nothing of the data is missing. */
+  whole?: boolean;
+  error?: unknown;
+  loading: boolean;
+}
+
 export function refresh(): void {
   round.value++;
 }
 
-/** Load what `key` names, and again every `everyS` seconds. Data stays while the same key is loaded again. */
-export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>, everyS = 0): Loaded<T> {
-  const [state, setState] = useState<{ key: string; data?: T; error?: unknown; loading: boolean }>({
-    key,
-    loading: true,
-  });
+/** Shows what is read of a list whose other pages are still to come. */
+export type Show<T> = (part: T) => void;
+
+// What takes long is loaded again after a rest of as many times its length.
+const REST = 3;
+
+/**
+ * Load what `key` names, and again every `everyS` seconds, but not before the last load has ended.
+ * Data stays while the same key is loaded again; the first time, parts of it are shown.
+ */
+export function useLoad<T>(
+  key: string,
+  load: (signal: AbortSignal, show: Show<T>) => Promise<T>,
+  everyS = 0,
+): Loaded<T> {
+  const [state, setState] = useState<State<T>>({ key, loading: true });
   const [asked, setAsked] = useState(0);
   const latest = useRef(load);
+  const restsUntil = useRef(Number.POSITIVE_INFINITY);
   latest.current = load;
   const turn = round.value;
   useEffect(() => {
     const ended = new AbortController();
+    const begunAt = Date.now();
+    restsUntil.current = Number.POSITIVE_INFINITY;
+    const show: Show<T> = (data) => {
+      if (!ended.signal.aborted) setState((before) => (before.whole ? before : { key, data, loading: true }));
+    };
     setState((before) => (before.key === key ? { ...before, loading: true } : { key, loading: true }));
     latest
-      .current(ended.signal)
+      .current(ended.signal, show)
       .then((data) => {
-        if (!ended.signal.aborted) setState({ key, data, loading: false });
+        if (!ended.signal.aborted) setState({ key, data, whole: true, loading: false });
       })
       .catch((error: unknown) => {
         if (ended.signal.aborted) return;
         if (error instanceof Minute8Problem && error.status === 401) signOut("The key is no longer valid.");
         else setState((before) => ({ ...before, error, loading: false }));
+      })
+      .finally(() => {
+        if (!ended.signal.aborted) restsUntil.current = Date.now() + REST * (Date.now() - begunAt);
       });
     return () => ended.abort();
   }, [key, asked, turn]);
   useEffect(() => {
     if (!everyS) return;
     const timer = setInterval(() => {
-      if (live.value && !document.hidden) setAsked((before) => before + 1);
+      if (live.value && !document.hidden && Date.now() > restsUntil.current) setAsked((before) => before + 1);
     }, everyS * 1000);
     return () => clearInterval(timer);
   }, [everyS]);

@@ -27,6 +27,9 @@ const LOOKS: Record<string, Look> = {
   not_kept: { tone: "quiet", shape: "dash", word: "no longer kept" },
   to_come: { tone: "quiet", shape: "ring", word: "to come" },
   not_due: { tone: "quiet", shape: "dash", word: "not due" },
+  // backfills
+  under_way: { tone: "busy", shape: "play", word: "under way" },
+  all_enqueued: { tone: "good", shape: "check", word: "all enqueued" },
   // findings
   warning: { tone: "late", shape: "bang", word: "warning" },
   not_checked: { tone: "quiet", shape: "dash", word: "not checked" },
@@ -37,6 +40,7 @@ const LOOKS: Record<string, Look> = {
   disabled: { tone: "bad", shape: "pause", word: "disabled" },
   active: { tone: "good", shape: "check", word: "active" },
   paused: { tone: "late", shape: "pause", word: "paused" },
+  ended: { tone: "quiet", shape: "dash", word: "ended" },
   suspended: { tone: "bad", shape: "cross", word: "suspended" },
   deleting: { tone: "quiet", shape: "dash", word: "deleting" },
   expired: { tone: "quiet", shape: "dash", word: "expired" },
@@ -66,6 +70,12 @@ export const WORST_FIRST = [
   "not_kept",
   "to_come",
 ] as const;
+
+/** The state of a backfill; once all is enqueued, its runs say how they end. */
+export function stateOfBackfill(one: { cancelled_at?: string | null; sent: number; total: number }): string {
+  if (one.cancelled_at) return "cancelled";
+  return one.sent < one.total ? "under_way" : "all_enqueued";
+}
 
 /** The state of a run as people think of it: a skipped run that was missed or cancelled says so. */
 export function stateOfRun(run: { status: string; reason?: string | null }): string {

@@ -1,5 +1,6 @@
 /** When the clocks of a zone change. Pure. */
 
+import type { Shapes } from "minute8-client";
 import { DAY, HOUR, local, MINUTE } from "./time";
 
 export interface ClockChange {
@@ -44,4 +45,20 @@ export function minutesOf(offsetText: string): number {
 /** The range around a change that a picture shows. */
 export function around(change: ClockChange): [number, number] {
   return [change.at - 18 * HOUR, change.at + 18 * HOUR];
+}
+
+export type Moved = Shapes["MovedJob"];
+/** Jobs that one change moves in the same way. */
+export type Together = [Moved, ...Moved[]];
+
+/** The moved jobs, those together that one change moves in the same way; the earliest change first. */
+export function movedTogether(moved: readonly Moved[]): Together[] {
+  const groups = new Map<string, Together>();
+  for (const one of moved) {
+    const key = JSON.stringify([one.change_at, one.timezone, one.text]);
+    const group = groups.get(key);
+    if (group) group.push(one);
+    else groups.set(key, [one]);
+  }
+  return [...groups.values()].sort(([one], [other]) => Date.parse(one.change_at) - Date.parse(other.change_at));
 }

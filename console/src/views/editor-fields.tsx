@@ -1,5 +1,6 @@
-import type { JSX } from "preact";
-import { type Form, withEnvelope } from "../lib/definition";
+import type { ComponentChildren, JSX } from "preact";
+import { useState } from "preact/hooks";
+import { BLANK, type Form, withEnvelope } from "../lib/definition";
 import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
 
@@ -58,6 +59,7 @@ export function EditorFields(props: Props): JSX.Element {
                 }
                 mono
               />
+              <Zone {...props} />
               <Choice {...props} name="dialect" label="Read as" of={["", "eventbridge"]} />
               <Choice {...props} name="dst" label="Rule for clock changes" of={["", "eventbridge"]} />
             </>
@@ -69,11 +71,29 @@ export function EditorFields(props: Props): JSX.Element {
             </>
           ) : null}
           {form.mode === "at" ? (
-            <Line {...props} name="at" label="At" hint="2026-12-24T08:00:00Z, or a local time with a time zone." mono />
+            <>
+              <Line
+                {...props}
+                name="at"
+                label="At"
+                hint="2026-12-24T08:00:00Z, or a local time with a time zone."
+                mono
+              />
+              <Zone {...props} />
+            </>
           ) : null}
-          {form.mode === "every" ? null : <Zone {...props} />}
+        </div>
+        <Fold {...props} title="Bounds, excluded dates, spread, pace" names={BOUNDS}>
           <Line {...props} name="start_at" label="Not before" hint="An instant." mono />
           <Line {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." mono />
+          <Line {...props} name="exclude_dates" label="Not on these dates" hint="2026-12-24, 2026-12-25" mono />
+          <Line
+            {...props}
+            name="exclude_calendars"
+            label="Not on the dates of these calendars"
+            hint="Names, separated by commas."
+            mono
+          />
           <Line
             {...props}
             name="spread_s"
@@ -97,15 +117,7 @@ export function EditorFields(props: Props): JSX.Element {
             mono
           />
           <Line {...props} name="pace_key" label="Pace: key" hint="The target if empty." mono />
-          <Line {...props} name="exclude_dates" label="Not on these dates" hint="2026-12-24, 2026-12-25" mono />
-          <Line
-            {...props}
-            name="exclude_calendars"
-            label="Not on the dates of these calendars"
-            hint="Names, separated by commas."
-            mono
-          />
-        </div>
+        </Fold>
       </Card>
       <Card title="Target">
         <div class="form">
@@ -156,8 +168,13 @@ export function EditorFields(props: Props): JSX.Element {
             of={["allow", "skip", "queue_one"]}
           />
           <Choice {...props} name="catch_up" label="Missed fire times" of={["none", "latest", "all"]} />
-          <Choice {...props} name="on_crash" label="After a crash during a call" of={["retry", "fail"]} />
-          <Choice {...props} name="after_completion" label="After the last run" of={["keep", "delete"]} />
+          <Line {...props} name="max_attempts" label="Attempts" hint="3 if empty." mono />
+          <Line {...props} name="base_s" label="First wait (s)" hint="30 if empty." mono />
+        </div>
+        <Fold {...props} title="Later attempts, deadlines, what follows" names={FOLLOWING}>
+          <Line {...props} name="factor" label="Each wait is longer by" hint="2 if empty." mono />
+          <Line {...props} name="cap_s" label="Longest wait (s)" hint="900 if empty." mono />
+          <Line {...props} name="max_age_s" label="No attempt later than (s)" hint="86,400 if empty." mono />
           <Line
             {...props}
             name="start_deadline_s"
@@ -172,15 +189,37 @@ export function EditorFields(props: Props): JSX.Element {
             hint="Never if empty."
             mono
           />
+          <Choice {...props} name="on_crash" label="After a crash during a call" of={["retry", "fail"]} />
+          <Choice {...props} name="after_completion" label="After the last run" of={["keep", "delete"]} />
           <Line {...props} name="dead_letter" label="Dead-letter queue" hint="An SQS queue's ARN." mono />
-          <Line {...props} name="max_attempts" label="Attempts" hint="3 if empty." mono />
-          <Line {...props} name="base_s" label="First wait (s)" hint="30 if empty." mono />
-          <Line {...props} name="factor" label="Each wait is longer by" hint="2 if empty." mono />
-          <Line {...props} name="cap_s" label="Longest wait (s)" hint="900 if empty." mono />
-          <Line {...props} name="max_age_s" label="No attempt later than (s)" hint="86,400 if empty." mono />
-        </div>
+        </Fold>
       </Card>
     </>
+  );
+}
+
+const BOUNDS = [
+  ...(["start_at", "end_at", "exclude_dates", "exclude_calendars", "spread_s", "jitter_s"] as const),
+  ...(["pace_per_second", "pace_tolerance_s", "pace_key"] as const),
+];
+const FOLLOWING = [
+  ...(["factor", "cap_s", "max_age_s", "start_deadline_s", "pause_after_failures"] as const),
+  ...(["on_crash", "after_completion", "dead_letter"] as const),
+];
+
+/** Fields that few jobs need: open where one of them says something, or is wrong. */
+function Fold(props: Props & { title: string; names: readonly (keyof Form)[]; children: ComponentChildren }) {
+  const { form, names, problems } = props;
+  const [open, setOpen] = useState(() => names.some((name) => form[name] !== BLANK[name]));
+  return (
+    <details
+      class="fold"
+      open={open || names.some((name) => problems[name])}
+      onToggle={(event) => setOpen(event.currentTarget.open)}
+    >
+      <summary>{props.title}</summary>
+      <div class="form">{props.children}</div>
+    </details>
   );
 }
 

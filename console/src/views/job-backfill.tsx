@@ -1,14 +1,17 @@
-/** A past range of a job run again: counted first, then watched, and cancelled. The address names it. */
+/** Past ranges of a job run again: counted first, then listed, watched and cancelled. */
 
+import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Job } from "../lib/jobs";
-import { useLoad } from "../lib/load";
-import { go, place, to } from "../lib/router";
+import { type Loaded, refresh, useLoad } from "../lib/load";
+import { to } from "../lib/router";
 import { api, may } from "../lib/session";
-import { DAY, rfc3339 } from "../lib/time";
+import { stateOfBackfill } from "../lib/states";
+import { DAY, MINUTE, now, rfc3339 } from "../lib/time";
 import { Ask, Input, STAY, say } from "../ui/actions";
-import { Card, Problem, Text, Time, Waiting } from "../ui/parts";
+import { Card, More, Problem, State, Time } from "../ui/parts";
+import { actions, type Column, List } from "../ui/table";
 
 export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.Element {
   const [start, setStart] = useState(() => rfc3339(Date.now() - DAY));
@@ -25,7 +28,7 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
     }
     const made = await api().post("/v1/jobs/{job_id}/backfills", { path, body });
     say(`${made.total} runs of ${job.job_id} begin, ${concurrency} at a time`);
-    go(["jobs", job.job_id], { backfill: made.backfill_id ?? undefined });
+    refresh();
     return undefined;
   };
   const change = (set: () => void) => {
@@ -61,67 +64,81 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
   );
 }
 
-/** How far the backfill is that the address names. */
-export function BackfillProgress({ id }: { id: string }): JSX.Element | null {
-  const { backfill } = place.value.query;
-  return backfill ? <Progress id={id} backfill={backfill} key={backfill} /> : null;
+const SHOWN = 5;
+// One that began so lately is what people look for, even if it is over.
+const RECENT_MS = 15 * MINUTE;
+
+type One = Shapes["Backfill"];
+
+const isGoing = (one: One) => stateOfBackfill(one) === "under_way";
+const isRecent = (one: One) => Boolean(one.created_at) && Date.parse(one.created_at ?? "") > now.value - RECENT_MS;
+
+/** A job's backfills of the last 90 days, and whether one of them goes on or began lately. */
+export function useBackfills(id: string): Loaded<One[]> & { isTopical: boolean } {
+  const [going, setGoing] = useState(false);
+  const load = async (signal: AbortSignal) => {
+    const { backfills } = await api().get("/v1/jobs/{job_id}/backfills", { path: { job_id: id }, signal });
+    setGoing(backfills.some(isGoing));
+    return backfills;
+  };
+  const found = useLoad(`backfills ${id}`, load, going ? 3 : 30);
+  return { ...found, isTopical: (found.data ?? []).some((one) => isGoing(one) || isRecent(one)) };
 }
 
-function Progress({ id, backfill }: { id: string; backfill: string }): JSX.Element {
+/** Which past ranges of a job were run again, and how far that is; nothing if there is none. */
+export function Backfills({ job, found }: { job: Job; found: Loaded<One[]> }): JSX.Element | null {
   const [error, setError] = useState<unknown>();
-  const [over, setOver] = useState(false);
-  const path = { job_id: id, backfill_id: backfill };
-  const found = useLoad(
-    `backfill ${id} ${backfill}`,
-    async (signal) => {
-      const progress = await api().get("/v1/jobs/{job_id}/backfills/{backfill_id}", { path, signal });
-      setOver(Boolean(progress.cancelled_at) || progress.sent >= progress.total);
-      return progress;
-    },
-    over ? 0 : 2,
-  );
-  const cancel = async () => {
+  const [all, showAll] = useState(false);
+  const backfills = found.data ?? [];
+  if (!backfills.length) return <Problem error={found.error} retry={found.reload} />;
+  const cancel = async (one: One) => {
     setError(undefined);
+    const path = { job_id: job.job_id, backfill_id: one.backfill_id ?? "" };
     await api().post("/v1/jobs/{job_id}/backfills/{backfill_id}/cancel", { path, body: { note: "" } });
     say("The backfill is cancelled");
     found.reload();
   };
-  const { data } = found;
+  const columns = columnsOf(job.schedule.timezone ?? undefined);
+  if (may("write") && backfills.some(isGoing)) {
+    const button = (one: One) => (
+      <button type="button" class="danger" onClick={() => cancel(one).catch(setError)}>
+        Cancel
+        <span class="sr"> the backfill</span>
+      </button>
+    );
+    columns.push(actions((one) => (isGoing(one) ? button(one) : null)));
+  }
   return (
-    <Card
-      title="Backfill"
-      side={
-        <>
-          <a href={to(["runs"], { job: id, trigger: "backfill" })}>Its runs</a>
-          <a href={to(["jobs", id])}>Close</a>
-        </>
-      }
-    >
+    <Card title="Backfills" side={<a href={to(["runs"], { job: job.job_id, trigger: "backfill" })}>Their runs</a>}>
       <Problem error={error ?? found.error} />
-      {data ? (
-        <div class="actions">
-          <progress max={data.total} value={data.sent} aria-label="Executions handed over" />
-          <span>
-            {data.sent.toLocaleString("en")} of {data.total.toLocaleString("en")} executions are handed over
-            {over ? "" : `, ${data.concurrency} at a time`}
-            {data.cancelled_at ? (
-              <>
-                ; cancelled <Time at={data.cancelled_at} />
-              </>
-            ) : null}
-          </span>
-          <span class="muted small">
-            of <Text>{`${data.start_at} to ${data.end_at}`}</Text>
-          </span>
-          {may("write") && !over ? (
-            <button type="button" class="danger" onClick={() => cancel().catch(setError)}>
-              Cancel the backfill
-            </button>
-          ) : null}
-        </div>
-      ) : found.error ? null : (
-        <Waiting lines={1} />
-      )}
+      <List
+        label="Backfills"
+        columns={columns}
+        rows={all ? backfills : backfills.slice(0, SHOWN)}
+        keyOf={(one) => one.backfill_id ?? ""}
+      />
+      {backfills.length > SHOWN && !all ? (
+        <More show={() => showAll(true)}>Show all {backfills.length.toLocaleString("en")}</More>
+      ) : null}
     </Card>
   );
+}
+
+function columnsOf(zone: string | undefined): Column<One>[] {
+  return [
+    { name: "State", cell: (one) => <State state={stateOfBackfill(one)} /> },
+    {
+      name: "Enqueued",
+      cell: (one) => (
+        <>
+          <progress max={one.total} value={one.sent} aria-label="Enqueued" /> {one.sent.toLocaleString("en")} of{" "}
+          {one.total.toLocaleString("en")}
+        </>
+      ),
+    },
+    { name: "From", cell: (one) => <Time at={one.start_at} zone={zone} /> },
+    { name: "Until", cell: (one) => <Time at={one.end_at} zone={zone} /> },
+    { name: "Begun", cell: (one) => <Time at={one.created_at} zone={zone} /> },
+    { name: "At a time", class: "num", cell: (one) => one.concurrency },
+  ];
 }

@@ -115,8 +115,23 @@ function Revision({ entry, job }: { entry: Entry; job: Job }): JSX.Element {
   );
 }
 
+const MANY = 5;
+
 export function Changes({ changes }: { changes: ReturnType<typeof diffOf> }): JSX.Element | null {
   if (!changes.length) return null;
+  // What is created has all of its fields, which hide the changes around it.
+  if (changes.length > MANY && changes.every((change) => change.before === null)) {
+    return (
+      <details>
+        <summary>{changes.length} fields</summary>
+        <Changed changes={changes} />
+      </details>
+    );
+  }
+  return <Changed changes={changes} />;
+}
+
+function Changed({ changes }: { changes: ReturnType<typeof diffOf> }): JSX.Element {
   return (
     <dl class="changes">
       {changes.map((change) => (
@@ -125,12 +140,16 @@ export function Changes({ changes }: { changes: ReturnType<typeof diffOf> }): JS
             <code>{change.field}</code>
           </dt>
           <dd>
-            <del>
-              <Text>{shortly(change.before)}</Text>
-            </del>{" "}
-            <ins>
-              <Text>{shortly(change.after)}</Text>
-            </ins>
+            {change.before === null ? null : (
+              <del>
+                <Text>{shortly(change.before)}</Text>
+              </del>
+            )}{" "}
+            {change.after === null ? null : (
+              <ins>
+                <Text>{shortly(change.after)}</Text>
+              </ins>
+            )}
           </dd>
         </div>
       ))}

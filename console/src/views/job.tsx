@@ -12,7 +12,7 @@ import { api, hasRole } from "../lib/session";
 import { DAY, HOUR, now, rfc3339, span } from "../lib/time";
 import { Card, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { JobActions } from "./job-actions";
-import { BackfillProgress } from "./job-backfill";
+import { Backfills, useBackfills } from "./job-backfill";
 import { Definition, Revisions } from "./job-definition";
 import { ClockChangeCard, NextTimes } from "./job-times";
 import { Why } from "./job-why";
@@ -30,6 +30,7 @@ export function Job({ id }: { id: string }): JSX.Element {
   const path = { job_id: id };
   const job = useLoad(`job ${id}`, (signal) => api().get("/v1/jobs/{job_id}", { path, signal }), 10);
   const health = useLoad(`health ${id}`, (signal) => api().get("/v1/jobs/{job_id}/health", { path, signal }), 10);
+  const backfills = useBackfills(id);
   if (!job.data) {
     return (
       <>
@@ -52,7 +53,7 @@ export function Job({ id }: { id: string }): JSX.Element {
         </div>
       ) : null}
       <Wrong job={job.data} health={health.data} />
-      <BackfillProgress id={id} />
+      {backfills.isTopical ? <Backfills job={job.data} found={backfills} /> : null}
       <Strip id={id} zone={zone} />
       <div class="grid">
         <Runs id={id} zone={zone} />
@@ -66,6 +67,7 @@ export function Job({ id }: { id: string }): JSX.Element {
         <Definition job={job.data} />
         {hasRole("admin") ? <Revisions job={job.data} /> : null}
       </div>
+      {backfills.isTopical ? null : <Backfills job={job.data} found={backfills} />}
     </>
   );
 }

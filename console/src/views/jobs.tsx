@@ -37,7 +37,7 @@ export function filtered(all: readonly Job[], filter: JobFilter, stateOf: (job: 
   });
 }
 
-const WORST: Record<Health["state"], number> = { overdue: 0, failing: 1, unknown: 3, fine: 3, paused: 4 };
+const WORST: Record<Health["state"], number> = { overdue: 0, failing: 1, unknown: 3, fine: 3, paused: 4, ended: 5 };
 
 export function Jobs(): JSX.Element {
   useJobs();
@@ -87,7 +87,7 @@ export function Jobs(): JSX.Element {
         <Select
           label="Health"
           value={filter.health}
-          of={["failing", "overdue", "fine", "paused"]}
+          of={["failing", "overdue", "fine", "paused", "ended"]}
           set={(health) => setQuery({ health })}
         />
         <Select label="Tag" value={filter.tag} of={tags} set={(tag) => setQuery({ tag })} />
@@ -220,7 +220,7 @@ function columns(
 
 export function HealthState({ job, found }: { job: Job; found?: JobHealth | undefined }): JSX.Element {
   const health = healthOf(job, found ?? healths.value.get(job.job_id));
-  if (health.state === "paused") return <State state="paused" />;
+  if (health.state === "paused" || health.state === "ended") return <State state={health.state} />;
   if (health.state === "overdue") return <State state="late" more={`by ${span(health.lateS)}`} />;
   if (health.state === "failing")
     return <State state="failed" more={health.inRow > 1 ? `${health.inRow} in a row` : undefined} />;

@@ -1,18 +1,19 @@
 /** The jobs that the next clock changes of their zones move, before they do. */
 
-import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { firstPages } from "../lib/pages";
+import { to } from "../lib/router";
 import { api } from "../lib/session";
+import { counted } from "../lib/words";
+import { type Moved, movedTogether, type Together } from "../lib/zones";
 import { Card, More, Problem, Text, Time } from "../ui/parts";
 import { type Column, List } from "../ui/table";
-import { jobColumn } from "./runs";
-
-type Moved = Shapes["MovedJob"];
 
 const FIRST = 6;
+// So many jobs of a group have a link.
+const LINKED = 200;
 
 export function ClockChanges(): JSX.Element | null {
   // The API reads 1,000 jobs a page, so the next pages are read only if somebody asks.
@@ -27,15 +28,16 @@ export function ClockChanges(): JSX.Element | null {
   const data = found.data ?? before;
   const more = data?.more ? <More show={() => setPages(pages + 1)}>Look for clock changes of more jobs</More> : null;
   if (!data?.moved.length) return more ?? <Problem error={found.error} />;
-  const shown = all ? data.moved : data.moved.slice(0, FIRST);
+  const groups = movedTogether(data.moved);
+  const shown = all ? groups : groups.slice(0, FIRST);
   return (
     <Card
       title="Moved by the next clock change"
       side={`${data.moved.length.toLocaleString("en")}${data.more ? "+" : ""} jobs`}
     >
       <Problem error={found.error} retry={found.reload} />
-      <List label="Jobs that a clock change moves" columns={COLUMNS} rows={shown} keyOf={(moved) => moved.job_id} />
-      {data.moved.length > shown.length ? (
+      <List label="Jobs that a clock change moves" columns={COLUMNS} rows={shown} keyOf={([moved]) => moved.job_id} />
+      {groups.length > shown.length ? (
         <More show={() => showAll(true)}>Show all {data.moved.length.toLocaleString("en")}</More>
       ) : (
         more
@@ -44,15 +46,35 @@ export function ClockChanges(): JSX.Element | null {
   );
 }
 
-const COLUMNS: Column<Moved>[] = [
-  jobColumn(),
+const COLUMNS: Column<Together>[] = [
+  { name: "", class: "wrap", cell: (moved) => <Ids moved={moved} /> },
   {
     name: "",
-    cell: (moved) => (
+    cell: ([moved]) => (
       <>
         <Time at={moved.change_at} full /> <span class="muted small">{moved.timezone}</span>
       </>
     ),
   },
-  { name: "", class: "wrap", cell: (moved) => <Text most={300}>{moved.text}</Text> },
+  { name: "", class: "wrap", cell: ([moved]) => <Text most={300}>{moved.text}</Text> },
 ];
+
+function Ids({ moved: [first, ...others] }: { moved: Together }): JSX.Element {
+  const link = ({ job_id: id }: Moved) => (
+    <a key={id} class="mono" href={to(["jobs", id])}>
+      {id}
+    </a>
+  );
+  return (
+    <>
+      {link(first)}
+      {others.length ? (
+        <details class="small">
+          <summary>and {counted(others.length, "other job")}</summary>
+          {others.slice(0, LINKED).flatMap((one) => [link(one), " "])}
+          {others.length > LINKED ? "…" : ""}
+        </details>
+      ) : null}
+    </>
+  );
+}

@@ -23,7 +23,7 @@ export function Overview(): JSX.Element {
   useJobs();
   const present = Math.floor(now.value / MINUTE) * MINUTE;
   const range = { from_at: rfc3339(present - DAY), until_at: rfc3339(now.value) };
-  const found = useLoad("overview", (signal) => loadExpected(null, range, signal), 30);
+  const found = useLoad<Expectation>("overview", (signal, show) => loadExpected(null, range, signal, show), 30);
   const coming = useLoad("density", loadDensity, 60);
   const fires = found.data?.fires;
   const marks = useMemo(
@@ -62,7 +62,11 @@ export function Overview(): JSX.Element {
           <Waiting lines={3} />
         )}
         {found.data && !found.data.complete ? (
-          <p class="hint">There is more than one picture holds: only the first jobs are shown.</p>
+          <p class="hint">
+            {found.data.reading
+              ? "The other jobs are still being read."
+              : "There is more than one picture holds: only the first jobs are shown."}
+          </p>
         ) : null}
       </Card>
       <div class="grid">
@@ -169,7 +173,12 @@ function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
   const next = useLoad("upcoming", (signal) => api().get("/v1/upcoming", { query: { limit: 8 }, signal }), 15);
   const crowded = coming.data?.crowded.slice(0, 4) ?? [];
   return (
-    <Card title="Next" side={coming.data ? `${coming.data.executions.toLocaleString("en")} in 24 h` : null}>
+    <Card
+      title="Next"
+      side={
+        coming.data ? `${coming.data.executions.toLocaleString("en")}${coming.data.complete ? "" : "+"} in 24 h` : null
+      }
+    >
       <Found found={next}>
         {({ executions }) => (
           <List
@@ -206,7 +215,7 @@ const NEXT: Column<Shapes["ComingExecution"]>[] = [
   jobColumn(),
   {
     name: "",
-    class: "num muted",
+    class: "num muted roomy",
     cell: (one) => span(Math.max(0, (Date.parse(one.due_at) - now.value) / 1000)),
   },
 ];

@@ -41,7 +41,7 @@ export function Allowed({ tenant }: { tenant: Shapes["TenantView"] }): JSX.Eleme
         <Facts
           facts={[
             ["State", <State key="s" state={tenant.state} />],
-            ["Name", <Text key="n">{tenant.name}</Text>],
+            ["Name", <Text key="n">{tenant.name || "–"}</Text>],
             ["Created", <Time key="c" at={tenant.created_at} full />],
             ...(tenant.note ? [["Note", <Text key="t">{tenant.note}</Text>] as [string, JSX.Element]] : []),
           ]}

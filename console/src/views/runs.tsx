@@ -78,8 +78,10 @@ export function jobColumn<T extends { job_id: string }>(name = ""): Column<T> {
 export function whyOf(
   run: { status: string } & Partial<Pick<Run, "reason" | "skipped_count" | "detail" | "error_type" | "error">>,
 ): string {
-  if (run.status === "skipped")
-    return `${run.reason ?? ""}${run.skipped_count ? ` × ${run.skipped_count}` : ""} ${run.detail ?? ""}`.trim();
+  if (run.status === "skipped") {
+    const reason = (run.reason ?? "").replaceAll("_", " ") + (run.skipped_count ? ` × ${run.skipped_count}` : "");
+    return [reason, run.detail].filter(Boolean).join(": ");
+  }
   return [run.error_type, run.error].filter(Boolean).join(": ");
 }
 
