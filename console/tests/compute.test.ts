@@ -8,7 +8,7 @@ import { cli, curl, quoted } from "../src/lib/commands";
 import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
 import { byHour, countStates, type Fire, gathered, MOST_FIRES, MOST_PAGES, stateOfFire } from "../src/lib/expected";
-import { type Group, merged } from "../src/lib/groups";
+import { type Group, jobsOf, merged } from "../src/lib/groups";
 import { figureOf, healthOf, knownHealth, MOST_HEALTHS } from "../src/lib/health";
 import type { Job } from "../src/lib/jobs";
 import { linked } from "../src/lib/links";
@@ -191,6 +191,7 @@ describe("counts", () => {
     const [found, other] = merged([group, { ...group, job_id: "b", last_at: "6" }, later]);
     expect(found).toMatchObject({ job_id: "a", count: 5, first_at: "0", last_at: "7", last_execution_id: "y" });
     expect(other?.job_id).toBe("b");
+    expect(jobsOf([later, group, { job_id: "b" }])).toEqual(["a", "b"]);
   });
 });
 

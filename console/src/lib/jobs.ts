@@ -1,8 +1,9 @@
 /** All jobs of the tenant, page by page, so that the first are shown at once and search needs no request. */
 
 import { signal } from "@preact/signals";
-import type { Shapes } from "minute8-client";
+import { Minute8Problem, type Shapes } from "minute8-client";
 import { useEffect } from "preact/hooks";
+import { jobsOf } from "./groups";
 import { MOST_HEALTHS } from "./health";
 import { live, round } from "./load";
 import { api, session } from "./session";
@@ -34,6 +35,8 @@ let loadedFor: unknown;
 let loadedAt = 0;
 
 const OFTEN_MS = 15_000;
+// As many as a view lists, and some more; each is a request of its own.
+const MOST_FAILED = 20;
 // A page is a request of its own; a tenant of 10,000 jobs asks less often.
 const MS_A_JOB = 100;
 
@@ -55,29 +58,46 @@ export async function loadJobs(): Promise<void> {
       found.push(...page.jobs);
       if (!complete.value) jobs.value = [...found];
       // What is wrong is wanted before the rest of a long list.
-      if (found.length >= MOST_HEALTHS) ofHealth ??= loadHealths(mine.signal);
+      if (found.length >= MOST_HEALTHS) ofHealth ??= loadHealths(mine.signal, true);
       ofHealth?.catch(() => undefined);
     }
     jobs.value = found;
     complete.value = true;
     jobsError.value = undefined;
-    await (ofHealth ?? loadHealths(mine.signal));
+    await (ofHealth ?? loadHealths(mine.signal, false));
     loadedAt = Date.now();
   } catch (error) {
     if (!mine.signal.aborted) jobsError.value = error;
   }
 }
 
-async function loadHealths(ended: AbortSignal): Promise<void> {
+/** The health of the first jobs; of a long list also that of the jobs that failed last, wherever they stand. */
+async function loadHealths(ended: AbortSignal, isLong: boolean): Promise<void> {
   const found = new Map<string, JobHealth>();
+  if (isLong) {
+    const { groups } = await api().get("/v1/failures/groups", { signal: ended });
+    for (const id of jobsOf(groups).slice(0, MOST_FAILED)) {
+      const health = await api()
+        .get("/v1/jobs/{job_id}/health", { path: { job_id: id }, signal: ended })
+        .catch(unlessGone);
+      if (health) found.set(id, health);
+    }
+  }
+  let read = 0;
   const query = { limit: 200, health: true };
   for await (const page of api().pages("/v1/jobs", { query, signal: ended })) {
     for (const [id, health] of Object.entries(page.health ?? {})) found.set(id, health);
     if (healths.value.size < found.size) healths.value = new Map(found);
-    if (found.size >= MOST_HEALTHS) break;
+    read += page.jobs.length;
+    if (read >= MOST_HEALTHS) break;
   }
   healths.value = found;
   healthsKnown.value = true;
+}
+
+/** Failures outlive their job. */
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof Minute8Problem && error.status === 404)) throw error;
 }
 
 /** Put what a change answered into the list, without loading it again. */

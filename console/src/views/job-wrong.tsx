@@ -16,7 +16,7 @@ export function Wrong({ job, health }: { job: Job; health: JobHealth | undefined
     <div class="notice bad" role="status">
       {state === "overdue" ? `Due ${span(lateS)} ago, and not started. ` : null}
       {inRow ? `The last ${inRow > 1 ? `${inRow} scheduled runs` : "scheduled run"} failed. ` : null}
-      {last?.status === "failed" ? (
+      {last && hasFailed(last) ? (
         <a href={to(["runs", last.execution_id])}>
           <Text most={300}>{whyOf(last) || "The last run"}</Text>
         </a>
@@ -24,6 +24,11 @@ export function Wrong({ job, health }: { job: Job; health: JobHealth | undefined
       <Answering job={job} />
     </div>
   );
+}
+
+/** Whether a run has failed, for good or so far. */
+export function hasFailed({ status }: { status: string }): boolean {
+  return status === "failed" || status === "retrying";
 }
 
 /** Who answers for a job, and where it says what to do; nothing if it says neither. */

@@ -15,6 +15,7 @@ import { api, may } from "../lib/session";
 import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
 import { Card, Empty, Figure, Found, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { type Column, List } from "../ui/table";
+import { hasFailed } from "./job-wrong";
 import { HealthState } from "./jobs";
 import { ClockChanges } from "./overview-clock";
 import { jobColumn, whyOf } from "./runs";
@@ -120,6 +121,7 @@ function Attention(): JSX.Element {
     .map((job) => ({ job, health: healthOf(job, healths.value.get(job.job_id)) }))
     .filter(({ health }) => health.state === "overdue" || health.state === "failing")
     .sort((one, other) => other.health.lateS - one.health.lateS || other.health.inRow - one.health.inRow);
+  const isPart = all.length > MOST_HEALTHS;
   return (
     <Card title="Needs somebody" side={wrong.length > 10 ? <a href={to(["jobs"])}>All {wrong.length}</a> : null}>
       {wrong.length ? (
@@ -130,12 +132,17 @@ function Attention(): JSX.Element {
           keyOf={({ job }) => job.job_id}
         />
       ) : healthsKnown.value ? (
-        <Empty title="Nothing is failing or overdue">No job’s last scheduled run failed.</Empty>
+        <Empty title={isPart ? "Nothing found yet that is failing or overdue" : "Nothing is failing or overdue"}>
+          {isPart ? null : "No job’s last scheduled run failed."}
+        </Empty>
       ) : (
         <Waiting lines={3} />
       )}
-      {all.length > MOST_HEALTHS ? (
-        <p class="hint">Only the first {MOST_HEALTHS.toLocaleString("en")} jobs are looked at here.</p>
+      {isPart ? (
+        <p class="hint">
+          Looked at are the first {MOST_HEALTHS.toLocaleString("en")} jobs, and those that failed last.{" "}
+          <a href={to(["failures"])}>Failures of all jobs</a>
+        </p>
       ) : null}
     </Card>
   );
@@ -159,7 +166,7 @@ const WRONG: Column<{ job: Job }>[] = [
 
 function LastError({ job }: { job: Job }): JSX.Element | null {
   const last = healths.value.get(job.job_id)?.last_run;
-  if (last?.status !== "failed") return null;
+  if (!last || !hasFailed(last)) return null;
   return (
     <div>
       <a class="small" href={to(["runs", last.execution_id])}>

@@ -50,12 +50,12 @@ export function Run({ id }: { id: string }): JSX.Element {
         {run.data && may("write") ? <Actions run={run.data} changed={run.reload} /> : null}
       </Head>
       <Problem error={run.error} retry={run.reload} />
-      {run.data ? <Shown run={run.data} job={job.data} /> : run.error ? null : <Waiting />}
+      {run.data ? <Shown run={run.data} job={job.data} isGone={Boolean(job.error)} /> : run.error ? null : <Waiting />}
     </>
   );
 }
 
-function Shown({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Element {
+function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGone: boolean }): JSX.Element {
   const zone = job?.schedule.timezone ?? undefined;
   const address = `${addressOfApi(location.href)}/v1/runs/${encodeURIComponent(run.execution_id).replaceAll("%3A", ":")}`;
   return (
@@ -93,8 +93,19 @@ function Shown({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Eleme
           />
         </Card>
         <Card title="Payload">
-          <Code text={JSON.stringify(job?.payload ?? null, null, 2)} label="payload as JSON" />
-          <p class="hint">The job’s present payload; placeholders are replaced for each run.</p>
+          {job ? (
+            <>
+              <Code text={JSON.stringify(job.payload ?? null, null, 2)} label="payload as JSON" />
+              <p class="hint">
+                The job’s present payload; placeholders are replaced for each run.
+                {run.trigger === "manual" ? " A run by hand may have had its own." : ""}
+              </p>
+            </>
+          ) : isGone ? (
+            <p class="hint">The job cannot be read.</p>
+          ) : (
+            <Waiting lines={2} />
+          )}
         </Card>
       </div>
       {run.attempts.map((attempt) => (
