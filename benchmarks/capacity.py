@@ -87,7 +87,13 @@ def setting(load: int) -> Setting:
 
 def _default(load: int) -> Setting:
     return with_executor(
-        Setting(account_concurrency=ACCOUNT[load], target_s=_TARGET_S, pack=pack_of(load)), _EXECUTOR_MB
+        Setting(
+            account_concurrency=ACCOUNT[load],
+            target_s=_TARGET_S,
+            pack=pack_of(load),
+            wakes=load // MOST_IN_A_PACK,
+        ),
+        _EXECUTOR_MB,
     )
 
 
@@ -110,6 +116,9 @@ def choices(load: int) -> Iterator[Case]:
     yield Case(load, "less processor time a run, and a quicker init", quick)
     packs = replace(quick, pack=pack_of(load))
     yield Case(load, "packs (`packFrom: 50`)", packs)
+    yield Case(
+        load, "packs and wakes (as `serverless.yml` has it)", replace(packs, wakes=load // MOST_IN_A_PACK)
+    )
     yield Case(
         load, f"packs, and a whole processor ({PROCESSOR_MB:,} MB)", with_executor(packs, PROCESSOR_MB)
     )
@@ -179,10 +188,10 @@ def run(scale: float) -> Result:
         goals=[],
         figures=figures,
         notes=[
-            f"Every burst comes out of silence: no environment is warm. A cold one takes {SANDBOX_S} s (assumed) and"
-            f" the measured init phase. Batches take as long as Strict lateness measured at {_EXECUTOR_MB} MB, by size"
-            f" ([performance.md](performance.md#strict-lateness)); a target takes {_TARGET_S} s in the same account."
-            " 1,000 tenants share each burst evenly.",
+            "Every burst comes out of silence: no environment is warm before the wakes. A cold one takes"
+            f" {SANDBOX_S} s (assumed) and the measured init phase. Batches take as long as Strict lateness measured at"
+            f" {_EXECUTOR_MB} MB, by size ([performance.md](performance.md#strict-lateness)); a target takes"
+            f" {_TARGET_S} s in the same account. 1,000 tenants share each burst evenly.",
             "Throttled: requests that DynamoDB turned away. Came back: executions turned away four times, which come"
             " again after 2 s, 4 s and so on.",
             "Dollars: queue, executor and tables, by benchmarks/prices.json; what warming a table costs once is"
@@ -216,7 +225,7 @@ def _found(executions: int, outcome: Outcome) -> dict[str, Any]:
 
 def dollars(executions: int, outcome: Outcome, prices: Mapping[str, float], pack: int) -> float:
     """A burst's requests to the queue, the executor and the tables."""
-    queue = (executions / BATCH / pack + 2 * outcome.batches) * (
+    queue = (executions / BATCH / pack + outcome.wakes + 2 * outcome.batches) * (
         prices["sqs_request"] + prices["sqs_fair_queue_request"]
     )
     executor = outcome.batches * prices["lambda_request"]

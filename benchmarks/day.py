@@ -146,7 +146,7 @@ def _bill(load: Load) -> dict[str, float]:
     counted, (strict,) = document.kept(["requests"])[0].figures, document.kept(["strict_lateness"])
     lines, held = counted["Event"]["lines"], counted["held"]
     took_s = sum(
-        count * (held["mean_s"] + _batch_s(strict.figures, executions))
+        count * (held["mean_s"] * bool(executions) + _batch_s(strict.figures, executions))
         for executions, count in load.batches.items()
     )
     a_million = _MILLION / load.executions
@@ -163,7 +163,12 @@ def _bill(load: Load) -> dict[str, float]:
 
 
 def _batch_s(strict: dict[str, dict[str, float]], executions: int) -> float:
-    """How long a warm batch of so many executions takes under quota and TLS: between the measured sizes, a line."""
+    """How long a warm batch of so many executions takes under quota and TLS: between the measured sizes, a line.
+
+    One without executions has wakes.
+    """
+    if not executions:
+        return strict[f"{_EXECUTOR_MB} MB, batches of {_BATCH}"]["wake_s"]
     known = [(size, strict[f"{_EXECUTOR_MB} MB, batches of {size}"]["billed_s"]) for size in (1, 10, 100)]
     for (fewer, shorter_s), (more, longer_s) in pairwise(known):
         if executions <= more:

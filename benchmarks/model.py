@@ -11,7 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import simpy  # type: ignore[import-not-found,unused-ignore]  # of requirements-bench.txt
 
@@ -33,11 +33,15 @@ from benchmarks.throttle import (
     Partitions,
     backoff_s,
 )
+from benchmarks.timing import Timing
+from benchmarks.wakes import woken
 
 # The tenant's rules are read eventually consistent, once for each environment and tenant. In a burst after silence this
 # is nearly once for each message, unless there are few tenants.
 _RULES_READ_UNITS = 0.5
 _STEPS = 3
+# What an environment was before a batch; the fields of `Measured`.
+_State = Literal["cold", "woken", "warm"]
 
 Process = Generator[Any, Any, None]
 
@@ -73,6 +77,7 @@ class _Simulation:
         self._services = itertools.cycle(setting.services)
 
     def run(self) -> Outcome:
+        self._wake()
         for _ in range(self._setting.functions):
             self._world.process(self._mapping())
         if self._setting.target_s:
@@ -81,10 +86,18 @@ class _Simulation:
         self._outcome.throttled = sum(table.refused for table in (self._jobs, self._tenants, self._runs))
         return self._outcome
 
+    def _wake(self) -> None:
+        """Count what the wakes took. They are over before the burst."""
+        outcome = self._outcome
+        outcome.wakes = -(-self._setting.wakes // BATCH)
+        outcome.batches += outcome.wakes
+        outcome.busy_s += woken(self._setting)[1] * self._setting.functions
+
     def _mapping(self) -> Process:
         """One function's pollers and environments. Environments are created when needed, and reused."""
         setting, queue, outcome = self._setting, self._queue, self._outcome
-        mine = _Function(setting.warm_environments, setting.warm_environments)
+        fresh, _ = woken(setting)
+        mine = _Function(setting.warm_environments + fresh, setting.warm_environments, fresh)
         polls = 0.0
         while not queue.is_empty:
             since_s = self._world.now - queue.begin_at
@@ -105,11 +118,11 @@ class _Simulation:
             outcome.most_in_flight = max(outcome.most_in_flight, queue.in_flight)
             yield self._world.timeout(setting.look_s)
 
-    def _invoke(self, batch: list[Message], cold: bool, function: _Function) -> Process:
+    def _invoke(self, batch: list[Message], was: _State, function: _Function) -> Process:
         """One invocation of the executor: the messages of its batch run at once."""
         world, outcome = self._world, self._outcome
-        invoked_at, service = world.now, self._service(len(batch), cold)
-        if cold:
+        invoked_at, service = world.now, self._service(len(batch), was)
+        if was == "cold":
             yield world.timeout(self._setting.cold_s)
         begun_at = [max(world.now, message.due_at) for message in batch]
         # Messages become visible at different times before their second; the batch reads the tables at the latest.
@@ -148,11 +161,12 @@ class _Simulation:
         self._running, self._executors = self._running - 1, self._executors - 1
         function.end()
 
-    def _service(self, count: int, cold: bool) -> Service:
+    def _service(self, count: int, was: _State) -> Service:
         executor = self._setting.executor
         if executor is None:
             return next(self._services)
-        return (executor.cold if cold else executor.warm).service(count)
+        timing: Timing = getattr(executor, was)
+        return timing.service(count)
 
     def _admits(self, message: Message) -> bool:
         """Whether its tenant may run one more; otherwise the message goes to the end of the queue."""
@@ -199,22 +213,29 @@ class _Simulation:
 
 @dataclass(slots=True)
 class _Function:
-    """The number of environments that one function has created, and of those that wait for work."""
+    """The environments that one function has created: those that wait for work, and those that were only woken."""
 
     made: int
     idle: int
+    woken: int = 0
     under_way: int = 0
 
     def free(self, setting: Setting, since_s: float) -> int:
         """How many more batches may begin."""
         makeable = int(ENVIRONMENTS_AT_ONCE + since_s * ENVIRONMENTS_A_SECOND) - self.made
-        return min(allowed(setting, since_s) - self.under_way, self.idle + makeable)
+        return min(allowed(setting, since_s) - self.under_way, self.idle + self.woken + makeable)
 
-    def begin(self) -> bool:
-        """Take an environment; returns whether it is new."""
-        cold = not self.idle
-        self.made, self.idle, self.under_way = self.made + cold, self.idle - (not cold), self.under_way + 1
-        return cold
+    def begin(self) -> _State:
+        """Take an environment, if there is one; returns what it was."""
+        self.under_way += 1
+        if self.woken:
+            self.woken -= 1
+            return "woken"
+        if self.idle:
+            self.idle -= 1
+            return "warm"
+        self.made += 1
+        return "cold"
 
     def end(self) -> None:
         self.idle, self.under_way = self.idle + 1, self.under_way - 1

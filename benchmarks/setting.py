@@ -49,6 +49,8 @@ class Setting:
     executor: Measured | None = None
     cold_s: float = 1.2
     warm_environments: int = 0
+    # Messages without an execution, some seconds before the burst (common/planning/packs.py).
+    wakes: int = 0
     # One tenant's most running executions, and the delay of those above it in the queue; 0: no limit.
     tenant_limit: int = 0
     sent_back_s: float = 1.0
@@ -66,6 +68,8 @@ class Outcome:
     # The tenant of each.
     tenants: list[int] = field(default_factory=list)
     batches: int = 0
+    # Those with wakes only, among the batches.
+    wakes: int = 0
     busy_s: float = 0.0
     most_executors: int = 0
     most_in_flight: int = 0

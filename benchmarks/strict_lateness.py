@@ -12,6 +12,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from benchmarks.executor_stub import ENVIRONMENT, ExecutorStub, inserted
 from benchmarks.measure import track
 from benchmarks.result import Goal, Result, Table
 from common.planning.executions_queue import BATCH_SIZE
-from common.planning.packs import MOST_IN_A_PACK
+from common.planning.packs import MOST_IN_A_PACK, Wake
 from scripts.embedded.strict import certificate
 from scripts.embedded.strict.quota import PROCESSOR_MB, Quota
 
@@ -35,6 +36,10 @@ PRICES: Mapping[str, float] = json.loads((ROOT / "benchmarks" / "prices.json").r
 DEFAULT_MB = int(
     yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]["executorMemoryMb"]
 )
+_WAKE = {
+    "Records": [{"messageId": f"wake-{n}", "body": Wake(0).encode(), "attributes": {}} for n in range(10)]
+}
+_SHOWN = ("cold_s", "woken_s", "half_s", "warm_s", "billed_s", "recorded_off_s")
 _ENVIRONMENTS = 5
 _WARM = 8
 
@@ -46,7 +51,8 @@ def run(scale: float) -> Result:
     with tempfile.TemporaryDirectory() as directory, _Aws(Path(directory)) as aws:
         for _ in track(range(max(1, round(_ENVIRONMENTS * scale))), "environments"):
             for memory_mb, batch in settings:
-                found[f"{memory_mb} MB, batches of {batch}"].append(environment(aws, memory_mb, batch))
+                once = environment(aws, memory_mb, batch) | woken(aws, memory_mb, batch)
+                found[f"{memory_mb} MB, batches of {batch}"].append(once)
             found[_BARE].append(environment(aws, DEFAULT_MB, 10, bare=True))
     # The least: other programs can only add time.
     figures = {name: {one: min(o[one] for o in ones) for one in ones[0]} for name, ones in found.items()}
@@ -58,18 +64,19 @@ def run(scale: float) -> Result:
         [
             f"{memory_mb:,}",
             str(batch),
-            *(f"{one[name]:.3f}" for name in ("cold_s", "half_s", "warm_s", "billed_s", "recorded_off_s")),
+            *(f"{one[name]:.3f}" if name in one else "" for name in _SHOWN),
             f"{one['cpu_s'] / batch * 1000:.2f}",
             f"{executor_dollars(memory_mb, batch, one['billed_s']):.3f}",
         ]
         for (memory_mb, batch), one in zip([*settings, (DEFAULT_MB, 10)], figures.values(), strict=True)
     ]
     rows[-1][:2] = [f"{DEFAULT_MB} (bare boto3)", "10"]
-    rows[-1][6] = "no record"
+    rows[-1][3], rows[-1][7] = "no wakes", "no record"
     head = [
         "memory, MB",
         "executions at once",
         "last call, cold, s",
+        "last call, woken, s",
         "median call, warm, s",
         "last call, warm, s",
         "batch, warm, s",
@@ -100,7 +107,7 @@ def run(scale: float) -> Result:
         ],
         figures=figures,
         notes=[
-            "A batch of a hundred is ten packs of ten.",
+            "A batch of a hundred is ten packs of ten. A woken environment has received wakes, and nothing else.",
             f"Of {max(1, round(_ENVIRONMENTS * scale))} environments the quickest, of its {_WARM} warm batches the"
             " median. A batch comes when it is due; SQS delivers up to a second before, which hides as much of a cold"
             " start. Requests take as long as in Dispatch. The init phase is not held to the quota. What the record is"
@@ -119,6 +126,41 @@ def environment(
     aws: _Aws, memory_mb: int, batch: int, root: Path = ROOT, *, bare: bool = False
 ) -> dict[str, float]:
     """One environment: init at full speed, a cold batch, warm batches. Returns medians of the warm ones."""
+    with _worker(aws, memory_mb, root, bare=bare) as (worker, init_s):
+        cold, *warm = (aws.handled(worker, batch, records=not bare) for _ in range(1 + _WARM))
+    return {
+        "init_s": init_s,
+        "cold_s": cold["late_s"],
+        "cold_half_s": cold["half_s"],
+        "cold_took_s": cold["took_s"],
+        "half_s": statistics.median(one["half_s"] for one in warm),
+        "warm_s": statistics.median(one["late_s"] for one in warm),
+        "billed_s": statistics.median(one["took_s"] for one in warm),
+        "cpu_s": statistics.median(one["cpu_s"] for one in warm),
+        "recorded_off_s": statistics.median(one["recorded_off_s"] for one in warm),
+        "connections": aws.connections_since(),
+    }
+
+
+def woken(aws: _Aws, memory_mb: int, batch: int) -> dict[str, float]:
+    """An environment that was woken: its first batch, and how long its first wake took, and one after the batch."""
+    with _worker(aws, memory_mb, ROOT) as (worker, _):
+        first_wake = _asked(worker, _WAKE)
+        found = aws.handled(worker, batch, records=True)
+        return {
+            "woken_half_s": found["half_s"],
+            "woken_s": found["late_s"],
+            "woken_took_s": found["took_s"],
+            "first_wake_s": first_wake["took_s"],
+            "wake_s": _asked(worker, _WAKE)["took_s"],
+        }
+
+
+@contextmanager
+def _worker(
+    aws: _Aws, memory_mb: int, root: Path, *, bare: bool = False
+) -> Iterator[tuple[subprocess.Popen[str], float]]:
+    """A process after its init at full speed, and the duration of that; with the share of this memory from then on."""
     worker = subprocess.Popen(
         [sys.executable, str(ROOT / "benchmarks" / "strict_worker.py"), *(["bare"] if bare else [])],
         cwd=root,
@@ -132,23 +174,18 @@ def environment(
         quota.add(worker.pid)
         init_s = _read(worker)["init_s"]
         quota.limit()
-        cold, *warm = (aws.handled(worker, batch, records=not bare) for _ in range(1 + _WARM))
+        yield worker, init_s
     finally:
         worker.kill()
         worker.communicate()
         quota.remove()
-    return {
-        "init_s": init_s,
-        "cold_s": cold["late_s"],
-        "cold_half_s": cold["half_s"],
-        "cold_took_s": cold["took_s"],
-        "half_s": statistics.median(one["half_s"] for one in warm),
-        "warm_s": statistics.median(one["late_s"] for one in warm),
-        "billed_s": statistics.median(one["took_s"] for one in warm),
-        "cpu_s": statistics.median(one["cpu_s"] for one in warm),
-        "recorded_off_s": statistics.median(one["recorded_off_s"] for one in warm),
-        "connections": aws.connections_since(),
-    }
+
+
+def _asked(worker: subprocess.Popen[str], event: Mapping[str, Any]) -> dict[str, float]:
+    assert worker.stdin
+    worker.stdin.write(json.dumps(event) + "\n")
+    worker.stdin.flush()
+    return _read(worker)
 
 
 def _read(worker: subprocess.Popen[str]) -> dict[str, float]:
@@ -207,11 +244,8 @@ class _Aws:
         self._sent += batch
         self._called_at.clear()
         self._recorded_at.clear()
-        assert worker.stdin
         began = time.time()
-        worker.stdin.write(json.dumps(event) + "\n")
-        worker.stdin.flush()
-        answer = _read(worker)
+        answer = _asked(worker, event)
         assert answer["failed"] == 0, answer
         assert len(self._called_at) == batch
         assert self._recorded_at.keys() == (self._called_at.keys() if records else set())

@@ -41,11 +41,17 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The executor with this memory: a warm environment, and one whose first batch it is."""
+    """The executor with this memory: a warm environment, one whose first batch it is, and one that was only woken.
+
+    Its first wake takes `first_wake_s`, a later one `wake_s`.
+    """
 
     warm: Timing
     cold: Timing
+    woken: Timing
     init_s: float
+    first_wake_s: float
+    wake_s: float
 
 
 def measured(memory_mb: int) -> Measured:
@@ -62,5 +68,6 @@ def measured(memory_mb: int) -> Measured:
     return Measured(
         timing("half_s", "warm_s", "billed_s"),
         timing("cold_half_s", "cold_s", "cold_took_s"),
-        max(sizes[count]["init_s"] for count in counts),
+        timing("woken_half_s", "woken_s", "woken_took_s"),
+        *(max(sizes[count][name] for count in counts) for name in ("init_s", "first_wake_s", "wake_s")),
     )

@@ -29,6 +29,7 @@ _MOST_CALLS: Final = 100
 # An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
 # As many more go over kept connections from one thread: the two together are as many as are kept.
 _MOST_EVENTS: Final = 32
+MOST_EVENTS_AT_ONCE: Final = 2 * _MOST_EVENTS
 # An event that waited so long gets a thread as other calls do.
 _EVENTS_WAIT_S: Final = 2
 # What has no thread by then goes back to the queue, for another executor.
@@ -52,8 +53,9 @@ def execute_batch(
 
     Returns the reports, and the ids of the messages to deliver again.
     """
+    parts = [part for message in messages for part in parts_of(message)]
     leases: dict[Message, float] = {}
-    under_way = _begin(executor, [part for message in messages for part in parts_of(message)], leases)
+    under_way = _begin(executor, parts, leases)
     long, until = _expect_death(redelivery, under_way, leases) if redelivery else (set(), 0.0)
     _find_threads(executor, under_way)
     if redelivery and long:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from common import telemetry
 from common.clock import SystemClock
 from common.config import config
 from common.events import event_bus
 from common.planning.executions_queue import ExecutionsQueue
+from common.planning.packs import is_wake
 from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.web_address import is_public_or_loopback
 from common.tenants.webhook_signing import SigningSecrets
 from executor import wiring
-from executor.batch import execute_batch
+from executor.batch import MOST_EVENTS_AT_ONCE, execute_batch
 from executor.failure_streak import store_of_failures
 from executor.network_guard import NetworkGuard
 from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
@@ -27,6 +28,10 @@ from executor.service_level import has_started, lateness_s, service_level
 from executor.targets import clients, kinds
 from executor.targets.http_endpoint import HttpEndpoints
 
+_WAKE_HOLD_S: Final = 0.1
+# A crowded batch claims some of its executions at once, and reads jobs meanwhile.
+WAKE_CONNECTIONS: Final = 4
+
 
 def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     """SQS event → partial batch response.
@@ -34,6 +39,9 @@ def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
     """
     messages = [_message(record) for record in event["Records"]]
+    if all(is_wake(message.body) for message in messages):
+        _wake()
+        return {"batchItemFailures": []}
     reports, failed = execute_batch(_executor(), messages, _redelivery())
     _log_and_count(reports, len(failed))
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
@@ -98,9 +106,20 @@ def _warm_up() -> None:
     telemetry.logger()
     telemetry.metrics()
     aws.sqs()  # used by each batch that takes long
-    own_region = aws.dynamodb().meta.region_name
     aws.connect(aws.dynamodb())
-    aws.connect(clients.before_any_call("lambda", own_region, EVENT_TIMEOUT_S))
+    aws.connect(_functions())
+
+
+def _wake() -> None:
+    """Open the connections of a crowded batch, and be busy for a moment: Lambda starts others for the other wakes."""
+    aws.connect(aws.dynamodb(), WAKE_CONNECTIONS)
+    aws.connect(_functions(), MOST_EVENTS_AT_ONCE)
+    SystemClock().sleep(_WAKE_HOLD_S)
+
+
+def _functions() -> Any:
+    """The client of most targets: functions of this region, with the executor's own rights."""
+    return clients.before_any_call("lambda", aws.dynamodb().meta.region_name, EVENT_TIMEOUT_S)
 
 
 if aws.in_lambda():

@@ -38,7 +38,7 @@ class Part:
 
 
 def parts_of(message: Message) -> list[Part]:
-    """The executions of a message, each once; None stands for one that cannot be read.
+    """The executions of a message, each once; None stands for one that cannot be read. A wake has none.
 
     Two cut-off registrations of a job have the same executions, which can come into the same pack.
     """

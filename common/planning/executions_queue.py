@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.planning.execution import Execution
-from common.planning.packs import Pack, alone
+from common.planning.packs import QueueMessage, alone
 from common.timing.windows import MAX_DELAY_S
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ class ExecutionsQueue:
         """Enqueue every execution, each as a message of its own; see `send_packs`."""
         return self.send_packs(map(alone, executions), spare_until=spare_until)
 
-    def send_packs(self, packs: Iterable[Pack], *, spare_until: float = 0.0) -> tuple[int, list[Refused]]:
+    def send_packs(
+        self, packs: Iterable[QueueMessage], *, spare_until: float = 0.0
+    ) -> tuple[int, list[Refused]]:
         """Enqueue every execution of these packs, in full batches from several threads, while reading the iterable.
 
         Until `spare_until` batches are sent late in each second, so that executors hold the messages for less time.
@@ -84,7 +86,7 @@ class ExecutionsQueue:
         return sum(map(int, found["Attributes"].values()))
 
     def _send_concurrently(
-        self, batches: Iterator[list[Pack]], spare_until: float
+        self, batches: Iterator[list[QueueMessage]], spare_until: float
     ) -> tuple[int, list[Refused]]:
         taken = 0
         all_refused: list[Refused] = []
@@ -106,7 +108,7 @@ class ExecutionsQueue:
                 collect_oldest()
         return taken, all_refused
 
-    def _send_batch(self, batch: list[Pack], spare_until: float) -> list[Refused]:
+    def _send_batch(self, batch: list[QueueMessage], spare_until: float) -> list[Refused]:
         left = [(pack, pack.encode()) for pack in batch]
         refused: list[Refused] = []
         wait_s = _FIRST_WAIT_S
@@ -131,8 +133,7 @@ class ExecutionsQueue:
             if not left:
                 return refused
         raise HandOverFailed(
-            f"SQS did not take {len(left)} messages in {_RESENDS + 1} tries,"
-            f" first {left[0][0].executions[0].execution_id}"
+            f"SQS did not take {len(left)} messages in {_RESENDS + 1} tries, first {left[0][1][:200]!r}"
         )
 
     def _await_late(self, spare_until: float) -> None:
@@ -140,7 +141,7 @@ class ExecutionsQueue:
             self._clock.sleep(min(wait_s, spare_until - now))
 
     @staticmethod
-    def _entry(number: str, pack: Pack, body: str, now: float) -> SendMessageBatchRequestEntryTypeDef:
+    def _entry(number: str, pack: QueueMessage, body: str, now: float) -> SendMessageBatchRequestEntryTypeDef:
         # Rounded down, so that the message is out before its second and the executor holds the last fraction: rounded
         # up, every run would be late by half a second on average.
         delay_s = int(min(max(pack.visible_at - now, 0), MAX_DELAY_S))
@@ -160,10 +161,10 @@ def until_late(now: float) -> float:
     return (_LATE_FROM - fraction) % 1 + 0.001  # within it, also where the sum is rounded down
 
 
-def _batches(packs: Iterator[Pack]) -> Iterator[list[Pack]]:
+def _batches(packs: Iterator[QueueMessage]) -> Iterator[list[QueueMessage]]:
     while batch := list(islice(packs, BATCH_SIZE)):
         yield batch
 
 
-def _count(packs: Iterable[Pack]) -> int:
+def _count(packs: Iterable[QueueMessage]) -> int:
     return sum(len(pack.executions) for pack in packs)

@@ -1,15 +1,16 @@
 """Packs: the executions of a crowded second travel together, one a line of a message. Pure.
 
 Each line is the message that the execution would have alone, so an execution means the same in a pack and outside.
+Some seconds before, messages without an execution have Lambda start executors: wakes.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Final
+from itertools import islice, repeat
+from typing import Final, TypeAlias
 
 from common.planning.execution import Execution
 
@@ -20,6 +21,10 @@ MOST_IN_A_PACK: Final = 10
 PACK_FROM: Final = 50
 # More than any version wrote. What an executor has no thread for in time goes back to the queue.
 MOST_LINES: Final = 100
+# A cold start takes about a second, and an environment stays for minutes.
+WAKE_S: Final = 5
+_WOKEN_FOR_S: Final = 60
+_WAKE: Final = "wake"
 # So many executions are looked at together, to find the crowded seconds among them; some 10 MB.
 _LOOKED_AT: Final = 20_000
 
@@ -46,28 +51,61 @@ class Pack:
         return "\n".join(execution.encode() for execution in self.executions)
 
 
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A message without an execution. Lambda starts an executor for it, before the crowded second."""
+
+    visible_at: int
+    executions: tuple[Execution, ...] = ()
+    group: str = "wake:"  # no tenant's name has a colon
+
+    def encode(self) -> str:
+        """The message body; `is_wake` knows it."""
+        return _WAKE
+
+
+QueueMessage: TypeAlias = Pack | Wake
+
+
+def is_wake(body: str) -> bool:
+    """Whether a message has no execution, and was sent to start an executor."""
+    return body == _WAKE
+
+
 def alone(execution: Execution) -> Pack:
     """A message of its own."""
     return Pack((execution,))
 
 
-def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[Pack]:
+def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMessage]:
     """The messages of these executions. A second with more than `pack_from` of them is crowded; 0: none is.
 
     A crowded second fills at least `pack_from` messages before packs grow, since several executors share its work. A
     tenant with many executions has packs of its own: its message group then holds back nobody else. The others are
-    mixed, and the mixed packs are in different groups.
+    mixed, and the mixed packs are in different groups. The first crowded second of a minute has wakes before it, as
+    many as it would have full packs; a later one only by what it has more.
     """
     if not pack_from:
         yield from map(alone, executions)
         return
+    woken: Counter[int] = Counter()
     left = iter(executions)
     while some := list(islice(left, _LOOKED_AT)):
         seconds: defaultdict[int, list[Execution]] = defaultdict(list)
         for execution in some:
             seconds[execution.visible_at].append(execution)
         for second in sorted(seconds):
+            if len(seconds[second]) > pack_from:
+                yield from _wakes(second, len(seconds[second]), woken)
             yield from _of_second(seconds[second], pack_from)
+
+
+def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
+    """The wakes of a second with so many executions. `woken` counts those of each minute."""
+    minute = second // _WOKEN_FOR_S
+    more = max(0, count // MOST_IN_A_PACK - woken[minute])
+    woken[minute] += more
+    yield from repeat(Wake(second - WAKE_S), more)
 
 
 def _of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
@@ -92,5 +130,10 @@ def _cut(executions: list[Execution], size: int) -> Iterator[Pack]:
 
 
 def lines(body: str) -> list[str]:
-    """The messages in a body: one, or those of a pack. A body of too many lines is one that nothing can read."""
+    """The messages in a body: one, those of a pack, none of a wake.
+
+    A body of too many lines is one that nothing can read.
+    """
+    if is_wake(body):
+        return []
     return [body] if body.count("\n") >= MOST_LINES else body.split("\n")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from common.errors import Minute8Error, NotFound
 from common.planning.execution import Execution, UnreadableMessage, split_execution_id
-from common.planning.packs import Pack, lines
+from common.planning.packs import Pack, is_wake, lines
 from common.planning.shares import ShareName, UnreadableShare, decode
 from common.storage import keys
 from common.storage.tables import Transaction
@@ -50,7 +50,8 @@ class _NoRecord(Minute8Error):
 class Letter:
     """A dead letter. `about` names what it is for; `problem` says why it cannot be read, and then it is not resent.
 
-    `is_garbage`: no version of Minute8 has written it; a later version may read others with a problem.
+    `is_garbage`: it carries nothing: no version of Minute8 has written it, or it is a wake. A later version may read
+    others with a problem.
     """
 
     message_id: str
@@ -279,6 +280,8 @@ def _is_ours(body: str, field: str) -> bool:
 
 
 def _pack(body: str) -> Pack:
+    if is_wake(body):
+        raise UnreadableMessage("a wake, which carries no execution")
     return Pack(tuple(map(Execution.decode, lines(body))))
 
 

@@ -195,8 +195,8 @@ def _with_read_timeout(context: dict[str, Any], **_: object) -> None:
         context["read_timeout"] = read_timeout_s
 
 
-def connect(client: Any) -> None:
-    """Open the client's first connection. What fails, fails again in a call.
+def connect(client: Any, count: int = 1) -> None:
+    """Open the client's first connections; through botocore only one. What fails, fails again in a call.
 
     For the init phase of a Lambda, which has a whole processor: an invocation at 192 MB has a ninth of one. Through
     botocore it takes an unsigned request, which AWS refuses.
@@ -206,7 +206,7 @@ def connect(client: Any) -> None:
 
     if requests := getattr(client, "requests", None):
         with suppress(BotoCoreError):
-            requests.connections.warm_up()
+            requests.connections.warm_up(count)
         return
     headers: Any = {}
     request = AWSPreparedRequest("GET", f"{client.meta.endpoint_url}/", headers, b"", stream_output=False)

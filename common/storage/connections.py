@@ -90,9 +90,14 @@ class Connections:
         self._idle: list[_Connection] = []
         weakref.finalize(self, _close_all, self._idle)
 
-    def warm_up(self) -> None:
-        """Open a connection. Raises as `exchange`."""
-        self._give_back(self._take())
+    def warm_up(self, count: int = 1) -> None:
+        """Have so many connections open, if nothing else uses some. Raises as `exchange`."""
+        taken: list[_Connection] = []
+        try:
+            taken.extend(self._take() for _ in range(count))
+        finally:
+            for connection in taken:
+                self._give_back(connection)
 
     def exchange(self, request: bytes, read_timeout_s: float, most_bytes: int = MOST_BYTES) -> Steps[Answer]:
         """Send a request once, and return the answer; of the body of a success at most `most_bytes`.

@@ -15,6 +15,7 @@ from benchmarks.modelled_queue import IN_FLIGHT, Message, Queue
 from benchmarks.setting import Service, Setting, allowed, pollers
 from benchmarks.throttle import Partitions
 from benchmarks.timing import Measured, Timing
+from benchmarks.wakes import woken
 
 WARM = Setting(warm_environments=1_000, warm_reads=10**6, warm_writes=10**6, early_s=0.0)
 
@@ -98,9 +99,27 @@ def test_a_batchs_time_lies_between_those_of_the_measured_sizes() -> None:
 
 
 def test_a_cold_environments_first_batch_takes_as_long_as_was_measured() -> None:
-    slow, quick = (Timing((1, 10), (s, s), (s, s), (s, s)) for s in (1.0, 0.1))
-    setting = replace(WARM, warm_environments=0, cold_s=0.5, executor=Measured(quick, slow, 0.2), early_s=0.0)
-    assert burst(10, setting).lateness == pytest.approx([1.5] * 10, abs=0.05)
+    slow, fair, quick = (Timing((1, 10), (s, s), (s, s), (s, s)) for s in (1.0, 0.5, 0.1))
+    executor = Measured(quick, slow, fair, 0.2, first_wake_s=0.4, wake_s=0.1)
+    cold = replace(WARM, warm_environments=0, cold_s=0.5, executor=executor, early_s=0.0)
+    assert burst(10, cold).lateness == pytest.approx([1.5] * 10, abs=0.05)
+    woken = burst(10, replace(cold, wakes=1))
+    assert woken.lateness == pytest.approx([0.5] * 10, abs=0.05)
+    assert (woken.batches, woken.wakes) == (2, 1)
+    assert woken.busy_s == pytest.approx(0.5 + 0.4 + 0.5, abs=0.05)
+
+
+def test_wakes_start_environments_as_long_as_the_first_ones_start() -> None:
+    setting = Setting(cold_s=0.5)
+    few = [woken(replace(setting, wakes=wakes))[0] for wakes in (0, 1, 20, 50)]
+    assert few == [0, 1, 2, 5]
+    assert woken(replace(setting, wakes=20))[1] == pytest.approx(2 * (0.5 + 0.5))
+    # In the second of the first five batches, polling begins five more at most; in five seconds, twenty-five.
+    assert 8 <= woken(replace(setting, wakes=100))[0] <= 10
+    assert 25 <= woken(replace(setting, wakes=10_000))[0] <= 30
+    polled = replace(setting, minimum_pollers=20, maximum_pollers=20, wakes=10_000)
+    assert woken(polled)[0] == pytest.approx(20 * 10, rel=0.1)
+    assert woken(replace(polled, wakes=500))[0] == 50
 
 
 def test_no_more_is_in_flight_than_the_queue_allows() -> None:

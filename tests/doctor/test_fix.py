@@ -11,6 +11,7 @@ from cli.doctor.examine import examine
 from cli.doctor.fix import Done, fix
 from cli.doctor.unrecorded import without_record
 from common.planning.execution import Execution
+from common.planning.packs import Wake
 from common.platform.findings import Level
 from common.storage import keys
 from tests.doctor.breaks import lost
@@ -137,7 +138,7 @@ def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wr
     fire_at = at("2026-11-21T03:10:00Z")
     readable = Execution("alice", "report", fire_at, fire_at, 1).encode()
     later = json.dumps({"v": 9, "what": "is this"})
-    for body in (readable, later, "given up", '{"v": 1}\n???', "[1]"):
+    for body in (readable, later, "given up", '{"v": 1}\n???', Wake(0).encode()):
         patient["sqs"].send_message(QueueUrl=dead, MessageBody=body)
     moved: list[tuple[str, str]] = []
 

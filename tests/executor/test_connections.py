@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from common.planning.packs import Wake
 from common.storage import aws
+from executor.batch import MOST_EVENTS_AT_ONCE
+from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients, lambda_function
 from executor.targets.fair_cache import FairCache
 from tests.executor.contexts import US, event
@@ -21,6 +24,12 @@ from tests.executor.servers import Server, certificate_file, serving
 
 TARGET = {"kind": "lambda", "arn": f"arn:aws:lambda:{US}:function:report", "invocation": "Event"}
 ROOT = Path(__file__).resolve().parents[2]
+HANDLES_WAKES = f"""
+from executor import handler
+wake = {{"messageId": "a", "body": {Wake(0).encode()!r}}}
+for _ in range(3):
+    assert handler.handle({{"Records": [wake] * 10}}, None) == {{"batchItemFailures": []}}
+"""
 
 
 @pytest.fixture(params=["direct", "botocore"])
@@ -80,14 +89,31 @@ def test_an_event_that_was_taken_is_no_failure_if_its_answer_breaks_off(service:
     assert lambda_function.call(TARGET, event(), 5).ok
 
 
-def test_the_init_phase_opens_the_first_connections(service: Server) -> None:
+def in_a_function(code: str) -> None:
     environment = os.environ | {
         "AWS_LAMBDA_FUNCTION_NAME": "minute8-test-executor",
         **{name: name.lower() for name in ("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE")},
         "EXECUTIONS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/executions",
     }
-    subprocess.run([sys.executable, "-c", "import executor.handler"], cwd=ROOT, env=environment, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True)
+
+
+def test_the_init_phase_opens_the_first_connections(service: Server) -> None:
+    in_a_function("import executor.handler")
     assert service.connections == 2  # of DynamoDB, and of Lambda
+
+
+def test_wakes_open_the_connections_of_a_crowded_batch_once_and_send_nothing(service: Server) -> None:
+    in_a_function(HANDLES_WAKES)
+    assert service.connections == WAKE_CONNECTIONS + MOST_EVENTS_AT_ONCE
+    assert not service.asked
+
+
+def test_a_wake_is_taken_also_where_nothing_can_be_reached(
+    service: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://localhost:1")
+    in_a_function(HANDLES_WAKES)
 
 
 def test_importing_the_handler_elsewhere_opens_none(service: Server, monkeypatch: pytest.MonkeyPatch) -> None:

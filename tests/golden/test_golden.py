@@ -56,6 +56,14 @@ def test_a_version_from_before_packs_refuses_a_pack_whole(text: str) -> None:
         Execution.decode(text)
 
 
+def test_a_wake_stays_a_wake() -> None:
+    """A version from before packs delivers it to the dead letters, where it counts as garbage."""
+    assert packs.Wake(0).encode() == "wake"
+    assert packs.is_wake("wake")
+    with pytest.raises(UnreadableMessage):
+        Execution.decode("wake")
+
+
 @pytest.mark.parametrize("version", ["0", "2", "99", '"1"', "null", "true", "1.0"])
 def test_an_unknown_version_is_refused(version: str) -> None:
     text = lines("messages.v1.jsonl")[0].values[0]

@@ -136,7 +136,7 @@ def test_registrations_that_were_cut_off_are_handed_over_in_batches(w: World) ->
     assert (summary.pending, summary.planned) == (501, 501)
     assert sum(len(lines(body)) for body in w.sqs.bodies) == 501
     assert (summary.bad_entries, len(list(index.pending()))) == (1, 1)
-    assert calls["send_message_batch"] == 6  # in packs of ten
+    assert calls["send_message_batch"] == 11  # in packs of ten, after fifty wakes
     assert calls["batch_write_item"] + calls["delete_item"] == 21
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ import pytest
 from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS
 from common.planning.execution import Execution
 from common.planning.executions_queue import BATCH_SIZE, ExecutionsQueue
-from common.planning.packs import MOST_IN_A_PACK, MOST_LINES, Pack, lines, packed
-from executor.batch import _MOST_CALLS
+from common.planning.packs import MOST_IN_A_PACK, MOST_LINES, WAKE_S, Pack, Wake, is_wake, lines
+from common.planning.packs import packed as messages
+from executor.batch import _MOST_CALLS, execute_batch
+from executor.pipeline import Message
 from scheduler.wiring import scheduler
 from tests.stand_ins import PublishedEvents
 from tests.worlds import World, at, job
@@ -21,6 +24,16 @@ DUE = at("2026-11-21T03:15:00Z")
 
 def due(count: int, tenants: int = 1, at: int = DUE) -> list[Execution]:
     return [Execution(f"tenant-{n % tenants}", f"job-{n}", at, at, 1) for n in range(count)]
+
+
+def packed(executions: Iterable[Execution], pack_from: int) -> list[Pack]:
+    """The messages that carry executions."""
+    return [one for one in messages(executions, pack_from) if isinstance(one, Pack)]
+
+
+def wakes(executions: Iterable[Execution], pack_from: int = 50) -> Counter[int]:
+    """How many wakes there are at each second."""
+    return Counter(one.visible_at for one in messages(executions, pack_from) if isinstance(one, Wake))
 
 
 def sizes(packs: list[Pack]) -> list[int]:
@@ -34,14 +47,14 @@ def sizes(packs: list[Pack]) -> list[int]:
 def test_a_crowded_second_fills_fifty_messages_before_packs_grow(
     count: int, messages: int, largest: int
 ) -> None:
-    packs = list(packed(due(count), 50))
+    packs = packed(due(count), 50)
     assert (len(packs), max(sizes(packs))) == (messages, largest)
     assert [one for pack in packs for one in pack.executions] == due(count)
 
 
 def test_every_execution_is_in_one_pack_of_its_second() -> None:
     seconds = [one for second in range(9) for one in due(40 * second, tenants=7, at=DUE + second % 5)]
-    packs = list(packed(iter(seconds), 50))
+    packs = packed(iter(seconds), 50)
     assert Counter(one for pack in packs for one in pack.executions) == Counter(seconds)
     for pack in packs:
         assert {one.visible_at for one in pack.executions} == {pack.visible_at}
@@ -49,7 +62,40 @@ def test_every_execution_is_in_one_pack_of_its_second() -> None:
 
 
 def test_zero_turns_packs_off() -> None:
-    assert sizes(list(packed(due(1_000), 0))) == [1] * 1_000
+    assert sizes(packed(due(1_000), 0)) == [1] * 1_000
+
+
+@pytest.mark.parametrize(
+    ("count", "woken"), [(50, 0), (51, 5), (100, 10), (1_000, 100), (20_000, 2_000), (40_000, 2_000)]
+)
+def test_a_crowded_second_is_preceded_by_as_many_wakes_as_it_would_have_full_packs(
+    count: int, woken: int
+) -> None:
+    """Of more executions than are looked at together, the first of them are counted."""
+    assert wakes(due(count)) == Counter({DUE - WAKE_S: woken} if woken else {})
+    assert not wakes(due(count), 0)
+
+
+def test_the_seconds_of_a_minute_share_their_wakes() -> None:
+    executions = due(100) + due(300, at=DUE + 1) + due(200, at=DUE + 59) + due(60, at=DUE + 60)
+    assert wakes(executions) == {DUE - WAKE_S: 10, DUE + 1 - WAKE_S: 20, DUE + 60 - WAKE_S: 6}
+
+
+def test_wakes_come_before_their_second_also_where_it_is_near(w: World) -> None:
+    queue = ExecutionsQueue(sqs := Sqs(), "queue", w.clock)  # type: ignore[arg-type]
+    w.clock.move_to(DUE - 2)
+    assert queue.send_packs(messages(due(500), 50)) == (500, [])
+    sent = [(is_wake(entry["MessageBody"]), entry["DelaySeconds"]) for entry in sqs.entries]
+    assert sent == [(True, 0)] * 50 + [(False, 2)] * 50
+
+
+def test_an_execution_runs_beside_a_wake(w: World) -> None:
+    w.registry.create("alice", "report", job(at="2026-11-21T03:15:00Z"))
+    (body,) = w.sqs.bodies
+    w.clock.move_to(DUE)
+    (report,), again = execute_batch(w.executor, [Message("a", Wake(DUE).encode()), Message("b", body)])
+    assert (report.result, again) == ("succeeded", [])
+    assert len(w.target.calls) == 1
 
 
 def test_a_large_tenant_has_packs_of_its_own_and_small_ones_are_mixed_in_many_groups() -> None:
