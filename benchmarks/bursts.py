@@ -19,7 +19,7 @@ from benchmarks.result import Goal, Result, Table
 from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
-from common.planning.packs import PACK_FROM, packed
+from common.planning.packs import PACK_FROM, Wake, packed
 from common.timing.instants import rfc3339
 from scripts.demo import functions
 from scripts.demo.workload import Registration
@@ -30,6 +30,8 @@ _SMALL, _TIMES = 40, 5
 # An awaited call lasts as long as the sample target works.
 _WORKS_S = {"Event": 0.0, "RequestResponse": 0.05}
 _WAYS = ("bare", "single", "packs")
+# New executors, with the wakes of a tick and without them.
+_COLD = ("packs and wakes, cold executors", "packs alone, cold executors")
 _JOBS = 500
 _TENANTS = 20
 _TARGET = """
@@ -76,6 +78,9 @@ def run(scale: float) -> Result:
                 for way in _WAYS:
                     case = _Case(invocation, max(20, int(count * scale)), way)
                     found[case] = bursts.play(case)
+        for n in range(max(1, round(_TIMES * scale)) * len(_COLD)):
+            case = _Case("Event", max(20, int(500 * scale)), _COLD[n % len(_COLD)])
+            found[case] = sorted(found.get(case, []) + bursts.play(case))
         for n in range(max(1, round(_TIMES * scale)) * len(_WAYS)):
             case = _Case("Event", _SMALL, _WAYS[n % len(_WAYS)])
             found[case] = sorted(found.get(case, []) + bursts.play(case))
@@ -98,7 +103,8 @@ def run(scale: float) -> Result:
         notes=[
             "Each way had a burst of 500 before, to start its processes. An awaited target works for 0.05 s, as the"
             " sample target does. Packs: as a tick or planner sends them. Single: the same with `packFrom: 0`."
-            f" The burst of {_SMALL} was played several times, and its calls are counted together."
+            f" The bursts of {_SMALL} and those of cold executors were played several times; their calls are counted"
+            " together."
         ],
     )  # fmt: skip
 
@@ -156,12 +162,14 @@ class _Bursts:
         """The lateness of each call of one burst."""
         began = time.time()
         due_at = int(began) + _AHEAD_S
+        if case.way in _COLD:
+            self._end_executors()
         if case.way == "bare":
             self._send_bare(case, due_at)
         else:
-            self._queue.send_packs(
-                packed(self._executions(case, due_at), PACK_FROM if case.way == "packs" else 0)
-            )
+            messages = packed(self._executions(case, due_at), 0 if case.way == "single" else PACK_FROM)
+            leaves_out = case.way == _COLD[1]
+            self._queue.send_packs(one for one in messages if not (leaves_out and isinstance(one, Wake)))
         assert time.time() < due_at - 1, "this machine was too slow to send them before their second"
         until = due_at + _PATIENCE_S
         late: list[float] = []
@@ -169,6 +177,12 @@ class _Bursts:
             time.sleep(2)
             late = list(self._calls(due_at, began))
         return sorted(late)
+
+    def _end_executors(self) -> None:
+        """A function that was changed gets new environments."""
+        self._stage.client("lambda").update_function_configuration(
+            FunctionName=f"{self._stage.name}-executor", Description=f"changed at {time.time()}"
+        )
 
     def _executions(self, case: _Case, due_at: int) -> Iterator[Execution]:
         """Each job with as many fire times as it takes, all due at one second."""
