@@ -193,6 +193,13 @@ def _span(request: Request, default_s: int) -> tuple[int, int]:
     }
     start = max(now, given.get("from_at", now))
     end = given.get("until_at", start + default_s)
+    if end < now and not {"from_at", "cursor"} & request.query.keys():  # later pages may come after it
+        raise InvalidInput(
+            "until_at",
+            "is before now, where the range begins",
+            value=request.query["until_at"],
+            accepted=f"{rfc3339(now)} or later",
+        )
     if end - start > MOST_AHEAD_DAYS * DAY_S:
         raise InvalidInput(
             "until_at",

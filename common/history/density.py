@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from common.jobs.job import ACTIVE, Job
+from common.jobs.timed import TimedJob
 from common.timing.cron import runs_freely
 from common.timing.fires import due_at, fires
 from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, Schedule
@@ -31,25 +31,30 @@ class Density:
     start: int
     end: int
     minutes: Counter[int] = field(default_factory=Counter)
+    total: int = 0
     # Equal schedules without jitter and spread have equal fire times.
-    _known: dict[tuple[Schedule, int, int], Counter[int]] = field(default_factory=dict)
+    _known: dict[tuple[Schedule, int], Counter[int]] = field(default_factory=dict)
 
-    def add(self, schedule: Schedule, job_key: str, effective_at: int, excluded: Container[str] = ()) -> int:
-        """Add an active job's executions with fire times in [start, end). Returns how many."""
+    def of_job(
+        self, schedule: Schedule, job_key: str, effective_at: int, excluded: Container[str] = ()
+    ) -> Counter[int]:
+        """An active job's executions with fire times in [start, end), by minute. They are not added.
+
+        `excluded` must be the same for the same calendars.
+        """
         begin = max(self.start, effective_at)
-        if schedule.jitter_s or schedule.spread_s or schedule.calendars:
-            found = _minutes(schedule, job_key, begin, self.end, excluded)
-        else:
-            key = schedule, begin, self.end
-            if key not in self._known:
-                self._known[key] = _minutes(schedule, job_key, begin, self.end, excluded)
-            found = self._known[key]
-        self.minutes.update(found)
-        return found.total()
+        if schedule.jitter_s or schedule.spread_s:
+            return by_minute(due_times(schedule, job_key, begin, self.end, excluded))
+        known = self._known.get((schedule, begin))
+        if known is None:
+            known = by_minute(due_times(schedule, job_key, begin, self.end, excluded))
+            self._known[schedule, begin] = known
+        return known
 
-    @property
-    def total(self) -> int:
-        return self.minutes.total()
+    def add(self, found: Counter[int]) -> None:
+        """Add what `of_job` returned."""
+        self.minutes.update(found)
+        self.total += found.total()
 
     def crowded(self) -> list[tuple[int, int]]:
         """The most crowded minutes, with their counts; the earliest of equals first."""
@@ -64,26 +69,31 @@ def crowded(minutes: Mapping[int, int], span_s: int) -> list[tuple[int, int]]:
     return sorted(found, key=lambda one: (-one[1], one[0]))[:CROWDED_SHOWN]
 
 
-def _minutes(schedule: Schedule, key: str, start: int, end: int, excluded: Container[str]) -> Counter[int]:
-    if start >= end:
-        return Counter()
-    times = fires(schedule, start, end, excluded=excluded)
-    return Counter(due // MINUTE_S * MINUTE_S for due in (due_at(schedule, key, at) for at in times))
+def due_times(
+    schedule: Schedule, job_key: str, start: int, end: int, excluded: Container[str] = ()
+) -> Iterator[int]:
+    """When the executions with fire times in [start, end) are due, in the order of their fire times."""
+    return (due_at(schedule, job_key, at) for at in fires(schedule, start, end, excluded=excluded))
 
 
-def jobs_in(jobs: Iterable[Job], minute: int) -> list[Job]:
-    """Some of the jobs without jitter that are due in a minute: those that could be spread."""
+def by_minute(due: Iterable[int]) -> Counter[int]:
+    """How many of these instants are in each minute."""
+    return Counter(at - at % MINUTE_S for at in due)
+
+
+def jobs_in(jobs: Iterable[TimedJob], minute: int) -> list[TimedJob]:
+    """Some of the active jobs without jitter that are due in a minute: those that could be spread."""
     return list(islice((job for job in jobs if _is_in(job, minute)), _JOBS_NAMED))
 
 
-def _is_in(job: Job, minute: int) -> bool:
-    if job.state != ACTIVE or job.schedule.jitter_s or job.schedule.spread_s:
+def _is_in(job: TimedJob, minute: int) -> bool:
+    if job.schedule.jitter_s or job.schedule.spread_s:
         return False
     first = max(minute, job.effective_at)
     return next(fires(job.schedule, first, minute + MINUTE_S), None) is not None
 
 
-def proposal(job: Job) -> dict[str, Any] | None:
+def proposal(job: TimedJob) -> dict[str, Any] | None:
     """A change of the job's schedule that moves it out of a crowded minute; None if there is none.
 
     A cron job with one fixed minute gets `H` there: a minute of its own, always the same. Any other job gets jitter.

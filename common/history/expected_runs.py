@@ -7,7 +7,7 @@ continues. What lies before the audit entries that it could read is reported as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -16,7 +16,7 @@ from common.history.eras import CHANGES, Due, Era, Eras, NamesOf, eras_of
 from common.history.expected import Expected, Moment, Record, counts, expected
 from common.history.explain import Reason
 from common.history.explanation import Explanation, explain
-from common.jobs.calendars import Calendars, Dates
+from common.jobs.calendars import Calendars, Dates, any_of
 from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.due_index import DueIndex
 from common.planning.execution import job_key
@@ -69,20 +69,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the audit says since `read_from_at`, the latest change first, and for how long records were kept."""
+    """Each job's changes since `read_from_at` by the audit, the latest first, and for how long records were kept."""
 
-    entries: list[Entry]
+    changes: Mapping[str, list[Entry]]
     read_from_at: float
     kept_s: int
 
     def of_job(self, job_id: str, job: Job | None) -> list[Entry]:
         """The changes of a job that had been made when the job was read, the latest first."""
         changes = [
-            entry
-            for entry in self.entries
-            if entry.subject == job_id
-            and entry.action in CHANGES
-            and (job is None or _revision(entry) <= job.revision)
+            entry for entry in self.changes.get(job_id, ()) if job is None or _revision(entry) <= job.revision
         ]
         # Entries of one millisecond are stored in any order.
         return sorted(changes, key=lambda entry: (entry.at, _revision(entry)), reverse=True)
@@ -98,7 +94,8 @@ class CalendarReader:
 
     def __call__(self, names: tuple[str, ...]) -> tuple[Container[str], float]:
         found = [self._one(name) for name in names]
-        return _AnyOf([dates for dates, _ in found if dates]), max((at for _, at in found), default=-math.inf)
+        dates = any_of(dates for dates, _ in found if dates)
+        return dates, max((at for _, at in found), default=-math.inf)
 
     def _one(self, name: str) -> tuple[Dates | None, float]:
         if name not in self._read:
@@ -110,14 +107,6 @@ class CalendarReader:
         if item is None:  # whether it fires is not known
             return None, math.inf
         return Dates(item["dates"]), float(item["updated_at"] + _CALENDAR_SETTLES_S)
-
-
-@dataclass(frozen=True, slots=True)
-class _AnyOf:
-    dates: list[Dates]
-
-    def __contains__(self, iso_date: object) -> bool:
-        return any(iso_date in one for one in self.dates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +135,9 @@ class ExpectedRuns:
         item = self._jobs.get(keys.job(tenant, job_id))
         job = Job.from_item(item) if item else None
         history = self.history(tenant, min(start, now), kept_s)
-        eras = self.eras(tenant, job_id, job, history)
-        return self._page(tenant, job_id, eras, start, end, self.moment(now, history), limit)
+        calendars = CalendarReader(Calendars(self._jobs), tenant)
+        eras = self.eras(tenant, job_id, job, history, calendars)
+        return self._page(tenant, job_id, eras, calendars, start, end, self.moment(now, history), limit)
 
     def of_tenant(
         self, tenant: str, place: Place | None, start: int, end: int, now: float, kept_s: int, limit: int
@@ -163,7 +153,7 @@ class ExpectedRuns:
             within = place is not None and place.job_id == job.job_id and place.at is not None
             begin = place.at if within and place and place.at is not None else start
             eras = self.eras(tenant, job.job_id, job, history, calendars)
-            page = self._page(tenant, job.job_id, eras, begin, end, moment, left)
+            page = self._page(tenant, job.job_id, eras, calendars, begin, end, moment, left)
             pages.append(page)
             left -= len(page.found)
             if page.next_at is not None:
@@ -189,7 +179,8 @@ class ExpectedRuns:
         history = self.history(tenant, 0, kept_s)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
         eras = self.eras(tenant, job_id, job, history, calendars).with_author(at, names_of)
-        page = self._page(tenant, job_id, eras, at, at + 1, self.moment(now, history), 1, _WITH_ERRORS)
+        moment = self.moment(now, history)
+        page = self._page(tenant, job_id, eras, calendars, at, at + 1, moment, 1, _WITH_ERRORS)
         told = explain(eras, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
         following = next(eras.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
         return Explained(job, eras.at(at), told, following)
@@ -214,9 +205,9 @@ class ExpectedRuns:
         planned_until = mark.planned_until if mark else -math.inf
         return Moment(now, planned_until, now - history.kept_s)
 
-    def history(self, tenant: str, from_at: float, kept_s: int, job_id: str = "") -> History:
-        """The tenant's audit since `from_at`, or as far back as a call reads; of one job if it is named."""
-        wanted = EntryFilter(from_at=max(0, math.floor(from_at)), subject=job_id)
+    def history(self, tenant: str, from_at: float, kept_s: int) -> History:
+        """The tenant's audit since `from_at`, or as far back as a call reads."""
+        wanted = EntryFilter(from_at=max(0, math.floor(from_at)))
         entries, more = self._audit.page(tenant, wanted, limit=MOST_ENTRIES)
         read_from_at = entries[-1].at if more and entries else from_at
         # Some records are kept for 30 days, whatever the tenant's retention is.
@@ -226,7 +217,11 @@ class ExpectedRuns:
             for shown in (entry.before, entry.after)
             if isinstance(shown.get("retention_days"), int)
         ]
-        return History(entries, read_from_at, min(RETENTION_S, kept_s, *(days * DAY_S for days in kept_days)))
+        changes: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if entry.action in CHANGES:
+                changes.setdefault(entry.subject, []).append(entry)
+        return History(changes, read_from_at, min(RETENTION_S, kept_s, *(days * DAY_S for days in kept_days)))
 
     def eras(
         self,
@@ -234,25 +229,24 @@ class ExpectedRuns:
         job_id: str,
         job: Job | None,
         history: History,
-        calendars: CalendarReader | None = None,
+        calendars: CalendarReader,
     ) -> Eras:
         """The eras of a job, as far as the history goes back."""
-        reader = calendars or CalendarReader(Calendars(self._jobs), tenant)
         entries = history.of_job(job_id, job)
-        return eras_of(job_key(tenant, job_id), job, entries, history.read_from_at, reader)
+        return eras_of(job_key(tenant, job_id), job, entries, history.read_from_at, calendars)
 
     def _page(
         self,
         tenant: str,
         job_id: str,
         eras: Eras,
+        calendars: CalendarReader,
         start: int,
         end: int,
         moment: Moment,
         limit: int,
         attributes: Sequence[str] = _ATTRIBUTES,
     ) -> JobPage:
-        calendars = CalendarReader(Calendars(self._jobs), tenant)
         due = list(islice(eras.due(start, end, calendars), limit + 1))
         until = due.pop().fire_at if len(due) > limit else end
         read = self._records(tenant, job_id, start, until, attributes=attributes)

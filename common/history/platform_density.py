@@ -18,7 +18,6 @@ from common.planning.due_entry import DueEntry
 from common.planning.due_index import BadEntry, DueIndex, place
 from common.planning.execution import job_key
 from common.storage import keys
-from common.timing.fires import count_fires
 from common.timing.groups import group_can_fire
 from common.timing.windows import window_start
 
@@ -91,14 +90,14 @@ def _count(index: DueIndex, shard: Shard, after: str, page: PlatformPage) -> str
     for entry in index.entries(shard, after):
         if page.jobs + page.unreadable >= MOST_ENTRIES:
             return after
-        more = None if isinstance(entry, BadEntry) else _fires(entry, page.density)
-        if isinstance(entry, BadEntry) or more is None:
+        found = None if isinstance(entry, BadEntry) else _minutes(entry, page.density)
+        if found is None:
             page.unreadable += 1
         else:
-            if page.jobs and page.density.total + more > MOST_COUNTED:
+            if page.jobs and page.density.total + found.total() > MOST_COUNTED:
                 return after
-            key = job_key(entry.tenant, entry.job_id)
-            page.tenants[entry.tenant] += page.density.add(entry.schedule, key, entry.effective_at)
+            page.density.add(found)
+            page.tenants[entry.tenant] += found.total()
             page.jobs += 1
         after = place(entry)
     return None
@@ -111,10 +110,9 @@ def _may_fire(shard: Shard, density: Density) -> bool:
         return False
 
 
-def _fires(entry: DueEntry, density: Density) -> int | None:
-    """How many executions it has; None if its schedule cannot be read, which ticks report."""
-    start = max(density.start, entry.effective_at)
+def _minutes(entry: DueEntry, density: Density) -> Counter[int] | None:
+    """Its executions by minute; None if its schedule cannot be read, which ticks report."""
     try:
-        return count_fires(entry.schedule, start, density.end) if start < density.end else 0
+        return density.of_job(entry.schedule, job_key(entry.tenant, entry.job_id), entry.effective_at)
     except Exception:  # noqa: BLE001  as ticks treat it
         return None

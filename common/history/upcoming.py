@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from common.history.density import Density
+from common.history.density import Density, by_minute, due_times
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.jobs.job import ACTIVE, WITHOUT_PAYLOAD, Job
+from common.jobs.job import ACTIVE
+from common.jobs.timed import ATTRIBUTES, TimedJob
 from common.planning.pace import Foreseen, foreseen
 from common.storage import keys
 from common.storage.tables import Table
-from common.timing.fires import count_fires, due_at, fires
+from common.timing.fires import due_at, fires
 
 MOST_JOBS: Final = 1_000
 # The most executions that one call counts by minute; a single job may have more.
@@ -62,7 +63,7 @@ class DensityPage:
     """The density of some jobs, and their paces by key. `after_job` is the last job, empty if none is left."""
 
     density: Density
-    jobs: Sequence[Job]
+    jobs: Sequence[TimedJob]
     paces: Mapping[str, PacedJobs]
     after_job: str
 
@@ -96,41 +97,45 @@ class Upcoming:
         jobs, last_job = self.jobs(tenant, after_job)
         density = Density(max(start, math.ceil(now)), end)
         calendars = RememberedCalendars(Calendars(self._jobs))
-        counted: list[Job] = []
+        counted: list[TimedJob] = []
         paces: dict[str, PacedJobs] = {}
         paced = 0
         for job in jobs:
             excluded = _excluded(job, calendars)
             if excluded is None:
                 continue
-            begin = max(density.start, job.effective_at)
-            more = count_fires(job.schedule, begin, end, excluded=excluded) if begin < end else 0
             pace = job.schedule.pace
-            is_full = density.total + more > MOST_COUNTED or (pace and paced + more > MOST_PACED)
+            due: list[int] = []
+            if pace:
+                begin = max(density.start, job.effective_at)
+                due = list(due_times(job.schedule, job.key, begin, end, excluded))
+                found = by_minute(due)
+            else:
+                found = density.of_job(job.schedule, job.key, job.effective_at, excluded)
+            is_full = density.total + found.total() > MOST_COUNTED or (due and paced + len(due) > MOST_PACED)
             if counted and is_full:
                 return DensityPage(density, counted, paces, counted[-1].job_id)
-            density.add(job.schedule, job.key, job.effective_at, excluded)
+            density.add(found)
             counted.append(job)
-            if pace and more:
-                paced += more
+            if pace and due:
+                paced += len(due)
                 shared = paces.setdefault(pace.key, PacedJobs(pace.per_second))
                 shared.per_second = min(shared.per_second, pace.per_second)
-                coming = _coming(job, density.start, density.end, calendars)
-                shared.due += ((one.due_at, pace.tolerance_s) for one in coming)
+                shared.due += ((at, pace.tolerance_s) for at in due)
         return DensityPage(density, counted, paces, last_job)
 
-    def jobs(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
+    def jobs(self, tenant: str, after_job: str) -> tuple[list[TimedJob], str]:
         """The active ones of the next MOST_JOBS jobs, and the last one's id; empty if no job follows."""
         after = keys.job(tenant, after_job) if after_job else None
         items = self._jobs.query(
-            tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MOST_JOBS + 1, attributes=WITHOUT_PAYLOAD
+            tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MOST_JOBS + 1, attributes=ATTRIBUTES
         )
-        jobs = [Job.from_item(item) for item in items]
+        jobs = [TimedJob.from_item(item) for item in items]
         last_job = jobs[MOST_JOBS - 1].job_id if len(jobs) > MOST_JOBS else ""
         return [job for job in jobs[:MOST_JOBS] if job.state == ACTIVE], last_job
 
 
-def _coming(job: Job, start: int, end: int, calendars: RememberedCalendars) -> Iterator[Coming]:
+def _coming(job: TimedJob, start: int, end: int, calendars: RememberedCalendars) -> Iterator[Coming]:
     excluded = _excluded(job, calendars)
     if excluded is None:
         return
@@ -138,7 +143,7 @@ def _coming(job: Job, start: int, end: int, calendars: RememberedCalendars) -> I
         yield Coming(at, due_at(job.schedule, job.key, at), job.job_id)
 
 
-def _excluded(job: Job, calendars: RememberedCalendars) -> Container[str] | None:
+def _excluded(job: TimedJob, calendars: RememberedCalendars) -> Container[str] | None:
     try:
         return calendars.excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar:  # it cannot be planned

@@ -96,7 +96,7 @@ class Calendars:
 
     def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
         """The current ISO dates of all these calendars. Raises MissingCalendar."""
-        return _any_of(tuple(self.dates(tenant, name) for name in names))
+        return any_of(tuple(self.dates(tenant, name) for name in names))
 
     def dates(self, tenant: str, name: str) -> Dates:
         """One calendar's dates. Raises MissingCalendar."""
@@ -142,7 +142,8 @@ class _AnyOf:
         return any(iso_date in dates for dates in self._calendars)
 
 
-def _any_of(calendars: tuple[Dates, ...]) -> Container[str]:
+def any_of(calendars: Iterable[Dates]) -> Container[str]:
+    """The dates of all of these; empty if none of them has any."""
     filled = tuple(dates for dates in calendars if dates)
     return _AnyOf(filled) if filled else frozenset()
 
@@ -162,7 +163,7 @@ class RememberedCalendars:
 
     def excluded(self, tenant: str, names: tuple[str, ...]) -> Container[str]:
         """As `Calendars.excluded`."""
-        return _any_of(tuple(self._one(tenant, name) for name in names)) if names else frozenset()
+        return any_of(tuple(self._one(tenant, name) for name in names)) if names else frozenset()
 
     def _one(self, tenant: str, name: str) -> Dates:
         found = self._read.get((tenant, name))

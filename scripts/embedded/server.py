@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from scripts.embedded import cloudwatch as alarms
-from scripts.embedded import permissions, snapshot, unpacking, worker_logs
+from scripts.embedded import permissions, queries, snapshot, unpacking, worker_logs
 from scripts.embedded.strict import layer
 
 logger = logging.getLogger("embedded")
@@ -45,6 +45,7 @@ def main() -> None:
     from ministack.services import (  # type: ignore[import-untyped]
         apigateway,
         cloudwatch,
+        dynamodb,
         eventbridge,
         lambda_svc,
         scheduler,
@@ -56,6 +57,7 @@ def main() -> None:
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
     app._port_is_bindable = lambda *_: False  # with TLS it would also take port 443
     permissions.install(iam_actions)
+    queries.install(dynamodb)
     unpacking.install(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
     worker_logs.install(lambda_runtime)
     emitted = alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)

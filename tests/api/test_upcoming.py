@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from api.routes import upcoming as routes
-from common.history import platform_density, upcoming
+from common.history import density, platform_density, upcoming
+from common.history.density import due_times
 from common.preview.preview import preview
+from common.timing.schedule import Schedule
 from tests.api.calls import Caller, Office
 from tests.worlds import at, job
 
@@ -154,23 +157,72 @@ def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
     assert "it fires once, at 2027-03-28T03:00:00+02:00" in moved["skipped"]["text"]
 
 
-def test_payloads_are_not_read(office: Office) -> None:
+def test_only_what_decides_when_jobs_fire_is_read(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     office.alice("PUT", "/v1/jobs/large", job(cron="0 4 * * *", payload="x" * 100_000))
-    jobs, _ = upcoming.Upcoming(office.world.table("jobs")).jobs("alice", "")
-    assert [(one.job_id, one.payload) for one in jobs] == [("large", None)]
+    answers = []
+    query = office.world.dynamodb.query
+    monkeypatch.setattr(
+        office.world.dynamodb, "query", lambda **request: answers.append(query(**request)) or answers[-1]
+    )
+    (found,), _ = upcoming.Upcoming(office.world.table("jobs")).jobs("alice", "")
+    assert [len(str(answer["Items"])) < 1_000 for answer in answers] == [True]
     whole = office.world.store.get("alice", "large")
-    assert replace(whole, payload=None) == jobs[0]
+    assert asdict(found) == {name: asdict(whole)[name] for name in asdict(found)}
+    assert found.key == whole.key
+
+
+def test_a_density_walks_equal_schedules_once_and_each_pace_once(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(20):
+        office.alice("PUT", f"/v1/jobs/same-{n:02}", job(cron="*/5 * * * *"))
+    office.alice("PUT", "/v1/jobs/paced", job(cron="0 * * * *", pace={"per_second": 2, "key": "crm"}))
+    walked: Counter[str] = Counter()
+
+    def counted(schedule: Schedule, *more: Any) -> Iterator[int]:
+        for due in due_times(schedule, *more):
+            walked["paced" if schedule.pace else "same"] += 1
+            yield due
+
+    for module in (density, upcoming):
+        monkeypatch.setattr(module, "due_times", counted)
+    requests: Counter[str] = Counter()
+    office.world.dynamodb.before = lambda name: requests.update([name])
+    (page,) = pages(office.alice, f"/v1/density?{UNTIL}")
+    assert page["executions"] == 20 * 288 + 24
+    assert walked == {"same": 288, "paced": 24}
+    assert requests["query"] == 1
 
 
 def test_what_is_refused(office: Office) -> None:
     for url in (
+        "/v1/upcoming?until_at=2026-11-21T03:11:59Z",
+        "/v1/density?until_at=2026-11-21T03:11:59Z",
         "/v1/upcoming?until_at=2026-11-24T00:00:00Z",
         "/v1/upcoming?limit=1001",
         "/v1/density?cursor=nonsense",
         "/v1/density?from_at=yesterday",
     ):
         assert office.alice("GET", url).problem == "invalid-input"
+    past = office.alice("GET", "/v1/density?until_at=2026-11-21T03:11:59Z").json["errors"]
+    assert past == [
+        {
+            "field": "until_at",
+            "message": "is before now, where the range begins",
+            "value": "'2026-11-21T03:11:59Z'",
+            "accepted": "2026-11-21T03:12:00Z or later",
+        }
+    ]
     assert office.alice("GET", "/v1/operator-density").problem == "forbidden"
+
+
+def test_a_list_may_outlast_its_range(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    registered(office, 4)
+    monkeypatch.setattr(upcoming, "MOST_JOBS", 2)
+    url = "/v1/density?until_at=2026-11-21T03:12:01Z"
+    first = office.alice("GET", url)
+    office.world.clock.sleep(5)
+    assert office.alice("GET", f"{url}&cursor={first.json['next_cursor']}").status == 200
 
 
 def test_jobs_that_a_tzdata_update_moved(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
