@@ -88,7 +88,9 @@ def list_page(services: Services, request: Request) -> Reply:
     jobs: list[Job] = []
     size, last, cursor = 0, after, None
     # Few jobs may match. A page reads at most MOST_SEEN jobs, so it can be empty and still have a next page.
-    for seen, job in enumerate(services.store.list_jobs(request.tenant, after, MOST_SEEN + 1)):
+    at_once = limit + 1 if wanted == JobFilter() else None
+    found = services.store.list_jobs(request.tenant, after, MOST_SEEN + 1, page=at_once)
+    for seen, job in enumerate(found):
         full = len(page) == limit or size >= LONGEST_PAGE_BYTES
         if seen == MOST_SEEN or (full and wanted.takes(job)):
             cursor = write_cursor(request.tenant, wanted.list_name, last)

@@ -15,11 +15,10 @@ from api.views import run_view
 from common.errors import InvalidInput, NotFound
 from common.ids import NONCE_CHARS, check_id
 from common.jobs.backfill import Backfill
-from common.jobs.skips import SKIPPED_AHEAD_S
+from common.jobs.skips import MOST_SKIPPED, SKIPPED_AHEAD_S
 from common.planning.execution import Execution
 from common.registration.backfills import MOST_LISTED
 from common.registration.definition import payload_text
-from common.registration.manual import MOST_SKIPPED
 from common.texts import check_note
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339

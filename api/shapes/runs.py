@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
 from common.ids import NONCE_CHARS, id_pattern
-from common.registration.manual import MOST_SKIPPED
+from common.jobs.skips import MOST_SKIPPED
 from common.texts import NOTE_CHARS
 
 

@@ -7,7 +7,7 @@ continues. What lies before the audit entries that it could read is reported as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -16,6 +16,7 @@ from common.history.eras import CHANGES, Due, Era, Eras, NamesOf, eras_of
 from common.history.expected import Expected, Moment, Record, counts, expected
 from common.history.explain import Reason
 from common.history.explanation import Explanation, explain
+from common.history.scheduled_runs import ATTRIBUTES, WITH_ERRORS, ScheduledRuns, few_named
 from common.jobs.calendars import Calendars, Dates, any_of
 from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.due_index import DueIndex
@@ -30,16 +31,9 @@ from common.timing.instants import DAY_S
 MOST_ENTRIES: Final = 2_000
 MOST_RECORDS: Final = 10_000
 MOST_JOBS: Final = 200
-# How many records after the range a call reads, to find one that counts missed fire times of the range.
-_MOST_AFTER: Final = 200
 _LOOK_AHEAD_S: Final = 366 * DAY_S
 # Windows that are planned already keep to the calendars as they were, at most so far ahead.
 _CALENDAR_SETTLES_S: Final = 1_500
-_ATTRIBUTES: Final = (
-    *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
-    *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
-)  # fmt: skip
-_WITH_ERRORS: Final = (*_ATTRIBUTES, "error", "attempts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +113,25 @@ class Explained:
     following: Due | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What is due of a job from `start` on."""
+
+    job: Job
+    eras: Eras
+    start: int
+    due: list[Due]
+
+    def few_named(self, now: float) -> list[Due] | None:
+        return few_named(self.job, self.eras, self.due, self.start, now)
+
+
 class ExpectedRuns:
     """Expected against actual. The tenant always comes from the credential."""
 
     def __init__(self, jobs: Table, runs: Table, audit: Audit, index: DueIndex) -> None:
         self._jobs = jobs
-        self._runs = runs
+        self._runs = ScheduledRuns(runs)
         self._audit = audit
         self._index = index
 
@@ -137,7 +144,8 @@ class ExpectedRuns:
         history = self.history(tenant, min(start, now), kept_s)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
         eras = self.eras(tenant, job_id, job, history, calendars)
-        return self._page(tenant, job_id, eras, calendars, start, end, self.moment(now, history), limit)
+        due = list(islice(eras.due(start, end, calendars), limit + 1))
+        return self._page(tenant, job_id, eras, due, start, end, self.moment(now, history), limit)
 
     def of_tenant(
         self, tenant: str, place: Place | None, start: int, end: int, now: float, kept_s: int, limit: int
@@ -147,17 +155,30 @@ class ExpectedRuns:
         history = self.history(tenant, min(start, now), kept_s)
         moment = self.moment(now, history)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
-        pages: list[JobPage] = []
-        left = limit
+        looks: list[_Look] = []
+        room = limit
         for job in jobs[:MOST_JOBS]:
             within = place is not None and place.job_id == job.job_id and place.at is not None
             begin = place.at if within and place and place.at is not None else start
             eras = self.eras(tenant, job.job_id, job, history, calendars)
-            page = self._page(tenant, job.job_id, eras, calendars, begin, end, moment, left)
+            due = list(islice(eras.due(begin, end, calendars), room + 1))
+            looks.append(_Look(job, eras, begin, due))
+            room -= len(due)
+            if room <= 0:
+                break
+        named = {one.job.job_id: few for one in looks if (few := one.few_named(now)) is not None}
+        known = self._runs.by_name(tenant, named, moment)
+        pages: list[JobPage] = []
+        left = limit
+        for one in looks:
+            job_id = one.job.job_id
+            page = self._page(
+                tenant, job_id, one.eras, one.due, one.start, end, moment, left, known.get(job_id)
+            )
             pages.append(page)
             left -= len(page.found)
             if page.next_at is not None:
-                return pages, Place(job.job_id, page.next_at)
+                return pages, Place(job_id, page.next_at)
             if left <= 0:
                 break
         is_last = len(pages) == len(jobs)
@@ -180,7 +201,8 @@ class ExpectedRuns:
         calendars = CalendarReader(Calendars(self._jobs), tenant)
         eras = self.eras(tenant, job_id, job, history, calendars).with_author(at, names_of)
         moment = self.moment(now, history)
-        page = self._page(tenant, job_id, eras, calendars, at, at + 1, moment, 1, _WITH_ERRORS)
+        due = list(eras.due(at, at + 1, calendars))
+        page = self._page(tenant, job_id, eras, due, at, at + 1, moment, 1, attributes=WITH_ERRORS)
         told = explain(eras, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
         following = next(eras.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
         return Explained(job, eras.at(at), told, following)
@@ -232,60 +254,39 @@ class ExpectedRuns:
         calendars: CalendarReader,
     ) -> Eras:
         """The eras of a job, as far as the history goes back."""
-        entries = history.of_job(job_id, job)
-        return eras_of(job_key(tenant, job_id), job, entries, history.read_from_at, calendars)
+        entries, known_from_at = history.of_job(job_id, job), history.read_from_at
+        if job and not entries:  # it has not changed since, however far the audit was read
+            known_from_at = min(known_from_at, job.updated_at + 1)
+        return eras_of(job_key(tenant, job_id), job, entries, known_from_at, calendars)
 
     def _page(
         self,
         tenant: str,
         job_id: str,
         eras: Eras,
-        calendars: CalendarReader,
+        due: list[Due],
         start: int,
         end: int,
         moment: Moment,
         limit: int,
-        attributes: Sequence[str] = _ATTRIBUTES,
+        known: list[Record] | None = None,
+        attributes: Sequence[str] = ATTRIBUTES,
     ) -> JobPage:
-        due = list(islice(eras.due(start, end, calendars), limit + 1))
+        """`due` has one more than `limit` if there are more; `known` are their records, if no others are needed."""
+        due = due[: limit + 1]
         until = due.pop().fire_at if len(due) > limit else end
-        read = self._records(tenant, job_id, start, until, attributes=attributes)
-        records = list(islice(read, MOST_RECORDS + 1))
-        if len(records) > MOST_RECORDS:
-            until = max(start + 1, records[-1]["fire_at"])
-            records = [one for one in records if one["fire_at"] < until]
-            due = [one for one in due if one.fire_at < until]
-        records += self._after(tenant, job_id, until, due, records, moment)
+        if known is None:
+            read = self._runs.between(tenant, job_id, start, until, attributes=attributes)
+            records = list(islice(read, MOST_RECORDS + 1))
+            if len(records) > MOST_RECORDS:
+                until = max(start + 1, records[-1]["fire_at"])
+                records = [one for one in records if one["fire_at"] < until]
+                due = [one for one in due if one.fire_at < until]
+            records += self._runs.after(tenant, job_id, until, due, records, moment)
+        else:
+            records = known
         found = [one for one in expected(due, records, moment) if start <= one.fire_at < until]
         return JobPage(job_id, found, eras.known_from_at, until if until < end else None)
-
-    def _records(
-        self,
-        tenant: str,
-        job_id: str,
-        start: int,
-        end: int | None,
-        page: int = 1_000,
-        attributes: Sequence[str] = _ATTRIBUTES,
-    ) -> Iterator[Record]:
-        between = keys.runs_between(start, end)
-        if between[0] >= between[1]:
-            return iter(())
-        partition = keys.runs_of_job(tenant, job_id)
-        return self._runs.query(partition, sk_between=between, page=page, attributes=attributes)
-
-    def _after(
-        self, tenant: str, job_id: str, until: int, due: list[Due], records: Iterable[Record], moment: Moment
-    ) -> list[Record]:
-        """A record after the range that counts missed fire times of the range, if one may."""
-        named = {(one["fire_at"], one["schedule_revision"]) for one in records}
-        unrecorded = any(
-            one.due_at <= moment.now and (one.fire_at, one.schedule_revision) not in named for one in due
-        )
-        if not unrecorded or until > moment.now:
-            return []
-        following = islice(self._records(tenant, job_id, until, None, _MOST_AFTER), _MOST_AFTER)
-        return [one for one in following if one.get("skipped_from_at", until) < until][:1]
 
 
 def _revision(entry: Entry) -> int:

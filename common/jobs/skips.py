@@ -6,15 +6,20 @@ The note is a copy: the runs' records decide what runs. Noting does not change t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from common.jobs.job import Job
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Table, TransactionConflict
+from common.storage.tables import MOST_WRITES, ConditionFailed, Expression, Table, TransactionConflict
 from common.timing.instants import DAY_S
 
 # Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.
 SKIPPED_AHEAD_S = 366 * DAY_S
+
+# The most fire times that one call skips, or takes back: one transaction has a record and an audit entry of each.
+# So many are noted.
+MOST_SKIPPED: Final = MOST_WRITES // 2
 
 
 def note_skips(

@@ -101,14 +101,27 @@ class JobStore:
         """Raises NotFound."""
         return existing(self.load_all(tenant, [job_id]).get(job_id), job_id, None)
 
-    def list_jobs(self, tenant: str, after_job_id: str = "", limit: int = 100) -> Iterator[Job]:
-        """A tenant's jobs after `after_job_id`, in the order of their ids, at most `limit`."""
+    def list_jobs(
+        self,
+        tenant: str,
+        after_job_id: str = "",
+        limit: int = 100,
+        *,
+        page: int | None = None,
+        attributes: Sequence[str] = (),
+    ) -> Iterator[Job]:
+        """A tenant's jobs after `after_job_id`, in the order of their ids, at most `limit`.
+
+        A request reads `page` of them, or 1 MB; only some `attributes` of them, as WITHOUT_PAYLOAD.
+        """
         items = self.jobs.query(
             tenant,
             sk_prefix=keys.JOB_PREFIX,
             after=keys.job(tenant, after_job_id) if after_job_id else None,
             limit=limit,
             where=Expression("#state <> :deleted", {":deleted": DELETED}),
+            page=page,
+            attributes=attributes,
         )
         return (Job.from_item(item) for item in items)
 

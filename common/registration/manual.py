@@ -11,7 +11,7 @@ from common.clock import Clock
 from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
-from common.jobs.skips import SKIPPED_AHEAD_S, note_skips
+from common.jobs.skips import MOST_SKIPPED, SKIPPED_AHEAD_S, note_skips
 from common.jobs.store import JobStore
 from common.planning.execution import (
     MANUAL,
@@ -29,7 +29,7 @@ from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import MOST_WRITES, ConditionFailed, Expression, Item, Transaction
+from common.storage.tables import ConditionFailed, Expression, Item, Transaction
 from common.timing.fires import due_at, fires, next_fires
 from common.timing.instants import DAY_S
 
@@ -37,8 +37,6 @@ from common.timing.instants import DAY_S
 _ASKED_KEPT_S = DAY_S
 # How long the payload of a single run is kept: a failed run can be retried until then.
 PAYLOAD_KEPT_S = 30 * DAY_S
-# The most fire times that one call skips, or takes back: one transaction has a record and an audit entry of each.
-MOST_SKIPPED = MOST_WRITES // 2
 # A skip is taken back so long before its fire time at the latest: its message must not have come yet.
 LEAST_NOTICE_S = 60
 # If taking back ends less than this before the fire time, the message may have come, so another one is sent.

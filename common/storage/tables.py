@@ -67,15 +67,22 @@ class Table:
         sleep: Callable[[float], None] = time.sleep,
         *,
         consistent: bool = True,
+        attributes: Sequence[str] = (),
     ) -> Iterator[Item]:
-        """The items that exist, in any order. A page holds at most 16 MB; items that were left out are requested again.
+        """The items that exist, in any order, or only some `attributes` of them.
+
+        A page holds at most 16 MB; items that were left out are requested again.
 
         Raises:
             Busy: DynamoDB returned none of the requested items, several times in a row.
         """
         for start in range(0, len(wanted), _BATCH_GET):
             keys = [to_wire(key) for key in wanted[start : start + _BATCH_GET]]
-            asked: Any = {self.name: {"Keys": keys, "ConsistentRead": consistent}}
+            request: dict[str, Any] = {"Keys": keys, "ConsistentRead": consistent}
+            if attributes:
+                request["ProjectionExpression"] = ", ".join(f"#{name}" for name in attributes)
+                request["ExpressionAttributeNames"] = {f"#{name}": name for name in attributes}
+            asked: Any = {self.name: request}
             pauses = iter(_PAUSES_S)
             while asked:
                 answer = self.client.batch_get_item(RequestItems=asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -160,6 +161,24 @@ def test_a_list_goes_on_by_cursor_and_holds_each_job_once(office: Office) -> Non
             break
         cursor = f"&cursor={page['next_cursor']}"
     assert (seen, pages) == ([name for name in names if name != "job-03"], 3)
+
+
+def test_a_page_of_all_jobs_reads_one_more_than_it_shows(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(12):
+        office.alice("PUT", f"/v1/jobs/j{n:02}", job(cron="0 4 * * *"))
+    read: list[int] = []
+    query = office.world.dynamodb.query
+
+    def counted(**request: Any) -> Any:
+        answer = query(**request)
+        read.append(len(answer["Items"]))
+        return answer
+
+    monkeypatch.setattr(office.world.dynamodb, "query", counted)
+    assert len(office.alice("GET", "/v1/jobs?limit=3").json["jobs"]) == 3
+    assert read == [4]
 
 
 def test_who_am_i(office: Office) -> None:

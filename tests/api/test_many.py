@@ -42,6 +42,22 @@ def states(office: Office) -> str:
     return "".join(one["state"][0] for one in office.alice("GET", "/v1/jobs").json["jobs"])
 
 
+def test_payloads_are_not_read(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.alice("PUT", "/v1/jobs/large", job(cron="0 4 * * *", payload="x" * 100_000))
+    read: list[int] = []
+    query = fleet.world.dynamodb.query
+
+    def counted(**request: Any) -> Any:
+        answer = query(**request)
+        read.append(len(str(answer["Items"])))
+        return answer
+
+    monkeypatch.setattr(fleet.world.dynamodb, "query", counted)
+    done = fleet.alice("POST", "/v1/jobs/_all/pause", {"all": True, "dry_run": True}).json
+    assert done["matched"] == 6
+    assert max(read) < 20_000
+
+
 def test_jobs_are_counted_paused_and_resumed(fleet: Office) -> None:
     (counted,) = all_of(fleet.alice, "/v1/jobs/_all/pause", {"tag": "red", "dry_run": True})
     assert (counted["matched"], counted["done"], counted["ids"]) == (2, 0, ["j1", "j3"])

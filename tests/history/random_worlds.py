@@ -94,6 +94,10 @@ class RandomWorld:
         was = [job for since, job in self.log.get(job_id, []) if since <= instant]
         return was[-1] if was else None
 
+    def last_change(self) -> int:
+        """When a job changed last."""
+        return max((math.floor(log[-1][0]) for log in self.log.values()), default=BEGIN)
+
     def due(self, job_id: str, start: int, end: int) -> list[int]:
         """The fire times of [start, end) by the account: of the job as it was at each of them."""
         found = []

@@ -136,6 +136,10 @@ class MemoryDynamoDB:
             _no_key_twice((table, key) for key in asked["Keys"])
             items = (self._find(table, key) for key in asked["Keys"])
             found[table] = [item for item in items if item]
+            if projection := asked.get("ProjectionExpression"):
+                check_placeholders((projection,), asked["ExpressionAttributeNames"], {})
+                paths = [path.strip().removeprefix("#") for path in projection.split(",")]
+                found[table] = [_projected(item, paths) for item in found[table]]
         return {"Responses": found, "UnprocessedKeys": {}}
 
     @_request

@@ -180,9 +180,10 @@ def test_deleting_many_leaves_what_motos_leaves(table: Table) -> None:
 
 def test_many_are_read_as_moto_reads_them(table: Table) -> None:
     for n in range(5):
-        table.put({"pk": "a", "sk": str(n)})
-    found = table.get_many([{"pk": "a", "sk": str(n)} for n in range(3, 8)])
-    assert [item["sk"] for item in found] == ["3", "4"]
+        table.put({"pk": "a", "sk": str(n), "n": n})
+    wanted: list[keys.Key] = [{"pk": "a", "sk": str(n)} for n in range(3, 8)]
+    assert [item["sk"] for item in table.get_many(wanted)] == ["3", "4"]
+    assert list(table.get_many(wanted, attributes=("n", "missing"))) == [{"n": 3}, {"n": 4}]
 
 
 def test_an_index_has_what_motos_has_and_in_its_order(both: Both) -> None:

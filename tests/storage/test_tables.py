@@ -39,6 +39,9 @@ def test_what_was_written_is_read(tables: Tables) -> None:
     }
     tables["jobs"].put(item | {"none": None})
     assert tables["jobs"].get(KEY) == item
+    assert list(tables["jobs"].get_many([KEY, OTHER])) == [item]
+    some = tables["jobs"].get_many([KEY, OTHER], consistent=False, attributes=("n", "text", "missing"))
+    assert list(some) == [{"n": 3, "text": "ü"}]
     tables["jobs"].delete(KEY)
     assert tables["jobs"].get(KEY) is None
     tables["jobs"].delete(KEY)

@@ -1,0 +1,129 @@
+"""What the lists of expected runs read: few requests for jobs that fire seldom, and the same answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from common.history import expected_runs
+from common.history.expected import CANCELLED, NO_RECORD, ON_TIME, OVERDUE, TO_COME
+from common.history.expected_runs import ExpectedRuns, JobPage, Place
+from common.runs.records import Outcome
+from common.tenants.audit import Audit
+from common.timing.instants import DAY_S, rfc3339
+from tests.worlds import World, at, job, world
+
+REGISTERED = at("2026-11-20T03:12:00Z")
+START = REGISTERED + DAY_S
+NOW = START + 3 * 3_600
+JOBS = 30
+
+
+@pytest.fixture(scope="module")
+def settled() -> Iterator[World]:
+    """Jobs that have not changed for a day, and the runs of some hours."""
+    with world(rfc3339(REGISTERED)) as w:
+        w.target.answer = lambda event: Outcome(ok=True)
+        w.table("jobs").put(
+            {
+                "pk": "alice",
+                "sk": "CALENDAR#feasts",
+                "tenant": "alice",
+                "name": "feasts",
+                "dates": "2026-12-25",
+            }
+            | {"source": {}, "created_at": 0, "updated_at": 0}
+        )
+        for n in range(JOBS):
+            calendars = {"calendars": ["feasts"]} if n % 2 else {}
+            w.registry.put("alice", f"daily-{n:02}", job(cron=f"{n} 4 * * *", exclude=calendars))
+        w.registry.put("alice", "often", job(cron="*/10 * * * *"))
+        w.registry.put("alice", "seldom", job(cron="0 4 1 * *"))
+        w.clock.move_to(START - 240)
+        w.run_until(rfc3339(NOW), ticks=True)
+        w.manual.skip_next("alice", "daily-05", 1, "not today")
+        yield w
+
+
+@pytest.fixture
+def requests(settled: World) -> Iterator[Counter[str]]:
+    """The requests of a test."""
+    counted: Counter[str] = Counter()
+    settled.dynamodb.before = lambda name: counted.update([name])
+    yield counted
+    settled.dynamodb.before = lambda name: None
+
+
+def reader(w: World) -> ExpectedRuns:
+    return ExpectedRuns(w.tables.jobs, w.tables.runs, Audit(w.tables.tenants), w.index)
+
+
+def of_tenant(w: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> list[JobPage]:
+    found: list[JobPage] = []
+    place: Place | None = None
+    while True:
+        pages, place = reader(w).of_tenant("alice", place, START, end, NOW, 30 * DAY_S, limit)
+        found += pages
+        if place is None:
+            return found
+
+
+def of_jobs(w: World, *, end: int = NOW + DAY_S) -> dict[str, JobPage]:
+    ids = [found.job_id for found in w.store.list_jobs("alice", limit=1_000)]
+    return {job_id: reader(w).of_job("alice", job_id, START, end, NOW, 30 * DAY_S, 5_000) for job_id in ids}
+
+
+def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Counter[str]) -> None:
+    pages = {page.job_id: page for page in of_tenant(settled)}
+    # The jobs, the audit in its two tables, and the runs of `often`; a calendar and the mark; all other runs.
+    assert requests == {"query": 4, "get_item": 2, "batch_get_item": 1}
+    assert pages["daily-00"].counts == {ON_TIME: 1, TO_COME: 1}
+    assert pages["daily-05"].counts == {ON_TIME: 1, CANCELLED: 1}
+    assert pages["often"].counts[ON_TIME] == 18
+    assert pages["seldom"].found == []
+    assert pages == of_jobs(settled)
+
+
+def test_few_at_a_time_they_are_the_same(settled: World) -> None:
+    whole = [one for page in of_tenant(settled) for one in page.found]
+    assert [one for page in of_tenant(settled, limit=7) for one in page.found] == whole
+
+
+def test_a_lost_run_is_looked_for_among_all(settled: World, requests: Counter[str]) -> None:
+    saved = settled.dynamodb.saved()
+    lost = settled.run_items("alice", "daily-03")[-1]
+    settled.table("runs").delete({"pk": lost["pk"], "sk": lost["sk"]})
+    requests.clear()
+    pages = {page.job_id: page for page in of_tenant(settled, end=NOW)}
+    assert pages["daily-03"].counts == {NO_RECORD: 1}
+    assert requests["query"] == 4 + 2  # of the job: its range, and what counts missed runs after it
+    assert pages == of_jobs(settled, end=NOW)
+    settled.dynamodb.restore(saved)
+
+
+def test_a_job_that_changed_is_read_whole(settled: World, requests: Counter[str]) -> None:
+    saved = settled.dynamodb.saved()
+    settled.store.pause("alice", "daily-04")
+    requests.clear()
+    pages = {page.job_id: page for page in of_tenant(settled)}
+    assert requests["query"] == 4 + 1
+    assert pages["daily-04"].counts == {ON_TIME: 1}
+    assert pages == of_jobs(settled)
+    settled.dynamodb.restore(saved)
+
+
+def test_a_job_that_has_not_changed_is_known_however_short_the_audit_is(
+    settled: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = settled.dynamodb.saved()
+    for _ in range(3):
+        settled.store.pause("alice", "often")
+        settled.store.resume("alice", "often")
+    monkeypatch.setattr(expected_runs, "MOST_ENTRIES", 2)
+    pages = {page.job_id: page for page in of_tenant(settled)}
+    assert pages["daily-00"].known_from_at <= START
+    assert pages["often"].known_from_at > START
+    assert OVERDUE not in pages["daily-00"].counts
+    settled.dynamodb.restore(saved)
