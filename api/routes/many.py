@@ -27,7 +27,6 @@ from common.history.failed_runs import FailureFilter
 from common.history.lists import RunFilter
 from common.history.walk import Place
 from common.ids import NONCE_CHARS, check_id
-from common.jobs.job import WITHOUT_PAYLOAD
 from common.planning.execution import execution_id
 from common.runs.records import QUEUED, RETRYING
 from common.texts import NOTE_CHARS, check_note
@@ -115,7 +114,7 @@ def _jobs(
     list_name = f"many:{request.path}:{wanted.list_name}"
     last = read_cursor(request.tenant, list_name, fields.get("cursor"))
     done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
-    found = services.store.list_jobs(request.tenant, last, MOST_SEEN + 1, attributes=WITHOUT_PAYLOAD)
+    found = services.store.list_jobs(request.tenant, last, MOST_SEEN + 1, payloads=False)
     for seen, job in enumerate(found):
         full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
         if seen == MOST_SEEN or (wanted.takes(job) and full):

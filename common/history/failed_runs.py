@@ -119,7 +119,8 @@ class FailedRuns:
 
     def _tagged(self, tenant: str, tag: str, job_ids: set[str]) -> dict[str, bool]:
         """Whether each job has the tag; a deleted job has none."""
-        items = self._jobs.get_many([keys.job(tenant, job_id) for job_id in sorted(job_ids)])
+        wanted = [keys.job(tenant, job_id) for job_id in sorted(job_ids)]
+        items = self._jobs.get_many(wanted, attributes=("job_id", "state", "tags"))
         found = {item["job_id"]: tag in item.get("tags", ()) for item in items if item["state"] != DELETED}
         return dict.fromkeys(job_ids, False) | found
 

@@ -18,7 +18,7 @@ from common.eventbridge.origin import of_deleted, with_hashes, with_known
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, existing
+from common.jobs.job import ACTIVE, DELETED, PAUSED, WITHOUT_PAYLOAD, Job, existing
 from common.jobs.ledger import TenantLedger
 from common.jobs.named_calendars import check_named, require_named
 from common.jobs.placement import Placement, moves
@@ -102,26 +102,17 @@ class JobStore:
         return existing(self.load_all(tenant, [job_id]).get(job_id), job_id, None)
 
     def list_jobs(
-        self,
-        tenant: str,
-        after_job_id: str = "",
-        limit: int = 100,
-        *,
-        page: int | None = None,
-        attributes: Sequence[str] = (),
+        self, tenant: str, after: str = "", limit: int = 100, page: int | None = None, payloads: bool = True
     ) -> Iterator[Job]:
-        """A tenant's jobs after `after_job_id`, in the order of their ids, at most `limit`.
-
-        A request reads `page` of them, or 1 MB; only some `attributes` of them, as WITHOUT_PAYLOAD.
-        """
+        """A tenant's jobs after the id `after`, by their ids, at most `limit`. A request reads `page` jobs, or 1 MB."""
         items = self.jobs.query(
             tenant,
             sk_prefix=keys.JOB_PREFIX,
-            after=keys.job(tenant, after_job_id) if after_job_id else None,
+            after=keys.job(tenant, after) if after else None,
             limit=limit,
             where=Expression("#state <> :deleted", {":deleted": DELETED}),
             page=page,
-            attributes=attributes,
+            attributes=() if payloads else WITHOUT_PAYLOAD,
         )
         return (Job.from_item(item) for item in items)
 
