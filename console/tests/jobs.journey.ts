@@ -107,11 +107,11 @@ describe("a job", () => {
     await choose("Skip next");
     await choose("Skip");
     await page.getByText("The next fire time is skipped").waitFor();
-    // It is too late for those of the next ten seconds; the others run again.
+    // It is too late for those within a minute; the others run again.
     await choose("Skip next");
-    await write("How many", "30", "spinbutton");
+    await write("How many", "50", "spinbutton");
     await press("Enter");
-    await page.getByText("The next 30 fire times are skipped").waitFor();
+    await page.getByText("The next 50 fire times are skipped").waitFor();
     await choose("Undo skips");
     await page.getByText(/\d+ skips undone/).waitFor();
     await choose("Pause");
