@@ -199,6 +199,10 @@ def joins(old: Job | None, new: Job) -> bool:
 
 
 def _unchanged(stored: ScheduleGroup | None) -> Expression:
+    """The condition that an active group is still the one that was read. The mark of a deletion moves no revision."""
     if stored is None:
         return Expression("attribute_not_exists(pk)", {})
-    return Expression("#revision = :revision", {":revision": stored.revision})
+    return Expression(
+        "#revision = :revision AND #created_at = :created_at AND #state = :active",
+        {":revision": stored.revision, ":created_at": stored.created_at, **_ACTIVE.values},
+    )

@@ -12,7 +12,7 @@ from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, 
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 
-# How a change is committed; a manual change is committed together with its audit entry (`AuditedCommit.commit`).
+# How a change is committed; a manual change is committed together with its audit entries.
 Commit = Callable[[Transaction], None]
 # `cancelled` reads at most so many records, so many per request.
 MOST_SEEN = 1_000

@@ -10,6 +10,7 @@ import secrets
 from typing import Final
 
 from common.storage import keys
+from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Item, Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.tenants.webhook_signing import PREFIX, SigningSecrets
@@ -39,15 +40,21 @@ class WebhookSecrets(SigningSecrets):
 
     def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
         """Create a new secret; the old one still signs for a day. Raises Busy."""
-        before = self._table.get(keys.webhook_secret(tenant)) or {}
         fresh = new_secret()
-        item: Item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
-        if "secret" in before:
-            item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}
-        tx = Transaction(self._table.client)
-        tx.put(self._table, item)
-        self._commit(tx, tenant, by, "webhook_secret.rotated", now)
-        return fresh
+
+        def attempt() -> str:
+            before = self._table.get(keys.webhook_secret(tenant))
+            item: Item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
+            unchanged = Expression("attribute_not_exists(pk)", {})
+            if before:
+                item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}
+                unchanged = Expression("#secret = :before", {":before": before["secret"]})
+            tx = Transaction(self._table.client)
+            tx.put(self._table, item, unchanged)
+            self._commit(tx, tenant, by, "webhook_secret.rotated", now)
+            return fresh
+
+        return retry_on_conflict(attempt, "the webhook secret", on=(ConditionFailed,))
 
     def _commit(self, tx: Transaction, tenant: str, by: str, action: str, now: float) -> None:
         """Commit with an audit entry, which does not contain the secret."""
