@@ -15,7 +15,7 @@ from benchmarks.requests import _EXECUTOR_GB, _EXECUTOR_MB, PRICES
 from benchmarks.result import Result, Table
 from benchmarks.setting import Outcome, Setting
 from benchmarks.timing import measured
-from common.planning.packs import MOST_IN_A_PACK, PACK_FROM
+from common.planning.packs import MOST_IN_A_PACK, MOST_WAKES, PACK_FROM
 from scripts.embedded.strict.quota import PROCESSOR_MB
 
 # For this load, set these parameters (of serverless.yml). The account's concurrency is requested from AWS.
@@ -91,7 +91,7 @@ def _default(load: int) -> Setting:
             account_concurrency=ACCOUNT[load],
             target_s=_TARGET_S,
             pack=pack_of(load),
-            wakes=load // MOST_IN_A_PACK,
+            wakes=wakes_of(load),
         ),
         _EXECUTOR_MB,
     )
@@ -100,6 +100,12 @@ def _default(load: int) -> Setting:
 def pack_of(load: int) -> int:
     """The executions of a message where so many are due at a second, in shares as planners have them."""
     return min(MOST_IN_A_PACK, -(-min(load, SHARE_ENTRIES) // PACK_FROM))
+
+
+def wakes_of(load: int) -> int:
+    """The wakes of all shares before a second where so many are due."""
+    shares = -(-load // SHARE_ENTRIES)
+    return min(load // MOST_IN_A_PACK, shares * MOST_WAKES)
 
 
 def with_executor(setting: Setting, memory_mb: int) -> Setting:
@@ -116,9 +122,7 @@ def choices(load: int) -> Iterator[Case]:
     yield Case(load, "less processor time a run, and a quicker init", quick)
     packs = replace(quick, pack=pack_of(load))
     yield Case(load, "packs (`packFrom: 50`)", packs)
-    yield Case(
-        load, "packs and wakes (as `serverless.yml` has it)", replace(packs, wakes=load // MOST_IN_A_PACK)
-    )
+    yield Case(load, "packs and wakes (as `serverless.yml` has it)", replace(packs, wakes=wakes_of(load)))
     yield Case(
         load, f"packs, and a whole processor ({PROCESSOR_MB:,} MB)", with_executor(packs, PROCESSOR_MB)
     )

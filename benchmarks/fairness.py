@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from benchmarks.bare_path import engine
-from benchmarks.capacity import pack_of, with_executor
+from benchmarks.capacity import pack_of, wakes_of, with_executor
 from benchmarks.loads import lateness_of, register, warm_up
 from benchmarks.measure import percentile, track
 from benchmarks.model import simulate
@@ -24,7 +24,6 @@ from benchmarks.modelled_queue import BATCH, Message, Queue
 from benchmarks.requests import _EXECUTOR_MB, PRICES
 from benchmarks.result import Result, Table
 from benchmarks.setting import Outcome, Setting
-from common.planning.packs import MOST_IN_A_PACK
 
 _FLOOD, _QUIET = 5_000, 50
 _MEASURED_FLOOD = 400
@@ -83,7 +82,7 @@ def run(scale: float) -> Result:
         "default": with_executor(Setting(), _EXECUTOR_MB),
         "20-50": with_executor(Setting(minimum_pollers=20, maximum_pollers=50), _EXECUTOR_MB),
     }.items():
-        packs = replace(setting, pack=pack_of(flood), wakes=flood // MOST_IN_A_PACK)
+        packs = replace(setting, pack=pack_of(flood), wakes=wakes_of(flood))
         ways: dict[str, tuple[int, Callable[[list[Message]], Queue], Setting]] = {
             "without the flood": (0, Queue, setting),
             "no grouping": (flood, Queue, setting),

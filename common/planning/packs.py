@@ -24,6 +24,8 @@ MOST_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.
 WAKE_S: Final = 5
 _WOKEN_FOR_S: Final = 60
+# With default polling, twenty batches of wakes are over after two seconds. More could be in the burst's way.
+MOST_WAKES: Final = 200
 _WAKE: Final = "wake"
 # So many executions are looked at together, to find the crowded seconds among them; some 10 MB.
 _LOOKED_AT: Final = 20_000
@@ -83,7 +85,7 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
     A crowded second fills at least `pack_from` messages before packs grow, since several executors share its work. A
     tenant with many executions has packs of its own: its message group then holds back nobody else. The others are
     mixed, and the mixed packs are in different groups. The first crowded second of a minute has wakes before it, as
-    many as it would have full packs; a later one only by what it has more.
+    many as it would have full packs, `MOST_WAKES` at most. A later one adds what it has more.
     """
     if not pack_from:
         yield from map(alone, executions)
@@ -103,7 +105,7 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
 def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
     """The wakes of a second with so many executions. `woken` counts those of each minute."""
     minute = second // _WOKEN_FOR_S
-    more = max(0, count // MOST_IN_A_PACK - woken[minute])
+    more = max(0, min(MOST_WAKES, count // MOST_IN_A_PACK) - woken[minute])
     woken[minute] += more
     yield from repeat(Wake(second - WAKE_S), more)
 
