@@ -150,7 +150,7 @@ def doubled(state: State) -> list[Any]:
 
 def story_for(follower: Release | None = None) -> Story:
     """The story before a version that may lack something goes on (docs/upgrading.md has the same)."""
-    packs = follower is None or follower.reads_packs
+    packs = follower is None or follower.reads_packs_and_wakes
     waits = follower is None or follower.keeps_long_waits
     steps = STORY if waits else [step for step in STORY if "flaky-long" not in step]
     return [["attribute", "pack_from", 5 if packs else 0], *steps]

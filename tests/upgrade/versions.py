@@ -32,7 +32,7 @@ class Release:
 
     name: str
     commit: str
-    reads_packs: bool = True
+    reads_packs_and_wakes: bool = True
     keeps_long_waits: bool = True
     has_holds: bool = True
     sets_aside: bool = True
@@ -44,12 +44,16 @@ RELEASES: Final = (
     Release(
         "0.1.0",
         "873c507d75266bbbcb79e7e9c84bd5d10882260b",
-        reads_packs=False,
+        reads_packs_and_wakes=False,
         keeps_long_waits=False,
         has_holds=False,
         sets_aside=False,
     ),
-    Release("0.2.0-middle", "41c8a5b1619f314cf1df9b2c121dbcbdf54a492b"),
+    Release(
+        "0.2.0-middle",
+        "41c8a5b1619f314cf1df9b2c121dbcbdf54a492b",
+        reads_packs_and_wakes=False,
+    ),
 )
 
 
