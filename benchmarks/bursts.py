@@ -27,6 +27,7 @@ from scripts.demo.workload import Registration
 _BURSTS = {"Event": (500, 2_000), "RequestResponse": (500,)}
 # Small bursts are over in a moment, so they are played several times.
 _SMALL, _TIMES = 40, 5
+_COLD_TIMES = 3
 # An awaited call lasts as long as the sample target works.
 _WORKS_S = {"Event": 0.0, "RequestResponse": 0.05}
 _WAYS = ("bare", "single", "packs")
@@ -78,7 +79,7 @@ def run(scale: float) -> Result:
                 for way in _WAYS:
                     case = _Case(invocation, max(20, int(count * scale)), way)
                     found[case] = bursts.play(case)
-        for n in range(max(1, round(_TIMES * scale)) * len(_COLD)):
+        for n in range(max(1, round(_COLD_TIMES * scale)) * len(_COLD)):
             case = _Case("Event", max(20, int(500 * scale)), _COLD[n % len(_COLD)])
             found[case] = sorted(found.get(case, []) + bursts.play(case))
         for n in range(max(1, round(_TIMES * scale)) * len(_WAYS)):
