@@ -19,7 +19,7 @@ from benchmarks.result import Goal, Result, Table
 from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
-from common.planning.packs import PACK_FROM, Wake, packed
+from common.planning.packs import PACK_FROM, packed
 from common.timing.instants import rfc3339
 from scripts.demo import functions
 from scripts.demo.workload import Registration
@@ -27,12 +27,9 @@ from scripts.demo.workload import Registration
 _BURSTS = {"Event": (500, 2_000), "RequestResponse": (500,)}
 # Small bursts are over in a moment, so they are played several times.
 _SMALL, _TIMES = 40, 5
-_COLD_TIMES = 3
 # An awaited call lasts as long as the sample target works.
 _WORKS_S = {"Event": 0.0, "RequestResponse": 0.05}
 _WAYS = ("bare", "single", "packs")
-# New executors, with the wakes of a tick and without them.
-_COLD = ("packs and wakes, cold executors", "packs alone, cold executors")
 _JOBS = 500
 _TENANTS = 20
 _TARGET = """
@@ -79,9 +76,6 @@ def run(scale: float) -> Result:
                 for way in _WAYS:
                     case = _Case(invocation, max(20, int(count * scale)), way)
                     found[case] = bursts.play(case)
-        for n in range(max(1, round(_COLD_TIMES * scale)) * len(_COLD)):
-            case = _Case("Event", max(20, int(500 * scale)), _COLD[n % len(_COLD)])
-            found[case] = sorted(found.get(case, []) + bursts.play(case))
         for n in range(max(1, round(_TIMES * scale)) * len(_WAYS)):
             case = _Case("Event", _SMALL, _WAYS[n % len(_WAYS)])
             found[case] = sorted(found.get(case, []) + bursts.play(case))
@@ -104,8 +98,7 @@ def run(scale: float) -> Result:
         notes=[
             "Each way had a burst of 500 before, to start its processes. An awaited target works for 0.05 s, as the"
             " sample target does. Packs: as a tick or planner sends them. Single: the same with `packFrom: 0`."
-            f" The bursts of {_SMALL} and those of cold executors were played several times; their calls are counted"
-            " together."
+            f" The burst of {_SMALL} was played several times, and its calls are counted together."
         ],
     )  # fmt: skip
 
@@ -163,14 +156,12 @@ class _Bursts:
         """The lateness of each call of one burst."""
         began = time.time()
         due_at = int(began) + _AHEAD_S
-        if case.way in _COLD:
-            self._end_executors()
         if case.way == "bare":
             self._send_bare(case, due_at)
         else:
-            messages = packed(self._executions(case, due_at), 0 if case.way == "single" else PACK_FROM)
-            leaves_out = case.way == _COLD[1]
-            self._queue.send_packs(one for one in messages if not (leaves_out and isinstance(one, Wake)))
+            self._queue.send_packs(
+                packed(self._executions(case, due_at), PACK_FROM if case.way == "packs" else 0)
+            )
         assert time.time() < due_at - 1, "this machine was too slow to send them before their second"
         until = due_at + _PATIENCE_S
         late: list[float] = []
@@ -178,12 +169,6 @@ class _Bursts:
             time.sleep(2)
             late = list(self._calls(due_at, began))
         return sorted(late)
-
-    def _end_executors(self) -> None:
-        """A function that was changed gets new environments."""
-        self._stage.client("lambda").update_function_configuration(
-            FunctionName=f"{self._stage.name}-executor", Description=f"changed at {time.time()}"
-        )
 
     def _executions(self, case: _Case, due_at: int) -> Iterator[Execution]:
         """Each job with as many fire times as it takes, all due at one second."""
