@@ -72,7 +72,16 @@ def test_executions_are_late(site: Site) -> None:
     )
     printed = site.follow("lateness", "Fix", "Verify", checks={"function executor"})
     printed += site.follow("burn-slow", "Verify")
-    wait_until(lambda: site.problems() == {}, lambda: (printed, site.problems()))
+    # A poll that is throttled counts as a receive, so a message may have been given up meanwhile.
+    wait_until(lambda: without_dead_letters(site), lambda: (printed, site.problems()))
+
+
+def without_dead_letters(site: Site) -> bool:
+    """Whether nothing is wrong any more. What was given up is sent again by its own page."""
+    problems = site.problems()
+    if "dead letters executions" in problems:
+        site.follow("dead-letters", checks={"dead letters executions"})
+    return problems == {}
 
 
 def would_ring(site: Site, since: float) -> set[str]:
