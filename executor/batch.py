@@ -53,9 +53,8 @@ def execute_batch(
 
     Returns the reports, and the ids of the messages to deliver again.
     """
-    parts = [part for message in messages for part in parts_of(message)]
     leases: dict[Message, float] = {}
-    under_way = _begin(executor, parts, leases)
+    under_way = _begin(executor, [part for message in messages for part in parts_of(message)], leases)
     long, until = _expect_death(redelivery, under_way, leases) if redelivery else (set(), 0.0)
     _find_threads(executor, under_way)
     if redelivery and long:

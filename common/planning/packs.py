@@ -1,7 +1,7 @@
 """Packs: the executions of a crowded second travel together, one a line of a message. Pure.
 
 Each line is the message that the execution would have alone, so an execution means the same in a pack and outside.
-Some seconds before, messages without an execution have Lambda start executors: wakes.
+Some seconds before, Lambda starts executors for wakes, which are messages without an execution.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
     A crowded second fills at least `pack_from` messages before packs grow, since several executors share its work. A
     tenant with many executions has packs of its own: its message group then holds back nobody else. The others are
     mixed, and the mixed packs are in different groups. The first crowded second of a minute has wakes before it, as
-    many as it would have full packs, `MOST_WAKES` at most. A later one adds what it has more.
+    many as it would have full packs, `MOST_WAKES` at most. A later one that is larger adds the rest.
     """
     if not pack_from:
         yield from map(alone, executions)
@@ -103,7 +103,7 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
 
 
 def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
-    """The wakes of a second with so many executions. `woken` counts those of each minute."""
+    """The wakes before a second with `count` executions. `woken` counts the wakes of each minute so far."""
     minute = second // _WOKEN_FOR_S
     more = max(0, min(MOST_WAKES, count // MOST_IN_A_PACK) - woken[minute])
     woken[minute] += more

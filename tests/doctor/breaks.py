@@ -148,22 +148,21 @@ def bad_entry(patient: Patient) -> None:
     patient.deployment.quarantine().add_entry("alice", "report", "[9]", patient.clock.now())
 
 
-def older_zones(patient: Patient) -> None:
+def _mark_says(patient: Patient, name: str, value: str) -> None:
     patient["dynamodb"].update_item(
         TableName=patient.name("due"),
         Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
-        UpdateExpression="SET tzdata = :old",
-        ExpressionAttributeValues={":old": {"S": "2019a"}},
+        UpdateExpression=f"SET {name} = :old",
+        ExpressionAttributeValues={":old": {"S": value}},
     )
+
+
+def older_zones(patient: Patient) -> None:
+    _mark_says(patient, "tzdata", "2019a")
 
 
 def other_sdk(patient: Patient) -> None:
-    patient["dynamodb"].update_item(
-        TableName=patient.name("due"),
-        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
-        UpdateExpression="SET sdk = :old",
-        ExpressionAttributeValues={":old": {"S": "1.40.4"}},
-    )
+    _mark_says(patient, "sdk", "1.40.4")
 
 
 def no_mark(patient: Patient) -> None:
