@@ -14,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from scripts.one_at_a_time import one_at_a_time
+
 ROOT = Path(__file__).resolve().parent.parent
 # A layer's directory, without its platform, and its requirements.
 LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-jwt.txt"}
@@ -41,11 +43,16 @@ def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
 
     Returns its path and whether it was built now. Raises RuntimeError with pip's output if pip fails.
     """
-    layer, requirements = root / "build" / f"{name}-{platform}", LAYERS[name]
+    layer = root / "build" / f"{name}-{platform}"
+    with one_at_a_time(layer.with_suffix(".lock")):
+        return layer, _build(layer, platform, LAYERS[name])
+
+
+def _build(layer: Path, platform: str, requirements: Path) -> bool:
     stamp = layer / ".requirements"
     fingerprint = _fingerprint(platform, requirements)
     if stamp.exists() and stamp.read_text() == fingerprint:
-        return layer, False
+        return False
     # Built in another directory and renamed, so that Ctrl-C never leaves half a layer.
     fresh = layer.with_name(f"{layer.name}.{os.getpid()}")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -55,7 +62,7 @@ def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
     (fresh / ".requirements").write_text(fingerprint)
     shutil.rmtree(layer, ignore_errors=True)
     fresh.rename(layer)
-    return layer, True
+    return True
 
 
 def _fingerprint(platform: str, requirements: Path) -> str:

@@ -7,7 +7,6 @@ types are made of the OpenAPI document. Neither is committed.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import gzip
 import hashlib
 import json
@@ -18,6 +17,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
+
+from scripts.one_at_a_time import one_at_a_time
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 OUTPUT: Final = ROOT / "api" / "console_files"
@@ -35,9 +36,7 @@ def build() -> Path:
 
     Raises RuntimeError with the tool's output.
     """
-    ROOT.joinpath("build").mkdir(exist_ok=True)
-    with (ROOT / "build" / "console.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with one_at_a_time(ROOT / "build" / "console.lock"):
         return _built(_fingerprint())
 
 

@@ -12,6 +12,7 @@ import argparse
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -109,8 +110,11 @@ def verify(place: Place, size: Size, report: Report, output: Path) -> int:
     except KeyboardInterrupt:
         stopped = True
         report.problems.append("it was stopped by a signal")
-    except (PlaceError, BotoCoreError, ClientError) as error:
+    except PlaceError as error:
         report.problems.append(f"it could not go on: {error}")
+    except Exception as error:  # noqa: BLE001  whatever broke, the stage has to be removed and the report to say so
+        traceback.print_exc()
+        report.problems.append(f"it could not go on: {error!r}")
     with _ignoring_signals():
         _remove(place, names, report)
     if place.is_aws and memory_mb and not stopped:
@@ -153,7 +157,7 @@ def _remove(place: Place, names: tuple[str, str], report: Report) -> None:
             report.problems.append(f"could not remove {what}: {error}")
     try:
         report.left_behind = leftovers(place.stage, *names)
-    except (BotoCoreError, ClientError) as error:
+    except Exception as error:  # noqa: BLE001  the report has to be written all the same
         report.problems.append(f"could not look at what is left: {error}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +210,27 @@ def test_the_layer_keeps_each_service_that_a_function_calls(tmp_path: Path) -> N
         "dynamodb",
         "endpoints.json",
     }
+
+
+def test_a_layer_is_built_once_if_two_ask_for_it_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a fresh clone several test runners begin with a deployment."""
+    installed: list[Path] = []
+    another = threading.Event()
+
+    def pip(_platform: str, _requirements: Path, target: Path) -> None:
+        installed.append(target)
+        target.mkdir(parents=True)
+        if len(installed) == 1:
+            others.append(pool.submit(build_layer.build, "local", "layer", tmp_path))
+            another.wait(0.5)
+        else:
+            another.set()
+
+    monkeypatch.setattr(build_layer, "_pip_install", pip)
+    others: list[Future[tuple[Path, bool]]] = []
+    with ThreadPoolExecutor() as pool:
+        assert build_layer.build("local", "layer", tmp_path)[1]
+        assert not others[0].result()[1]
+    assert len(installed) == 1

@@ -25,7 +25,7 @@ class Nowhere:
 
     stage, region, is_aws = "trial", "eu-central-1", False
 
-    def __init__(self, fails: Exception | None = None) -> None:
+    def __init__(self, fails: BaseException | None = None) -> None:
         self.done: list[str] = []
         self._fails = fails
 
@@ -102,7 +102,8 @@ def test_whatever_happens_in_a_trial_everything_is_removed(
 
 
 def test_a_deployment_that_fails_or_is_stopped_is_removed(trials: list[Any], tmp_path: Path) -> None:
-    for fails, status in ((PlaceError("no such region"), 1), (KeyboardInterrupt(), 130)):
+    broken = RuntimeError("the console does not build")
+    for fails, status in ((PlaceError("no such region"), 1), (broken, 1), (KeyboardInterrupt(), 130)):
         code, content, _ = verified(place := Nowhere(fails), tmp_path)
         assert (code, content["is_complete"], place.done) == (status, False, ["deployed", "removed"])
 
