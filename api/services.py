@@ -45,6 +45,8 @@ from common.tenants.webhook_secrets import WebhookSecrets
 
 # As many executions that a change of a job enqueues count as one more request.
 _EXECUTIONS_A_REQUEST: Final = 10
+# After these seconds a request about dead letters receives no more: the function may run for 29 s.
+DEAD_LETTERS_S: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class Services:
             queue,
             clock,
             limits,
-            DeadLetters(aws.sqs(), queue_url),
+            DeadLetters(aws.sqs(), queue_url, work_s=DEAD_LETTERS_S),
             tokens,
             masters,
             settings.stage,

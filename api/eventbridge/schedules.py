@@ -34,8 +34,8 @@ def create(services: Services, asked: Asked) -> Mapping[str, Any]:
     group, request, token = _read(asked)
 
     def change(old: Job | None, made: Callable[[], Job], now: float) -> Job:
-        if old is not None and is_known(old.origin, token):
-            if "ClientToken" in request and not exists(old):
+        if old is not None and is_known(old.requests, token):
+            if "ClientToken" in request and not (exists(old) and old.origin):
                 raise UndoneSince("schedule", asked.label, made=True)
             return old
         if exists(old):
@@ -74,7 +74,7 @@ def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
     token = asked.token(given)
 
     def change(old: Job | None, now: float) -> Job:
-        if old is not None and old.state == DELETED and is_known(old.origin, token):
+        if old is not None and old.state == DELETED and is_known(old.requests, token):
             return old
         job = _existing(old, asked.label)
         if is_known(job.origin, token):
@@ -125,7 +125,7 @@ def _stored(
         new = change(old, made, now)
         if new is old:
             return new
-        before = old.origin if old else None
+        before = old.requests if old else None
         origin = origin_of(group, asked.label, request, new.payload, before)
         return replace(new, origin=with_known(origin, token, now))
 

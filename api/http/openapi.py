@@ -12,7 +12,7 @@ from api.http.problems import KINDS, Kind
 from api.http.routing import NDJSON, Route
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
 from common.platform.api_keys import OPERATOR
-from common.platform.dead_letters import QUEUES
+from common.platform.letter import QUEUES
 
 _REF = "#/components/schemas/{model}"
 # What each parameter is, and its pattern. Any other text is not found, or refused.

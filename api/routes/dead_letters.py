@@ -8,7 +8,8 @@ from api.http.requests import Request
 from api.http.routing import Query, Reply, Route
 from api.services import Services
 from common.errors import InvalidInput
-from common.platform.dead_letters import MOST, QUEUES, Done, Letter, write_down
+from common.platform.dead_letters import MOST, Done, write_down
+from common.platform.letter import QUEUES, Letter
 from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339
 

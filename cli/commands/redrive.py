@@ -9,7 +9,8 @@ import typer
 from cli.output import console, print_json
 from cli.session import session
 from cli.tables import table
-from common.platform.dead_letters import EXECUTIONS, DeadLetters, Done, write_down
+from common.platform.dead_letters import DeadLetters, Done, write_down
+from common.platform.letter import EXECUTIONS
 from common.storage import aws
 from common.tenants.audit import Audit, AuditedCommit
 

@@ -8,8 +8,9 @@ from typing import Final
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import Feed
-from common.platform.dead_letters import EXECUTIONS, DeadLetters, write_down
+from common.platform.dead_letters import DeadLetters, write_down
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
+from common.platform.letter import EXECUTIONS
 from common.tenants.audit import Audit, AuditedCommit
 
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.

@@ -66,8 +66,13 @@ def with_hashes(origin: Origin, item: Mapping[str, Any]) -> Origin:
 
 def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
     """The origin that also knows this request."""
-    fresh = [one for one in origin["known"].split() if int(one.partition("@")[2]) > now - KNOWN_FOR_S]
+    fresh = still_known(origin, now).split()
     return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MOST_KNOWN:])}
+
+
+def still_known(origin: Origin, now: float) -> str:
+    """The requests that the origin knows, without those that are too old."""
+    return " ".join(one for one in origin["known"].split() if int(one.partition("@")[2]) > now - KNOWN_FOR_S)
 
 
 def of_deleted(origin: Origin) -> dict[str, Any]:

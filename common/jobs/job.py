@@ -90,6 +90,13 @@ class Job:
     skips: tuple[int, ...] = ()
     # Of a job that came by another API: what that API has to say again, and a job has no field for.
     origin: Mapping[str, Any] | None = None
+    # Without an origin: the requests of that API about a job that had this id before. They must not come back.
+    former_requests: str = ""
+
+    @property
+    def requests(self) -> Mapping[str, Any]:
+        """The requests of another API that are known, as `known`."""
+        return self.origin or {"known": self.former_requests}
 
     @property
     def key(self) -> str:
@@ -144,6 +151,7 @@ class Job:
             "tags": list(self.tags) or None,
             "note": self.note or None,
             "origin": dict(self.origin) if self.origin else None,
+            "former_requests": self.former_requests or None,
         }
         item |= {name: value for name, value in optional.items() if value is not None}
         if self.state == DELETED:
@@ -185,6 +193,7 @@ class Job:
             group=item["group"],
             shard=item["shard"],
             origin=item.get("origin"),
+            former_requests=item.get("former_requests", ""),
         )
 
 

@@ -46,6 +46,7 @@ _NOT_AUDITED: Final = frozenset(
         "failures_in_row",
         "skips",
         "origin",
+        "former_requests",
     }
 )
 

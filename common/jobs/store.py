@@ -14,7 +14,7 @@ from typing import Any
 
 from common.clock import Clock
 from common.errors import RequestUnderWay
-from common.eventbridge.origin import of_deleted, with_hashes, with_known
+from common.eventbridge.origin import of_deleted, still_known, with_hashes, with_known
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
@@ -163,7 +163,7 @@ class JobStore:
             for job_id, new in news.items():
                 old = olds.get(job_id)
                 if new is not old:
-                    moved.append((old, _kept(old, new)))
+                    moved.append((old, _kept(old, new, now)))
             if not moved:
                 return news
             try:
@@ -285,12 +285,13 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
 
 
-def _kept(old: Job | None, new: Job) -> Job:
+def _kept(old: Job | None, new: Job, now: float) -> Job:
     """The changed job, with what it keeps of the old one: skips, and how it was as a schedule of another API."""
+    former = still_known(old.requests, now) if old and not new.origin else ""
     origin = new.origin
     if old and origin and origin is old.origin and "written" not in origin:
         origin = with_hashes(origin, old.to_item())
-    return replace(new, failures_in_row=0, skips=kept_skips(old, new), origin=origin)
+    return replace(new, failures_in_row=0, skips=kept_skips(old, new), origin=origin, former_requests=former)
 
 
 def deleted(job: Job, now: float, request: str | None = None) -> Job:

@@ -7,16 +7,13 @@ its id is derived, and it runs once. StartMessageMoveTask does not say what it m
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from common.errors import Minute8Error, NotFound
-from common.planning.execution import Execution, UnreadableMessage, split_execution_id
-from common.planning.packs import Pack, is_wake, lines
-from common.planning.shares import ShareName, UnreadableShare, decode
+from common.errors import NotFound
+from common.platform.letter import EXECUTIONS, QUEUES, Letter, letter_of, pack_in
 from common.storage import keys
 from common.storage.tables import Transaction
 from common.tenants.audit import AuditedCommit
@@ -25,8 +22,6 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import MessageTypeDef, SendMessageBatchRequestEntryTypeDef
 
-EXECUTIONS: Final = "executions"
-QUEUES: Final = (EXECUTIONS, "planning", "outcomes")
 # How many one call looks at, resends or discards.
 MOST: Final = 100
 _BATCH: Final = 10
@@ -35,6 +30,9 @@ _BATCH_BYTES: Final = 256 * 1024
 # Letters stay hidden for longer than one call works, and its last requests take.
 _HIDDEN_S: Final = 60
 _WORK_S: Final = 40
+# A short poll asks some of SQS's servers, so its empty answer means nothing. A long poll asks all of them.
+# It answers at once if it finds a message.
+_LONG_POLL_S: Final = 1
 
 Result = Literal["moved", "discarded", "left"]
 MOVED: Final = "moved"
@@ -42,29 +40,9 @@ DISCARDED: Final = "discarded"
 LEFT: Final = "left"
 
 
-class _NoRecord(Minute8Error):
-    """A message of the outcomes queue that no destination sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Letter:
-    """A dead letter. `about` names what it is for; `problem` says why it cannot be read, and then it is not resent.
-
-    `is_garbage`: it carries nothing: no version of Minute8 has written it, or it is a wake. A later version may read
-    others with a problem.
-    """
-
-    message_id: str
-    sent_at: float
-    size: int
-    about: tuple[str, ...] = ()
-    problem: str = ""
-    is_garbage: bool = False
-
-
 @dataclass(slots=True)
 class Done:
-    """What became of letters. `more`: others may be left in the queue."""
+    """What became of letters. `more`: others that were wanted may be left in the queue."""
 
     moved: list[Letter] = field(default_factory=list)
     discarded: list[Letter] = field(default_factory=list)
@@ -87,11 +65,15 @@ class _Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The dead letters of a deployment's queues. `url` is that of the executions queue, beside the others."""
+    """The dead letters of a deployment's queues. `url` is that of the executions queue, beside the others.
+
+    A call begins its last requests within `work_s`.
+    """
 
     client: SQSClient
     url: str
     monotonic: Callable[[], float] = monotonic
+    work_s: float = _WORK_S
 
     def count(self, queue: str) -> int:
         """How many are in the queue, about; those that somebody looks at included."""
@@ -136,14 +118,15 @@ class DeadLetters:
 
         It ends before those that were received first, and stay, are visible again.
         """
-        url, until = self._dead(queue), self.monotonic() + _WORK_S
+        url, until = self._dead(queue), self.monotonic() + self.work_s
         dealt: dict[Result, list[Letter]] = {MOVED: [], DISCARDED: [], LEFT: []}
         hidden: set[str] = set()
-        count = 0
+        more = True
         try:
             for messages in self._received(url, MOST * _BATCH if only is not None else limit, until):
+                more = bool(messages)
                 hidden.update(message["ReceiptHandle"] for message in messages)
-                taken = [_Taken(_letter(queue, one), one["ReceiptHandle"], one["Body"]) for one in messages]
+                taken = [_Taken(letter_of(queue, one), one["ReceiptHandle"], one["Body"]) for one in messages]
                 wanted = [one for one in taken if only is None or one.letter.message_id in only]
                 decided = [(decide(one.letter), one) for one in wanted]
                 failed = self._resend(queue, [one for result, one in decided if result == MOVED])
@@ -155,29 +138,31 @@ class DeadLetters:
                         dealt[LEFT].append(replace(one.letter, problem=problem))
                     else:
                         dealt[result].append(one.letter)
-                count += len(decided)
-                if only is not None and count == len(only):
+                if only is not None and sum(map(len, dealt.values())) == len(only):
+                    more = False
                     break
         finally:
             self._show(url, sorted(hidden))
-        more = count >= limit or self.monotonic() >= until
         return Done(dealt[MOVED], dealt[DISCARDED], dealt[LEFT], more)
 
     def _received(self, url: str, limit: int, until: float) -> Iterator[list[MessageTypeDef]]:
-        """Batches with each message once, hidden for a while."""
+        """Batches with each message once, hidden for a while. An empty batch is the last: the queue has no more."""
         seen: set[str] = set()
         while len(seen) < limit and self.monotonic() < until:
             answer = self.client.receive_message(
                 QueueUrl=url,
                 MaxNumberOfMessages=min(_BATCH, limit - len(seen)),
                 VisibilityTimeout=_HIDDEN_S,
+                WaitTimeSeconds=_LONG_POLL_S,
                 AttributeNames=["SentTimestamp"],
             )
-            fresh = [one for one in answer.get("Messages", []) if one["MessageId"] not in seen]
-            if not fresh:
+            if not (messages := answer.get("Messages", [])):
+                yield []
                 return
-            seen.update(one["MessageId"] for one in fresh)
-            yield fresh
+            # SQS may deliver a hidden message once more.
+            if fresh := [one for one in messages if one["MessageId"] not in seen]:
+                seen.update(one["MessageId"] for one in fresh)
+                yield fresh
 
     def _show(self, url: str, handles: list[str]) -> None:
         for first in range(0, len(handles), _BATCH):
@@ -253,66 +238,4 @@ def _entry(queue: str, nth: int, body: str) -> SendMessageBatchRequestEntryTypeD
     if queue != EXECUTIONS:
         return {"Id": str(nth), "MessageBody": body}
     # A pack's executions are handed over fairly, as when they were planned.
-    return {"Id": str(nth), "MessageBody": body, "MessageGroupId": _pack(body).group}
-
-
-def _letter(queue: str, message: MessageTypeDef) -> Letter:
-    body = message["Body"]
-    sent_at = int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000
-    about: tuple[str, ...] = ()
-    problem = ""
-    try:
-        about = _ABOUT[queue](body)
-    except (UnreadableMessage, UnreadableShare, _NoRecord) as error:
-        problem = str(error)
-    size = len(body.encode("utf-8", "replace"))
-    is_garbage = bool(problem) and not _is_ours(body, _FIELD[queue])
-    return Letter(message["MessageId"], sent_at, size, about, problem, is_garbage)
-
-
-def _is_ours(body: str, field: str) -> bool:
-    """Whether each of its lines is an object with this field, as messages of all versions are."""
-    try:
-        found = [json.loads(line) for line in body.split("\n")]
-    except (ValueError, RecursionError):
-        return False
-    return all(isinstance(one, dict) and field in one for one in found)
-
-
-def _pack(body: str) -> Pack:
-    if is_wake(body):
-        raise UnreadableMessage("a wake, which carries no execution")
-    return Pack(tuple(map(Execution.decode, lines(body))))
-
-
-def _executions(body: str) -> tuple[str, ...]:
-    return tuple(execution.execution_id for execution in _pack(body).executions)
-
-
-def _work(body: str) -> tuple[str, ...]:
-    work = decode(body)
-    return (
-        (f"share {work.number} of the window until {work.end}",)
-        if isinstance(work, ShareName)
-        else tuple(work)
-    )
-
-
-def _outcome(body: str) -> tuple[str, ...]:
-    """The execution that a destination's record is about; none if it is somebody else's invocation."""
-    if not _is_ours(body, _FIELD["outcomes"]):
-        raise _NoRecord(f"no record of a destination: {body[:200]!r}")
-    try:
-        named = json.loads(body)["requestPayload"]["minute8"]["execution_id"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ()
-    return (named,) if isinstance(named, str) and split_execution_id(named) else ()
-
-
-# What each message of a queue has, in every version.
-_FIELD: Final[Mapping[str, str]] = {EXECUTIONS: "v", "planning": "v", "outcomes": "requestContext"}
-_ABOUT: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
-    EXECUTIONS: _executions,
-    "planning": _work,
-    "outcomes": _outcome,
-}
+    return {"Id": str(nth), "MessageBody": body, "MessageGroupId": pack_in(body).group}

@@ -47,7 +47,7 @@ def with_schedule(new: Job, given: Any, fields: Any, old: Job | None) -> Job:
             value=given["ScheduleExpression"],
             accepted="what `minute8 import` of the deployment's version sends",
         )
-    return replace(new, origin=origin_of(group, name, request, new.payload, old.origin if old else None))
+    return replace(new, origin=origin_of(group, name, request, new.payload, old.requests if old else None))
 
 
 def same_schedule(one: Job, other: Job) -> bool:

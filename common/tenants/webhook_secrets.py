@@ -9,16 +9,19 @@ import base64
 import secrets
 from typing import Final
 
+from common.errors import Conflict
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Item, Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
-from common.tenants.webhook_signing import PREFIX, SigningSecrets
-from common.timing.instants import DAY_S
+from common.tenants.webhook_signing import PREFIX, SigningSecrets, old_secrets
+from common.timing.instants import DAY_S, rfc3339
 
 _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
 # How long calls carry both signatures after a rotation, so that a receiver can change over at any time.
 ROTATION_S: Final = DAY_S
+# How many replaced secrets sign at most. Each makes the header of a call longer by 48 bytes.
+MOST_OLD: Final = 3
 
 
 class WebhookSecrets(SigningSecrets):
@@ -39,7 +42,7 @@ class WebhookSecrets(SigningSecrets):
         return fresh
 
     def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
-        """Create a new secret; the old one still signs for a day. Raises Busy."""
+        """Create a new secret; the old one still signs for a day. Raises Conflict (MOST_OLD still sign), Busy."""
         fresh = new_secret()
 
         def attempt() -> str:
@@ -47,7 +50,15 @@ class WebhookSecrets(SigningSecrets):
             item: Item = {**keys.webhook_secret(tenant), "secret": fresh, "created_at": int(now)}
             unchanged = Expression("attribute_not_exists(pk)", {})
             if before:
+                olds = old_secrets(before, now)
+                if len(olds) >= MOST_OLD:
+                    raise Conflict(
+                        f"{MOST_OLD} replaced secrets still sign, which are the most;"
+                        f" the first of them ends at {rfc3339(olds[-1]['until'])}, rotate then"
+                    )
                 item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}
+                if olds:
+                    item["earlier"] = olds
                 unchanged = Expression("#secret = :before", {":before": before["secret"]})
             tx = Transaction(self._table.client)
             tx.put(self._table, item, unchanged)

@@ -33,16 +33,19 @@ class SigningSecrets:
         """The secrets that sign a call now, newest first; empty if the tenant never had one."""
         known = self._known.get(tenant, now)
         item = known.value if known else self._read(tenant, now)
-        if item is None:
-            return ()
-        previous = (item["previous"],) if item.get("previous_until", 0) > now else ()
-        return (item["secret"], *previous)
+        return (item["secret"], *(one["secret"] for one in old_secrets(item, now))) if item else ()
 
     def _read(self, tenant: str, now: float) -> Item | None:
         item = self._table.get(keys.webhook_secret(tenant))
         if item:  # a missing one is read again, because it may be made at any time
             self._known.put(tenant, item, now)
         return item
+
+
+def old_secrets(item: Item, now: float) -> list[Item]:
+    """The replaced secrets that still sign: each `secret` and its `until`, newest first."""
+    previous = {"secret": item.get("previous"), "until": item.get("previous_until", 0)}
+    return [one for one in (previous, *item.get("earlier", ())) if one["until"] > now]
 
 
 def signature(signing: Iterable[str], webhook_id: str, timestamp: int, body: bytes) -> str:

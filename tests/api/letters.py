@@ -21,6 +21,8 @@ class LetterBox:
     # Bodies that it does not take, and those that it does not delete.
     refused: set[str] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
+    # A hidden message that comes once more.
+    again: list[str] = field(default_factory=list)
 
     def bodies(self, queue: str) -> list[str]:
         return [*self.queues.get(_url(queue), {}).values()]
@@ -35,8 +37,12 @@ class LetterBox:
         self.put(QueueUrl.rpartition("minute8-test-")[2], *[one["MessageBody"] for one in taken])
         return _answer(Entries, taken)
 
-    def receive_message(self, QueueUrl: str, MaxNumberOfMessages: int, **_: Any) -> dict[str, Any]:
-        found = [(key, body) for key, body in self.queues.get(QueueUrl, {}).items() if key not in self.hidden]
+    def receive_message(
+        self, QueueUrl: str, MaxNumberOfMessages: int, WaitTimeSeconds: int = 0, **_: Any
+    ) -> dict[str, Any]:
+        """A short poll finds none: SQS asks only some of its servers then. A long poll does not wait here."""
+        letters = self.queues.get(QueueUrl, {}) if WaitTimeSeconds else {}
+        found = [(key, body) for key, body in letters.items() if key not in self.hidden or key in self.again]
         messages = [
             {
                 "MessageId": key,
@@ -47,6 +53,7 @@ class LetterBox:
             for key, body in found[:MaxNumberOfMessages]
         ]
         self.hidden.update(str(one["MessageId"]) for one in messages)
+        self.again.clear()
         return {"Messages": messages} if messages else {}
 
     def delete_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from api.services import DEAD_LETTERS_S
 from common.clock import ManualClock
 from common.platform.dead_letters import DeadLetters
 from common.storage import keys
@@ -133,6 +137,49 @@ def test_it_ends_before_the_first_ones_come_back() -> None:
     done = DeadLetters(letters, URL, clock.now).redrive("planning", 1_000)  # type: ignore[arg-type]
     assert (len(done.moved), len(done.left), done.more) == (0, 50, True)
     assert not letters.hidden, "what stays is shown"
+
+
+def test_a_message_that_comes_twice_does_not_end_the_search() -> None:
+    letters = LetterBox()
+    letters.put("planning-dead", *[SHARE] * 12)
+    receive, polls = letters.receive_message, count(1)
+
+    def twice(**asked: Any) -> Any:
+        if next(polls) == 2:
+            letters.again = ["m1"]
+            asked["MaxNumberOfMessages"] = 1
+        return receive(**asked)
+
+    letters.receive_message = twice  # type: ignore[method-assign]
+    found = DeadLetters(letters, URL).look("planning")  # type: ignore[arg-type]
+    assert (len(found.left), found.more) == (12, False)
+
+
+def test_what_is_not_found_among_a_thousand_may_be_behind_them() -> None:
+    letters = LetterBox()
+    letters.put("planning-dead", *[SHARE] * 1_001)
+    last = [*letters.queues[f"{URL.removesuffix('executions')}planning-dead"]][-1]
+    dead = DeadLetters(letters, URL)  # type: ignore[arg-type]
+    done = dead.discard("planning", only=[last])
+    assert (done.count, done.more) == (0, True)
+    assert dead.discard("planning", only=["m1"]).more is False
+    assert dead.discard("planning", only=[last]).count == 1
+
+
+def test_a_request_ends_before_the_function_is_stopped() -> None:
+    timeout_s = yaml.safe_load(Path("serverless.yml").read_text())["functions"]["api"]["timeout"]
+    letters, clock = LetterBox(), ManualClock(0)
+    letters.put("planning-dead", *[SHARE] * 200)
+    receive = letters.receive_message
+
+    def slow(**asked: Any) -> Any:
+        clock.sleep(4)
+        return receive(**asked)
+
+    letters.receive_message = slow  # type: ignore[method-assign]
+    done = DeadLetters(letters, URL, clock.now, DEAD_LETTERS_S).discard("planning", 200)  # type: ignore[arg-type]
+    assert clock.now() < timeout_s - 10
+    assert (done.more, done.count) == (True, 40)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from common.eventbridge.names import job_id_of
+from common.eventbridge.origin import KNOWN_FOR_S
+from common.storage import keys
 from tests.api.aws_schedules import QUEUE, ROLE, Aws, refusal, schedule, target, told
 from tests.api.calls import Office
 from tests.worlds import ARN, at, job
@@ -301,6 +303,25 @@ def test_the_same_request_again_changes_nothing(office: Office, aws: Aws) -> Non
     status, code, message = refusal(client.delete_schedule, Name="nightly", ClientToken="four")
     assert (status, code) == (409, "ConflictException") and "it was made again since" in message
     assert client.get_schedule(Name="nightly")["State"] == "ENABLED"
+
+
+def test_requests_are_known_after_minute8_took_the_id_meanwhile(office: Office, aws: Aws) -> None:
+    client, own = aws(), {"schedule": {"every": 60}, "target": {"kind": "lambda", "arn": ARN}}
+    client.create_schedule(**schedule(ClientToken="one"))
+    client.delete_schedule(Name="nightly", ClientToken="two")
+    office.alice("PUT", "/v1/jobs/nightly", own)
+    again = schedule(ClientToken="one")
+    status, code, message = refusal(client.create_schedule, **again)
+    assert (status, code) == (409, "ConflictException") and "it was deleted since" in message
+    assert client.list_schedules()["Schedules"] == []
+    office.alice("DELETE", "/v1/jobs/nightly")
+    assert "it was deleted since" in refusal(client.create_schedule, **again)[2]
+    client.create_schedule(**schedule(ClientToken="three"))
+    assert "it was made again since" in refusal(client.delete_schedule, Name="nightly", ClientToken="two")[2]
+    client.delete_schedule(Name="nightly")
+    office.world.clock.sleep(KNOWN_FOR_S)
+    office.alice("PUT", "/v1/jobs/nightly", own)
+    assert "former_requests" not in office.world.table("jobs").get(keys.job("alice", "nightly"))
 
 
 def test_a_client_token_with_another_body_or_operation_is_another_request(aws: Aws) -> None:

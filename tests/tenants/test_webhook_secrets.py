@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 
-from common.tenants.webhook_secrets import ROTATION_S, WebhookSecrets, new_secret
+import pytest
+
+from common.errors import Conflict
+from common.tenants.webhook_secrets import MOST_OLD, ROTATION_S, WebhookSecrets, new_secret
 from common.tenants.webhook_signing import TRUSTED_FOR_S, signature
 from tests.worlds import World
 
@@ -27,6 +30,20 @@ def test_after_a_change_both_sign_for_a_day(w: World) -> None:
     assert second != first
     assert secrets_of(w).signing("alice", 1_000) == (second, first)
     assert secrets_of(w).signing("alice", 1_000 + ROTATION_S) == (second,)
+
+
+def test_several_changes_within_a_day_drop_no_secret(w: World) -> None:
+    made = [secrets_of(w).ensure("alice", 100)]
+    for hour in range(1, MOST_OLD + 1):
+        made.append(secrets_of(w).rotate("alice", 3_600 * hour))
+    newest_first = tuple(reversed(made))
+    assert secrets_of(w).signing("alice", 90_000 - 3_600) == newest_first
+    with pytest.raises(Conflict, match="ends at 1970-01-02T01:00:00Z"):
+        secrets_of(w).rotate("alice", 90_000 - 1)
+    assert secrets_of(w).signing("alice", 90_000 - 1) == newest_first
+    assert secrets_of(w).signing("alice", 90_000) == newest_first[:-1]
+    last = secrets_of(w).rotate("alice", 90_000)
+    assert secrets_of(w).signing("alice", 90_000) == (last, *newest_first[:-1])
 
 
 def test_an_executor_notices_a_change_within_a_minute(w: World) -> None:
