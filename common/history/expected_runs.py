@@ -27,10 +27,11 @@ from common.storage.tables import Expression, Table
 from common.tenants.audit import Audit, Entry, EntryFilter
 from common.timing.instants import DAY_S
 
-# The most audit entries, records of runs and jobs of one call.
+# The most audit entries, records of runs and jobs of one call; and jobs whose runs need queries of their own.
 MOST_ENTRIES: Final = 2_000
 MOST_RECORDS: Final = 10_000
-MOST_JOBS: Final = 200
+MOST_JOBS: Final = 1_000
+MOST_QUERIED: Final = 200
 _LOOK_AHEAD_S: Final = 366 * DAY_S
 # Windows that are planned already keep to the calendars as they were, at most so far ahead.
 _CALENDAR_SETTLES_S: Final = 1_500
@@ -122,9 +123,6 @@ class _Look:
     start: int
     due: list[Due]
 
-    def few_named(self, now: float) -> list[Due] | None:
-        return few_named(self.job, self.eras, self.due, self.start, now)
-
 
 class ExpectedRuns:
     """Expected against actual. The tenant always comes from the credential."""
@@ -150,12 +148,16 @@ class ExpectedRuns:
     def of_tenant(
         self, tenant: str, place: Place | None, start: int, end: int, now: float, kept_s: int, limit: int
     ) -> tuple[list[JobPage], Place | None]:
-        """The same for the tenant's jobs by their ids, at most MOST_JOBS; and where the list continues."""
+        """The same for the tenant's jobs by their ids, and where the list continues.
+
+        At most MOST_JOBS, and MOST_QUERIED of them with queries of their own.
+        """
         jobs = list(self._jobs_from(tenant, place))
         history = self.history(tenant, min(start, now), kept_s)
         moment = self.moment(now, history)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
         looks: list[_Look] = []
+        named: dict[str, list[Due]] = {}
         room = limit
         for job in jobs[:MOST_JOBS]:
             within = place is not None and place.job_id == job.job_id and place.at is not None
@@ -163,15 +165,20 @@ class ExpectedRuns:
             eras = self.eras(tenant, job.job_id, job, history, calendars)
             due = list(islice(eras.due(begin, end, calendars), room + 1))
             looks.append(_Look(job, eras, begin, due))
+            if (few := few_named(job, eras, due, begin, now)) is not None:
+                named[job.job_id] = few
             room -= len(due)
-            if room <= 0:
+            if room <= 0 or len(looks) - len(named) == MOST_QUERIED:
                 break
-        named = {one.job.job_id: few for one in looks if (few := one.few_named(now)) is not None}
         known = self._runs.by_name(tenant, named, moment)
         pages: list[JobPage] = []
-        left = limit
+        left, queries_left = limit, MOST_QUERIED
         for one in looks:
             job_id = one.job.job_id
+            if job_id not in known:
+                if not queries_left:
+                    break
+                queries_left -= 1
             page = self._page(
                 tenant, job_id, one.eras, one.due, one.start, end, moment, left, known.get(job_id)
             )

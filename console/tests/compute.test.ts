@@ -7,7 +7,18 @@ import { added } from "../src/lib/coming";
 import { cli, curl, quoted } from "../src/lib/commands";
 import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
-import { byHour, countStates, type Fire, gathered, MOST_FIRES, MOST_PAGES, stateOfFire } from "../src/lib/expected";
+import {
+  byHour,
+  changedFrom,
+  countStates,
+  type Fire,
+  gathered,
+  MOST_FIRES,
+  MOST_PAGES,
+  type Past,
+  stateOfFire,
+  updated,
+} from "../src/lib/expected";
 import { type Group, jobsOf, merged } from "../src/lib/groups";
 import { figureOf, healthOf, knownHealth, MOST_HEALTHS } from "../src/lib/health";
 import type { Job } from "../src/lib/jobs";
@@ -277,6 +288,41 @@ describe("due instants of many pages", () => {
     });
     expect([found.fires.length, found.complete, found.reading]).toEqual([total, complete, undefined]);
     if (shown) expect(parts).toEqual(shown);
+  });
+});
+
+describe("what was read of the past", () => {
+  const noon = at("2026-01-01T12:00:00Z");
+  const minute = 60_000;
+  const fire = (minutes: number, status: string, run?: string) =>
+    ({
+      fire_at: new Date(noon + minutes * minute).toISOString(),
+      status,
+      ...(run ? { run: { status: run } } : {}),
+    }) as Fire;
+  const past = (...fires: Fire[]): Past => ({ fires, complete: true, readAt: noon, wholeAt: noon });
+
+  it.each([
+    ["nothing is open", [fire(-30, "on_time", "succeeded"), fire(-40, "missed"), fire(-1, "late", "failed")], -2],
+    ["a run goes on", [fire(-30, "running"), fire(-7, "queued")], -30],
+    ["a run is tried again", [fire(-20, "on_time", "retrying")], -20],
+    ["one has not started", [fire(-3, "overdue"), fire(0, "to_come")], -3],
+    ["one has not ended for hours", [fire(-300, "running")], -60],
+  ])("may have changed for some time: %s", (_, fires, minutes) => {
+    expect(changedFrom(past(...fires), noon + minute)).toBe(noon + minutes * minute);
+  });
+
+  it("is read whole again after a quarter of an hour, or if it was not whole", () => {
+    expect(changedFrom(past(), noon + 15 * minute - 1)).toBeDefined();
+    expect(changedFrom(past(), noon + 15 * minute)).toBeUndefined();
+    expect(changedFrom({ ...past(), complete: false }, noon + minute)).toBeUndefined();
+  });
+
+  it("keeps what is older than the answer, and forgets what the day has left behind", () => {
+    const before = [fire(-61, "missed"), fire(-60, "late"), fire(-10, "on_time"), fire(-5, "running")];
+    const since = [fire(-5, "on_time"), fire(1, "on_time")];
+    const found = updated(before, since, noon - 60 * minute, noon - 5 * minute);
+    expect(found).toEqual([before[1], before[2], ...since]);
   });
 });
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -127,3 +127,43 @@ def test_a_job_that_has_not_changed_is_known_however_short_the_audit_is(
     assert pages["often"].known_from_at > START
     assert OVERDUE not in pages["daily-00"].counts
     settled.dynamodb.restore(saved)
+
+
+def pause(w: World, job_id: str) -> None:
+    w.store.pause("alice", job_id)
+
+
+def lose(w: World, job_id: str) -> None:
+    lost = w.run_items("alice", job_id)[-1]
+    w.table("runs").delete({"pk": lost["pk"], "sk": lost["sk"]})
+
+
+@pytest.mark.parametrize("made_to_be_queried", [pause, lose])
+def test_a_page_ends_before_it_makes_too_many_queries(
+    settled: World,
+    requests: Counter[str],
+    monkeypatch: pytest.MonkeyPatch,
+    made_to_be_queried: Callable[[World, str], None],
+) -> None:
+    saved = settled.dynamodb.saved()
+    for n in (1, 4, 7):
+        made_to_be_queried(settled, f"daily-{n:02}")
+    whole = of_tenant(settled, end=NOW)
+    monkeypatch.setattr(expected_runs, "MOST_QUERIED", 2)
+    requests.clear()
+    pages, place = reader(settled).of_tenant("alice", None, START, NOW, NOW, 30 * DAY_S, 5_000)
+    first = [page.job_id for page in pages]
+    assert set(first) >= {"daily-01", "daily-04"}
+    assert "daily-07" not in first
+    assert requests["query"] <= 3 + 2 * 2
+    assert place == Place(first[-1])
+    assert of_tenant(settled, end=NOW) == whole
+    settled.dynamodb.restore(saved)
+
+
+def test_a_page_has_so_many_jobs(settled: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = of_tenant(settled)
+    monkeypatch.setattr(expected_runs, "MOST_JOBS", 7)
+    pages, place = reader(settled).of_tenant("alice", None, START, NOW, NOW, 30 * DAY_S, 5_000)
+    assert (len(pages), place) == (7, Place("daily-06"))
+    assert of_tenant(settled) == whole

@@ -32,18 +32,20 @@ export const healthsKnown = signal(false);
 
 let loading: AbortController | undefined;
 let loadedFor: unknown;
+let loadedIn = 0;
 let loadedAt = 0;
 
 const OFTEN_MS = 15_000;
 // As many as a view lists, and some more; each is a request of its own.
 const MOST_FAILED = 20;
-// A page is a request of its own; a tenant of 10,000 jobs asks less often.
+// A page is a request of its own: a tenant of 10,000 jobs asks less often, also when a view is opened again.
 const MS_A_JOB = 100;
 
 export async function loadJobs(): Promise<void> {
   loading?.abort();
   const mine = new AbortController();
   loading = mine;
+  loadedIn = round.value;
   if (loadedFor !== session.value) {
     loadedFor = session.value;
     jobs.value = [];
@@ -65,10 +67,20 @@ export async function loadJobs(): Promise<void> {
     complete.value = true;
     jobsError.value = undefined;
     await (ofHealth ?? loadHealths(mine.signal, false));
-    loadedAt = Date.now();
   } catch (error) {
     if (!mine.signal.aborted) jobsError.value = error;
+  } finally {
+    if (loading === mine) {
+      loading = undefined;
+      loadedAt = Date.now();
+    }
   }
+}
+
+/** Whether the list need not be loaded for a view that is opened: it is on its way, or was loaded lately. */
+function isRecent(): boolean {
+  if (loadedFor !== session.value || loadedIn !== round.value) return false;
+  return loading !== undefined || (complete.value && Date.now() - loadedAt < jobs.value.length * MS_A_JOB);
 }
 
 /** The health of the first jobs; of a long list also that of the jobs that failed last, wherever they stand. */
@@ -101,8 +113,9 @@ function unlessGone(error: unknown): undefined {
 }
 
 /** Put what a change answered into the list, without loading it again. */
-export function replaceJob(job: Job): void {
-  jobs.value = jobs.value.map((one) => (one.job_id === job.job_id ? job : one));
+export function putJob(job: Job): void {
+  const isNew = !jobs.value.some((one) => one.job_id === job.job_id);
+  jobs.value = isNew ? [...jobs.value, job] : jobs.value.map((one) => (one.job_id === job.job_id ? job : one));
 }
 
 export function removeJob(id: string): void {
@@ -113,12 +126,12 @@ export function removeJob(id: string): void {
 export function useJobs(): void {
   const turn = round.value;
   useEffect(() => {
-    void loadJobs();
+    if (!isRecent()) void loadJobs();
   }, [turn]);
   useEffect(() => {
     const timer = setInterval(() => {
       const patience = Math.max(OFTEN_MS, jobs.value.length * MS_A_JOB);
-      if (live.value && !document.hidden && complete.value && Date.now() - loadedAt > patience) void loadJobs();
+      if (live.value && !document.hidden && !loading && Date.now() - loadedAt > patience) void loadJobs();
     }, 5000);
     return () => clearInterval(timer);
   }, []);

@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { Minute8Problem } from "minute8-client";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { signOut } from "./session";
+import { session, signOut } from "./session";
 import { now } from "./time";
 
 /** Whether views load by themselves. */
@@ -34,19 +34,33 @@ export function refresh(): void {
 /** Shows what is read of a list whose other pages are still to come. */
 export type Show<T> = (part: T) => void;
 
+/** What was read of keys that are kept, in which round. */
+const kept = new Map<string, { data: unknown; round: number }>();
+effect(() => {
+  void session.value;
+  kept.clear();
+});
+
 // What takes long is loaded again after a rest of as many times its length.
 const REST = 3;
 
 /**
  * Load what `key` names, and again every `everyS` seconds, but not before the last load has ended.
  * Data stays while the same key is loaded again; the first time, parts of it are shown.
+ *
+ * With `keeps`, what was read is shown at once when the view is opened again, and `load` gets it as `before`: so it may
+ * read only what has changed since. It does not after a change in this page, or when somebody asks for all again.
  */
 export function useLoad<T>(
   key: string,
-  load: (signal: AbortSignal, show: Show<T>) => Promise<T>,
+  load: (signal: AbortSignal, show: Show<T>, before?: T) => Promise<T>,
   everyS = 0,
+  keeps = false,
 ): Loaded<T> {
-  const [state, setState] = useState<State<T>>({ key, loading: true });
+  const [state, setState] = useState<State<T>>(() => {
+    const before = kept.get(key);
+    return before && keeps ? { key, data: before.data as T, whole: true, loading: true } : { key, loading: true };
+  });
   const [asked, setAsked] = useState(0);
   const latest = useRef(load);
   const restsUntil = useRef(Number.POSITIVE_INFINITY);
@@ -60,10 +74,13 @@ export function useLoad<T>(
       if (!ended.signal.aborted) setState((before) => (before.whole ? before : { key, data, loading: true }));
     };
     setState((before) => (before.key === key ? { ...before, loading: true } : { key, loading: true }));
+    const before = kept.get(key);
     latest
-      .current(ended.signal, show)
+      .current(ended.signal, show, before && keeps && before.round === turn ? (before.data as T) : undefined)
       .then((data) => {
-        if (!ended.signal.aborted) setState({ key, data, whole: true, loading: false });
+        if (ended.signal.aborted) return;
+        if (keeps) kept.set(key, { data, round: turn });
+        setState({ key, data, whole: true, loading: false });
       })
       .catch((error: unknown) => {
         if (ended.signal.aborted) return;

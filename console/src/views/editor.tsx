@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { BLANK, type Form, fieldOf, formOf, definitionOf as written } from "../lib/definition";
 import { diffOf } from "../lib/diff";
-import { type Job, replaceJob } from "../lib/jobs";
+import { type Job, putJob } from "../lib/jobs";
 import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api } from "../lib/session";
@@ -110,13 +110,14 @@ async function store(before: Job | null, form: Form): Promise<void> {
     const path = { job_id: before.job_id };
     const body = definition as Shapes["NewJob"];
     const job = await api().put("/v1/jobs/{job_id}", { path, body, revision: before.revision });
-    replaceJob(job);
+    putJob(job);
     say(`${job.job_id} is stored as revision ${job.revision}`);
     go(["jobs", job.job_id]);
     return;
   }
   const body = { ...definition, ...(id ? { job_id: id } : {}) } as Shapes["NewJob"];
   const job = await api().post("/v1/jobs", { body, idempotencyKey: crypto.randomUUID() });
+  putJob(job);
   say(`${job.job_id} is created`);
   go(["jobs", job.job_id]);
 }

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { throughAll } from "../lib/bulk";
 import { type Group, keyOf, merged } from "../lib/groups";
-import { useLoad } from "../lib/load";
+import { refresh, useLoad } from "../lib/load";
 import { place, setQuery, to } from "../lib/router";
 import { api, may } from "../lib/session";
 import { DAY, HOUR, now, rfc3339 } from "../lib/time";
@@ -95,9 +95,7 @@ export function Failures(): JSX.Element {
           <Waiting lines={6} />
         )}
       </Card>
-      {retrying ? (
-        <Retry group={retrying} from={from} close={() => setRetrying(undefined)} changed={found.reload} />
-      ) : null}
+      {retrying ? <Retry group={retrying} from={from} close={() => setRetrying(undefined)} /> : null}
     </>
   );
 }
@@ -173,7 +171,7 @@ function RunsOf({ group }: { group: Group }): JSX.Element {
   );
 }
 
-function Retry(props: { group: Group; from: string; close: () => void; changed: () => void }): JSX.Element {
+function Retry(props: { group: Group; from: string; close: () => void }): JSX.Element {
   const { group } = props;
   const [done, setDone] = useState(0);
   const act = async () => {
@@ -182,7 +180,7 @@ function Retry(props: { group: Group; from: string; close: () => void; changed: 
       (cursor) => api().post("/v1/runs/_all/retry", { body: { ...body, ...cursor } }),
       (soFar) => setDone(soFar.done),
     );
-    props.changed();
+    refresh();
     say(`${sum.done} runs are tried again`);
     const first = sum.refused[0];
     if (first) throw new Error(`${sum.refused.length} refused; ${first.id}: ${first.detail}`);

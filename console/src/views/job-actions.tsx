@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { type Job, removeJob, replaceJob } from "../lib/jobs";
+import { type Job, putJob, removeJob } from "../lib/jobs";
 import { refresh } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api, may } from "../lib/session";
@@ -17,7 +17,7 @@ export function JobActions({ job, changed }: { job: Job; changed: () => void }):
   if (!may("write")) return null;
   const close = () => setDialog(undefined);
   const done = (fresh: Job) => {
-    replaceJob(fresh);
+    putJob(fresh);
     changed();
   };
   const path = { job_id: job.job_id };

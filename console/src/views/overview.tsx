@@ -6,13 +6,14 @@ import { useMemo } from "preact/hooks";
 import { type Cell, Heat } from "../draw/heat";
 import { TimeLine } from "../draw/timeline";
 import { type Coming, loadDensity } from "../lib/coming";
-import { byHour, countStates, type Expectation, type Fire, loadExpected, stateOfFire } from "../lib/expected";
+import { byHour, countStates, type Expectation, type Fire, loadPast, stateOfFire } from "../lib/expected";
 import { figureOf, healthOf, type Known, knownHealth, MOST_HEALTHS } from "../lib/health";
 import { complete, healths, healthsKnown, type Job, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
 import { type Loaded, useLoad } from "../lib/load";
 import { to } from "../lib/router";
 import { api, may } from "../lib/session";
-import { DAY, HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
+import { DAY, HOUR, MINUTE, now, span } from "../lib/time";
+import { counted } from "../lib/words";
 import { Card, Empty, Figure, Found, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 import { hasFailed } from "./job-wrong";
@@ -23,9 +24,8 @@ import { jobColumn, whyOf } from "./runs";
 export function Overview(): JSX.Element {
   useJobs();
   const present = Math.floor(now.value / MINUTE) * MINUTE;
-  const range = { from_at: rfc3339(present - DAY), until_at: rfc3339(now.value) };
-  const found = useLoad<Expectation>("overview", (signal, show) => loadExpected(null, range, signal, show), 30);
-  const coming = useLoad("density", loadDensity, 60);
+  const found = useLoad("past", loadPast, 30, true);
+  const coming = useLoad("density", loadDensity, 60, true);
   const fires = found.data?.fires;
   const marks = useMemo(
     () => [
@@ -64,8 +64,8 @@ export function Overview(): JSX.Element {
         )}
         {found.data && !found.data.complete ? (
           <p class="hint">
-            {found.data.reading
-              ? "The other jobs are still being read."
+            {found.data.reading !== undefined
+              ? `The past of ${counted(found.data.reading, "job")} is read. That of the others follows.`
               : "There is more than one picture holds: only the first jobs are shown."}
           </p>
         ) : null}
@@ -106,8 +106,8 @@ function Figures({ found }: { found: Expectation | undefined }): JSX.Element {
       <Figure
         name="Succeeded, 24 h"
         value={rate === null ? "–" : `${rate.toFixed(rate > 99.9 || rate === 0 ? 0 : 1)} %`}
-        tone={rate === null ? undefined : rate < 95 ? "late" : "good"}
-        hint={known(found !== undefined, `${failed} failed`)}
+        tone={rate === null || !found?.complete ? undefined : rate < 95 ? "late" : "good"}
+        hint={known(found !== undefined, `${failed.toLocaleString("en")}${found?.complete ? "" : "+"} failed`)}
       />
       <Figure name="Late, 24 h" {...figureOf(counts.get("late") ?? 0, ofFires, "late")} hint="started over 10 s late" />
       <Figure name="No record" {...figureOf(counts.get("no_record") ?? 0, ofFires)} hint="must always be 0" />

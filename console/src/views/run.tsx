@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { Waterfall } from "../draw/waterfall";
 import { cli, curl } from "../lib/commands";
 import type { Job, Run as RunShape } from "../lib/jobs";
-import { useLoad } from "../lib/load";
+import { refresh, useLoad } from "../lib/load";
 import { to } from "../lib/router";
 import { addressOfApi, api, may } from "../lib/session";
 import { stateOfRun } from "../lib/states";
@@ -47,7 +47,7 @@ export function Run({ id }: { id: string }): JSX.Element {
           </>
         }
       >
-        {run.data && may("write") ? <Actions run={run.data} changed={run.reload} /> : null}
+        {run.data && may("write") ? <Actions run={run.data} /> : null}
       </Head>
       <Problem error={run.error} retry={run.reload} />
       {run.data ? <Shown run={run.data} job={job.data} isGone={Boolean(job.error)} /> : run.error ? null : <Waiting />}
@@ -141,7 +141,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
   );
 }
 
-function Actions({ run, changed }: { run: RunShape; changed: () => void }): JSX.Element {
+function Actions({ run }: { run: RunShape }): JSX.Element {
   const [cancelling, setCancelling] = useState(false);
   const [note, setNote] = useState("");
   const [error, setError] = useState<unknown>();
@@ -150,12 +150,12 @@ function Actions({ run, changed }: { run: RunShape; changed: () => void }): JSX.
     setError(undefined);
     await api().post("/v1/runs/{execution_id}/retry", { path });
     say("One more attempt begins");
-    changed();
+    refresh();
   };
   const cancel = async () => {
     await api().post("/v1/runs/{execution_id}/cancel", { path, body: { note } });
     say("The run is cancelled");
-    changed();
+    refresh();
   };
   return (
     <>
