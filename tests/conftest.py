@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.worlds import World, make_world, world
+
+# They decide how wide and how coloured a command prints, and which stage a function belongs to.
+_FOREIGN = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "STAGE")
+# How long some tests look for examples.
+_OURS = ("MINUTE8_FUZZ", "MINUTE8_TIMING_EXAMPLES", "MINUTE8_CONSOLE_RUN")
+_LOOPBACK = "localhost,127.0.0.1,127.0.0.9"
+
+
+def _is_foreign(name: str) -> bool:
+    if name.startswith(("AWS_", "MINUTE8_")):
+        return not name.startswith(_OURS)
+    return name in _FOREIGN
+
+
+def _forget_the_shell() -> None:
+    """Tests, and the processes that they start, see no account, stage or terminal of a developer or of CI."""
+    for name in filter(_is_foreign, list(os.environ)):
+        del os.environ[name]
+    os.environ |= dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "test")
+    os.environ |= dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), "us-east-1")
+    os.environ |= dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
+    # The proxies stay: pip may need them to build a layer.
+    os.environ |= dict.fromkeys(
+        ("NO_PROXY", "no_proxy"), f"{os.environ.get('NO_PROXY', '')},{_LOOPBACK}".strip(",")
+    )
+
+
+_forget_the_shell()
+
+# The same examples in each run, and no time limit for one: a busy machine is no fault.
+# `--hypothesis-profile=default` looks for others.
+settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("repeatable")
 
 # The folders that take longest, in this order: what begins late ends late, while other workers have nothing to do.
 LONGEST = (
@@ -48,17 +85,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False  # it would begin with the files of most tests
     return ByFile(config, log)
-
-
-@pytest.fixture(autouse=True)
-def no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests use nothing of the developer's shell."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.delenv("AWS_PROFILE", raising=False)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
 
 
 @pytest.fixture

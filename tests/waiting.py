@@ -24,6 +24,13 @@ def wait_until(look: Callable[[], Any], what: Callable[[], object] | str, every_
     return found
 
 
+def keep_clear_of_the_rule(for_s: int = 15) -> None:
+    """If the rule of minute 8, 18, 28… ticks within `for_s`, wait until that is over."""
+    since_the_last_s = (time.time() - 8 * 60) % 600
+    if not 10 < since_the_last_s < 600 - for_s:
+        time.sleep((10 - since_the_last_s) % 600)
+
+
 def wait_for_snapshots(embedded: Embedded) -> None:
     """The second snapshot from now on: its state is of a moment after this call."""
     current, seen = Path(embedded.state_dir, "aws", "current"), set[Path]()

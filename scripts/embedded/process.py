@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -23,6 +24,8 @@ DEFAULT_PORT = 4566
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 
+# Linux gives clients 32,768 and above, macOS 49,152 and above.
+_PORTS = range(20_000, 32_000)
 _READY_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 60.0
 
@@ -149,14 +152,18 @@ def kill(state_dir: Path = DEFAULT_STATE_DIR) -> None:
 
 
 def free_port(wish: int) -> int:
-    """Return `wish` if nothing listens there, else a port that is free now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wish))
-        except OSError:
-            probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return `wish` if nothing listens there, else (or for 0) a port that is free now. Raises EmbeddedError.
+
+    It is none that systems give to clients: one of those could take it while the server starts, or starts again.
+    """
+    wishes = (wish,) if wish else ()
+    for port in (*wishes, *random.SystemRandom().sample(_PORTS, 100)):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
+    raise EmbeddedError(f"no port is free among a hundred of {_PORTS.start} to {_PORTS.stop - 1}")
 
 
 def _spawn(state_dir: Path, environment: dict[str, str], options: list[str]) -> "subprocess.Popen[bytes]":

@@ -188,7 +188,7 @@ class Trials:
             self._killed = loads.register(
                 self._engine,
                 "killed",
-                [int(time.time()) + 2],
+                [int(time.time()) + 4],
                 payload={"duration_s": _WORKS_S},
                 timeout_s=_TIMEOUT_S,
                 target=self._engine.target | {"invocation": "RequestResponse"},

@@ -29,7 +29,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in _FILES:
         shutil.copy(ROOT / name, directory / "source")
     for name in _FOLDERS:
-        shutil.copytree(ROOT / name, directory / "source" / name)
+        # Other processes may be compiling these modules now: files appear and vanish in __pycache__.
+        shutil.copytree(
+            ROOT / name, directory / "source" / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
     command = ["wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(directory)]
     _pip(*command, str(directory / "source"))
     [built] = directory.glob("*.whl")

@@ -272,7 +272,7 @@ def test_a_program_of_eventbridge_scheduler_moves_by_two_variables(
     ]
     scheduler.untag_resource(ResourceArn=group, TagKeys=["team", "another +/ä"])
     assert scheduler.list_tags_for_resource(ResourceArn=group)["Tags"] == []
-    soon = datetime.now(UTC) + timedelta(seconds=3)
+    soon = datetime.now(UTC) + timedelta(seconds=5)
     scheduler.create_schedule(
         Name="soon",
         GroupName="reports",

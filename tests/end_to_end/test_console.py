@@ -21,12 +21,11 @@ from minute8_client import Client, InvalidInput
 from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.executor.servers import serving
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.embedded
 
 ROOT = Path(__file__).resolve().parents[2]
-_PATIENCE_S = 300
 ATTACK = "<img src=x onerror=\"pwned('name')\"><script>pwned('script')</script>\u202egnp.exe"
 # As long as a name may be, and without a place to break.
 LONG_ATTACK = (ATTACK + "\u202eW" * 100)[:200]
@@ -105,7 +104,7 @@ def test_journeys_through_the_console(console: dict[str, Any]) -> None:
         env=os.environ | {"MINUTE8_CONSOLE_STAGE": json.dumps(console), "CI": "1"},
         capture_output=True,
         text=True,
-        timeout=_PATIENCE_S,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"

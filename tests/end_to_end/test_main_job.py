@@ -21,7 +21,7 @@ from scripts.demo.stage import Stage
 from scripts.demo.witness import EXPLAINED, calls_in, expected, problems
 from scripts.demo.workload import Registration
 from scripts.embedded import Embedded, kill, start
-from tests.waiting import wait_for_snapshots, wait_until
+from tests.waiting import keep_clear_of_the_rule, wait_for_snapshots, wait_until
 
 pytestmark = pytest.mark.embedded
 SOON_S = 5
@@ -102,6 +102,7 @@ def test_jobs_fire_on_their_second_and_are_recorded(stage: Stage, register: Call
 
 def test_the_tick_plans_through_its_own_role(stage: Stage, register: Callable[..., Job]) -> None:
     register("minutely", {"cron": "* * * * *"})
+    keep_clear_of_the_rule()
     with ThreadPoolExecutor(2) as pool:  # a rule may fire twice
         ticks = [json.loads(tick.result()) for tick in [pool.submit(stage.tick) for _ in range(2)]]
     mark = stage.mark()

@@ -25,7 +25,10 @@ GARBAGE = ["not json", "{}", "[" * 5_000, json.dumps({"v": 99}), json.dumps({"v"
 
 @pytest.fixture(scope="module")
 def stage(embedded: Embedded) -> Stage:
-    return Stage(embedded.env(), "test")
+    """The deployed stage; its tenant `alice` may call the sample target."""
+    found = Stage(embedded.env(), "test")
+    found.allow(["alice"], found.deploy_target())
+    return found
 
 
 @pytest.fixture
@@ -39,7 +42,6 @@ def url(sqs: Any, name: str) -> str:
 
 def registered(stage: Stage, job_id: str, schedule: dict[str, Any], invocation: str) -> Any:
     target = {"kind": "lambda", "arn": stage.deploy_target(), "invocation": invocation}
-    stage.allow(["alice"], target["arn"])
     definition = {"schedule": schedule, "target": target, "payload": {"duration_s": 0}}
     (job,) = stage.register([Registration("alice", job_id, definition)], lambda: None)
     return job

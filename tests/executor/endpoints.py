@@ -29,7 +29,7 @@ def endpoints(**fields: Any) -> HttpEndpoints:
 
 
 def call(
-    server: Server, timeout_s: float = 5, payload: Any = None, attempt: int = 1, **fields: Any
+    server: Server, timeout_s: float = 20, payload: Any = None, attempt: int = 1, **fields: Any
 ) -> Outcome:
     target = {"kind": "http", "url": server.url, "method": "POST"} | fields
     return endpoints().call(target, event(payload=payload, attempt=attempt), timeout_s)

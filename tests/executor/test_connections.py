@@ -73,14 +73,17 @@ def test_batches_share_as_many_connections_as_they_have_calls(service: Server) -
 
 
 def test_each_call_waits_as_long_as_its_own_time_limit(service: Server) -> None:
+    is_over = threading.Event()
+
     def late(handler: Any) -> tuple[int, dict[str, str], bytes]:
-        threading.Event().wait(1)
+        is_over.wait(60)
         return 200, {}, b"null"
 
     awaited = TARGET | {"invocation": "RequestResponse"}
     assert lambda_function.call(awaited, event(), 60).ok
     service.reply = late
     assert lambda_function.call(awaited, event(), 0.2).error_type == "TimedOut"
+    is_over.set()
     assert lambda_function.call(awaited, event(), 60).ok
 
 

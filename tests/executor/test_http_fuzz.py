@@ -28,7 +28,8 @@ SECONDS = float(os.environ.get("MINUTE8_FUZZ_SECONDS", "12"))
 SEED = int(os.environ.get("MINUTE8_FUZZ_SEED", "1"))
 TIMEOUT_S = 0.4
 # The machine may be busy.
-MARGIN_S = 3.0
+MARGIN_S = 20.0
+MOST_CPU_S = 1.9
 MEMORY_MB = 96
 
 
@@ -54,7 +55,7 @@ def _play(seed: int, endpoints: HttpEndpoints, plain: RawServer, tls: RawServer)
     began, used = time.perf_counter(), time.thread_time()
     outcome = endpoints.call(target, event(payload="x" * rng.choice([0, 200_000])), TIMEOUT_S)
     assert time.perf_counter() - began < TIMEOUT_S + MARGIN_S, f"seed {seed} took too long"
-    assert time.thread_time() - used < TIMEOUT_S + MARGIN_S / 2, f"seed {seed} used too much processor time"
+    assert time.thread_time() - used < MOST_CPU_S, f"seed {seed} used too much processor time"
     return outcome
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import threading
 import time
 import tracemalloc
 from http.server import BaseHTTPRequestHandler
@@ -17,11 +18,14 @@ from tests.executor.contexts import event
 from tests.executor.endpoints import call, endpoints
 from tests.executor.servers import NAME, Server
 
+# Of a busy machine. What has no end takes longer.
+SOON_S = 30
+
 
 def drips(first: bytes) -> Any:
     def reply(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(first)
-        for _ in range(100):
+        for _ in range(2_000):
             handler.wfile.write(b"x")
             handler.wfile.flush()
             time.sleep(0.05)
@@ -43,20 +47,22 @@ def test_an_answer_that_drips_in_ends_at_the_time_limit(server: Server, first: b
     server.reply = drips(first)
     started_at = time.perf_counter()
     outcome = call(server, timeout_s=0.5)
-    assert time.perf_counter() - started_at < 2
+    assert time.perf_counter() - started_at < SOON_S
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "TimedOut")
 
 
 def test_no_answer_at_all_ends_at_the_time_limit(server: Server) -> None:
-    server.reply = lambda handler: time.sleep(2)
+    is_over = threading.Event()
+    server.reply = lambda handler: is_over.wait(2 * SOON_S) and None
     started_at = time.perf_counter()
     assert call(server, timeout_s=0.3).error_type == "TimedOut"
-    assert time.perf_counter() - started_at < 1.5
+    assert time.perf_counter() - started_at < SOON_S
+    is_over.set()
 
 
 def test_endless_100_continue_ends_at_the_time_limit(server: Server) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> None:
-        for _ in range(200):
+        for _ in range(20_000):
             handler.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             time.sleep(0.01)
 
@@ -114,10 +120,9 @@ def writes(raw: bytes, times: int = 1) -> Any:
 )
 def test_of_an_endless_answer_the_beginning_is_read(server: Server, head: bytes) -> None:
     server.reply = writes(b"HTTP/1.1 200 OK\r\n" + head + b"y" * 10_000_000)
-    started_at = time.perf_counter()
-    outcome = call(server, timeout_s=20)
-    assert outcome.ok
-    assert time.perf_counter() - started_at < 5
+    used = time.thread_time()
+    assert call(server, timeout_s=20).ok
+    assert time.thread_time() - used < 2
 
 
 def test_a_chunk_of_a_negative_size_is_not_read_without_end(server: Server) -> None:
@@ -176,5 +181,5 @@ def test_who_does_not_read_the_request_ends_at_the_time_limit() -> None:
         plain = endpoints(plain_http=True)
         started_at = time.perf_counter()
         outcome = plain.call({"url": url, "method": "POST"}, event(payload="x" * 20_000_000), 0.5)
-    assert time.perf_counter() - started_at < 2
+    assert time.perf_counter() - started_at < SOON_S
     assert outcome.error_type == "TimedOut"

@@ -211,13 +211,13 @@ def test_a_name_server_that_never_answers_holds_nobody_up() -> None:
     answered = threading.Event()
 
     def slow(host: str, port: int) -> list[str]:
-        answered.wait(10)
+        answered.wait(60)
         return []
 
     started_at = time.perf_counter()
     with pytest.raises(Unreachable, match="not resolved within"):
         NetworkGuard(slow).connect(read_url("https://a.com/"), 0.1)
-    assert time.perf_counter() - started_at < 2
+    assert time.perf_counter() - started_at < 30
     answered.set()
 
 

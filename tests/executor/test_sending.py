@@ -83,7 +83,9 @@ def kept(service: Server, count: int) -> None:
 
     service.reply = together
     with ThreadPoolExecutor(count) as threads:
-        assert all(threads.map(lambda _: lambda_function.call(target("warm"), event(), 5).ok, range(count)))
+        assert all(
+            threads.map(lambda _: lambda_function.call(target("warm"), event(), WAITS_S).ok, range(count))
+        )
     service.reply = reply
     service.asked.clear()
     assert service.connections == count

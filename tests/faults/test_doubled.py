@@ -147,12 +147,12 @@ def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
         return answer
 
     def admitted(executor: Executor, loaded: Loaded) -> Any:
-        assert loaded.claim.execution.job_id == "event" or told_once.wait(10)
+        assert loaded.claim.execution.job_id == "event" or told_once.wait(60)
         return admit(executor, loaded)
 
     def call(event: Mapping[str, Any]) -> Outcome:
         is_event = event["minute8"]["job_id"] == "event"
-        return Outcome(ok=told_once.wait(10) if is_event else told_again.wait(3))
+        return Outcome(ok=told_once.wait(60) if is_event else told_again.wait(60))
 
     w.target.answer = call
     monkeypatch.setattr(w.sqs, "change_message_visibility_batch", changed)

