@@ -14,6 +14,9 @@ ARGS ?=
 DEMO_SECONDS := $(or $(SECONDS),0)
 unexport SECONDS
 
+# Files are UTF-8, whatever the locale is.
+export PYTHONUTF8 := 1
+
 VENV := .venv
 RUN := $(VENV)/bin/python
 VENV_READY := $(VENV)/.ready

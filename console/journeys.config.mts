@@ -1,9 +1,10 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 // Run by tests/end_to_end/test_console.py, which deploys what they need and says where it is.
 export default defineConfig({
   test: {
-    root: new URL(".", import.meta.url).pathname,
+    root: fileURLToPath(new URL(".", import.meta.url)),
     include: [process.env.MINUTE8_CONSOLE_RUN ?? "tests/*.journey.ts"],
     testTimeout: 150_000,
     hookTimeout: 60_000,

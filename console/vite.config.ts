@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
 export default defineConfig({
@@ -6,7 +7,9 @@ export default defineConfig({
   experimental: {
     renderBuiltUrl: (name, { hostType }) => (hostType === "html" ? `console/${name}` : { relative: true }),
   },
-  resolve: { alias: { "minute8-client": new URL("../clients/typescript/src/index.ts", import.meta.url).pathname } },
+  resolve: {
+    alias: { "minute8-client": fileURLToPath(new URL("../clients/typescript/src/index.ts", import.meta.url)) },
+  },
   build: {
     target: "es2022",
     modulePreload: { polyfill: false },

@@ -156,8 +156,7 @@ def free_port(wish: int) -> int:
 
     It is none that systems give to clients: one of those could take it while the server starts, or starts again.
     """
-    wishes = (wish,) if wish else ()
-    for port in (*wishes, *random.SystemRandom().sample(_PORTS, 100)):
+    for port in [wish, *random.SystemRandom().sample(_PORTS, 100)][not wish :]:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
