@@ -1,4 +1,4 @@
-"""Build the Lambda layers from requirements.txt and requirements-jwt.txt.
+"""Build the Lambda layers from requirements.txt and requirements-jwt.txt, and compile the functions' own code.
 
     python -m scripts.build_layer local    # for the embedded AWS: this machine's interpreter
     python -m scripts.build_layer arm64    # for AWS: Lambda's platform, whatever machine this is
@@ -7,12 +7,15 @@ No layer contains boto3. Of botocore the layer has only the services that the fu
 """
 
 import argparse
+import gzip
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from scripts.one_at_a_time import one_at_a_time
 
@@ -22,6 +25,9 @@ LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-
 
 # What the functions call: their own tables, queue and bus, and targets.
 SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "sns", "sqs", "stepfunctions", "sts"}
+
+# The functions' own code, as serverless.yml packages it.
+_CODE = ("common", "scheduler", "executor", "notifier", "api")
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
 _PLATFORM_ARGUMENTS = {
@@ -48,6 +54,14 @@ def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
         return layer, _build(layer, platform, LAYERS[name])
 
 
+def compile_code(root: Path = ROOT) -> None:
+    """Compile the functions' own code below `root` for AWS, if a python3.13 is available.
+
+    Checked, since people change these files: Python ignores a compiled module whose source has another hash.
+    """
+    _compile("arm64", "checked-hash", [root / name for name in _CODE])
+
+
 def _build(layer: Path, platform: str, requirements: Path) -> bool:
     stamp = layer / ".requirements"
     fingerprint = _fingerprint(platform, requirements)
@@ -58,7 +72,8 @@ def _build(layer: Path, platform: str, requirements: Path) -> bool:
     shutil.rmtree(fresh, ignore_errors=True)
     _pip_install(platform, requirements, fresh / "python")
     _strip(fresh / "python")
-    _compile(platform, fresh / "python")
+    # Unchecked: nobody changes these files.
+    _compile(platform, "unchecked-hash", [fresh / "python"])
     (fresh / ".requirements").write_text(fingerprint)
     shutil.rmtree(layer, ignore_errors=True)
     fresh.rename(layer)
@@ -66,10 +81,11 @@ def _build(layer: Path, platform: str, requirements: Path) -> bool:
 
 
 def _fingerprint(platform: str, requirements: Path) -> str:
-    """Return what a layer's content depends on: its requirements and, locally, this interpreter."""
+    """Return what a layer's content depends on: its requirements, this file and, locally, this interpreter."""
     interpreter = f"{sys.implementation.cache_tag} {sys.platform}" if platform == "local" else "cp313"
     services = " ".join(sorted(SERVICES))
-    return f"{platform} {interpreter} {services} {hashlib.sha256(requirements.read_bytes()).hexdigest()}"
+    read = hashlib.sha256(requirements.read_bytes() + Path(__file__).read_bytes()).hexdigest()
+    return f"{platform} {interpreter} {services} {read}"
 
 
 def _pip_install(platform: str, requirements: Path, target: Path) -> None:
@@ -103,18 +119,40 @@ def _strip(packages: Path) -> None:
     for service in packages.glob("botocore/data/*/"):
         if service.is_dir() and service.name not in SERVICES:
             shutil.rmtree(service)
+    _trim(packages / "botocore" / "data")
     shutil.rmtree(packages / "bin", ignore_errors=True)
 
 
-def _compile(platform: str, packages: Path) -> None:
+def _trim(data: Path) -> None:
+    """Remove what no client reads of botocore's data: each cold start reads these files whole."""
+    prefixes = set()
+    for path in data.glob("*/*/service-2.json.gz"):
+        model = json.loads(gzip.decompress(path.read_bytes()), object_hook=_undocumented)
+        prefixes.add(model["metadata"]["endpointPrefix"])
+        path.write_bytes(gzip.compress(json.dumps(model).encode(), mtime=0))
+    for path in data.glob("endpoints.json"):
+        endpoints = json.loads(path.read_text())
+        for partition in endpoints["partitions"]:
+            services = partition["services"]
+            partition["services"] = {name: services[name] for name in services.keys() & prefixes}
+        path.write_text(json.dumps(endpoints))
+
+
+def _undocumented(shape: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value for name, value in shape.items() if name != "documentation" or not isinstance(value, str)
+    }
+
+
+def _compile(platform: str, mode: str, folders: list[Path]) -> None:
     """Compile the modules: Lambda cannot store compiled modules, and compiling would take half of a cold start.
 
-    Unchecked, because unpacking changes the files' times. For AWS only if a python3.13 is available.
+    By hashes, because unpacking changes the files' times. For AWS only if a python3.13 is available.
     """
     interpreter = sys.executable if platform == "local" else shutil.which("python3.13")
     if interpreter is None:
         return
-    command = [interpreter, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", str(packages)]
+    command = [interpreter, "-m", "compileall", "-q", "-f", "--invalidation-mode", mode, *map(str, folders)]
     subprocess.run(
         command, capture_output=True, check=False
     )  # a module that does not compile is its package's problem

@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     profile = ["--aws-profile", options.aws_profile] if options.aws_profile else []
     build_layer.build_all("arm64")
+    build_layer.compile_code()
     console.build()
     command = [str(_OSLS), "deploy", "--stage", options.stage, "--region", region, *profile, *others]
     if status := subprocess.run(command, cwd=build_layer.ROOT, check=False).returncode:

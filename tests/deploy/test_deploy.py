@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import boto3
+import botocore.session
 import pytest
+from botocore.loaders import Loader
 from moto import mock_aws
 
 from cli.doctor import expected
@@ -90,6 +94,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(subprocess, "run", run)
     monkeypatch.setattr(build_layer, "build_all", lambda platform: [])
+    monkeypatch.setattr(build_layer, "compile_code", lambda: None)
     monkeypatch.setattr(console, "build", lambda: None)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)
@@ -204,11 +209,40 @@ def test_the_layer_keeps_each_service_that_a_function_calls(tmp_path: Path) -> N
     assert called == build_layer.SERVICES
     for name in ("dynamodb", "polly"):
         (tmp_path / "botocore" / "data" / name).mkdir(parents=True)
-    (tmp_path / "botocore" / "data" / "endpoints.json").touch()
     build_layer._strip(tmp_path)
-    assert {path.name for path in (tmp_path / "botocore" / "data").iterdir()} == {
-        "dynamodb",
-        "endpoints.json",
+    assert [path.name for path in (tmp_path / "botocore" / "data").iterdir()] == ["dynamodb"]
+
+
+def test_the_layer_keeps_what_clients_read_of_botocores_data(tmp_path: Path) -> None:
+    """They read no documentation, and no endpoints of other services."""
+    whole, kept = Path(botocore.__file__).parent / "data", tmp_path / "botocore" / "data"
+    for name in build_layer.SERVICES:
+        shutil.copytree(whole / name, kept / name)
+    for path in whole.glob("*.json"):
+        shutil.copy(path, kept)
+    build_layer._strip(tmp_path)
+    assert (kept / "endpoints.json").stat().st_size < 100_000
+    clients = zip(_clients_with(kept), _clients_with(whole), strict=True)
+    for ours, theirs in clients:
+        assert ours.meta.endpoint_url == theirs.meta.endpoint_url
+        assert _shapes(ours) == _shapes(theirs)
+
+
+def _clients_with(data: Path) -> Iterator[Any]:
+    session = botocore.session.get_session()
+    loader = Loader(extra_search_paths=[str(data)], include_default_search_paths=False)
+    session.register_component("data_loader", loader)
+    for service in sorted(build_layer.SERVICES):
+        for region in ("eu-central-1", "cn-north-1"):
+            yield session.create_client(service, region, aws_access_key_id="k", aws_secret_access_key="s")
+
+
+def _shapes(client: Any) -> dict[str, Any]:
+    model = client.meta.service_model
+    shapes = {name: model.shape_for(name) for name in model.shape_names}
+    return {
+        name: (shape.type_name, shape.metadata, shape.serialization, list(getattr(shape, "members", ())))
+        for name, shape in shapes.items()
     }
 
 
