@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from common import telemetry
 from common.clock import SystemClock
@@ -15,18 +15,17 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import is_wake
 from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
-from common.tenants.web_address import is_public_or_loopback
-from common.tenants.webhook_signing import SigningSecrets
 from executor import wiring
 from executor.batch import MOST_EVENTS_AT_ONCE, execute_batch
 from executor.failure_streak import store_of_failures
-from executor.network_guard import NetworkGuard
 from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery
 from executor.service_level import has_started, lateness_s, service_level
 from executor.targets import clients, kinds
-from executor.targets.http_endpoint import HttpEndpoints
+
+if TYPE_CHECKING:
+    from executor.targets.http_endpoint import HttpEndpoints
 
 _WAKE_HOLD_S: Final = 0.1
 # A crowded batch claims some of its executions at once, and reads jobs meanwhile.
@@ -76,9 +75,7 @@ def _executor() -> Executor:
     tables = deployed.tables(settings)
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.required("executions_queue_url"), clock)
     known = KnownTenants(tables.tenants)
-    secrets = SigningSecrets(tables.tenants)
-    guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
-    endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)
+    endpoints = aws.on_first_use(_endpoints)
     return wiring.executor(
         tables,
         queue,
@@ -86,8 +83,20 @@ def _executor() -> Executor:
         store_of_failures(tables, queue, clock, known),
         event_bus(settings.event_bus),
         known,
-        kinds(endpoints),
+        kinds(lambda target, event, timeout_s: endpoints.call(target, event, timeout_s)),
     )
+
+
+def _endpoints() -> HttpEndpoints:
+    from common.tenants.web_address import is_public_or_loopback
+    from common.tenants.webhook_signing import SigningSecrets
+    from executor.network_guard import NetworkGuard
+    from executor.targets.http_endpoint import HttpEndpoints
+
+    settings = config()
+    secrets = SigningSecrets(deployed.tables(settings).tenants)
+    guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
+    return HttpEndpoints(secrets.signing, SystemClock(), settings.plain_http_targets, guard)
 
 
 @cache

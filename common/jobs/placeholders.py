@@ -25,7 +25,6 @@ from typing import Any, Final
 from common.errors import InvalidInput, Minute8Error
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339
-from common.timing.zones import offset_at
 
 # SQS and SNS accept 256 KiB in all; the rest is for the context and its JSON.
 RENDERED_BYTES: Final = 224 * 1024
@@ -80,6 +79,8 @@ def check_payload(payload: object) -> None:
 
 def values_for(execution: Execution, timezone: str) -> dict[str, str]:
     """The values of the placeholders for one attempt."""
+    from common.timing.zones import offset_at  # most payloads have no placeholders
+
     return {
         "fire_time": rfc3339(execution.fire_at),
         "fire_date": _date(execution.fire_at + offset_at(timezone, execution.fire_at)),

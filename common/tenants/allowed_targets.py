@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from common.tenants.web_address import BadUrl, WebAddress, read_url
+if TYPE_CHECKING:
+    from common.tenants.web_address import WebAddress
 
 # Of canary/handler.py, which imports nothing.
 CANARY_TENANT: Final = "minute8-canary"
@@ -60,26 +61,26 @@ def _reached(target: Mapping[str, Any]) -> Iterable[str | WebAddress | None]:
     if target.get("kind") == "http":
         yield _address(target.get("url"))
         return
-    yield target.get("arn")
-    if target.get("role_arn") is not None:
-        yield target["role_arn"]
+    for arn in (target.get("arn"), *([target["role_arn"]] if target.get("role_arn") is not None else ())):
+        yield arn if isinstance(arn, str) else None
 
 
 def _address(url: object) -> WebAddress | None:
+    # Most executions call no URL: the first one that does imports how one is read.
+    from common.tenants.web_address import BadUrl, read_url
+
     try:
         return read_url(url) if isinstance(url, str) else None
     except BadUrl:
         return None
 
 
-def _covers(pattern: object, reached: object) -> bool:
-    if not isinstance(pattern, str):
+def _covers(pattern: object, reached: str | WebAddress | None) -> bool:
+    if not isinstance(pattern, str) or reached is None:
         return False
-    if isinstance(reached, WebAddress):
-        return pattern == "*" or _host_matches(pattern.lower(), reached)
     if isinstance(reached, str):
         return pattern == "*" or _arn_matches(pattern, reached)
-    return False
+    return pattern == "*" or _host_matches(pattern.lower(), reached)
 
 
 @lru_cache(maxsize=1024)  # each execution asks, most for the same few targets

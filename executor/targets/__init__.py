@@ -11,7 +11,6 @@ from common.storage.steps import Steps
 from common.tenants.allowed_targets import CANARY_TENANT, is_canary, is_minute8_resource
 from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
 from executor.targets.events import Event, context
-from executor.targets.http_endpoint import HttpEndpoints
 
 Target = Mapping[str, Any]
 Call = Callable[[Target, Event, float], Outcome]
@@ -32,15 +31,15 @@ class Kind:
     in_steps: CallInSteps | None = None
 
 
-def kinds(endpoints: HttpEndpoints) -> Mapping[str, Kind]:
-    """All kinds; none of them calls resources of Minute8."""
+def kinds(http: Call) -> Mapping[str, Kind]:
+    """All kinds; none of them calls resources of Minute8. `http` calls endpoints (`http_endpoint.py`)."""
     return {
         "lambda": Kind(_guarded(lambda_function.call), lambda_function.is_awaited, _lambda_in_steps),
         "sqs": Kind(_guarded(sqs_queue.call), _never),
         "sns": Kind(_guarded(sns_topic.call), _never),
         "event_bus": Kind(_guarded(event_bus.call), _never),
         "step_functions": Kind(_guarded(step_functions.call), _never),
-        "http": Kind(endpoints.call, _always),
+        "http": Kind(http, _always),
     }
 
 

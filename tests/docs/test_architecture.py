@@ -25,8 +25,12 @@ LATER = ("boto3", "botocore.session", "aws_lambda_powertools", "difflib")
 OF_OURS = (
     ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
     ("scheduler.planner_handler", 73, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
-    ("executor.handler", 87, {"croniter", "common.jobs.store", "common.planning.due_index"}),
-    ("executor.completion.handler", 64, {"croniter", "common.jobs.store", "common.planning.due_index"}),
+    (
+        "executor.handler",
+        79,
+        {"croniter", "common.jobs.store", "common.timing.zones", "common.tenants.web_address"},
+    ),
+    ("executor.completion.handler", 58, {"croniter", "common.jobs.store", "common.planning.due_index"}),
 )
 _FOLDERS = ("common", "scheduler", "executor", "notifier", "api", "cli", "minute8_client", "scripts")
 

@@ -47,7 +47,7 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
         guard=NetworkGuard(lambda host, port: ["127.0.0.1"], lambda ip: ip.is_loopback),
         tls=lambda: ssl.create_default_context(cadata=given["certificate"]),
     )
-    executor = replace(handler._executor(), kinds=kinds(endpoints))
+    executor = replace(handler._executor(), kinds=kinds(endpoints.call))
     handler._executor = lambda: executor  # type: ignore[assignment]
     ready_mb, began, used = peak_mb(), time.monotonic(), time.process_time()
     records = [{"messageId": f"m-{n}", "body": body} for n, body in enumerate(given["messages"])]

@@ -256,7 +256,7 @@ def test_which_kinds_are_awaited() -> None:
 
 
 def _kinds() -> Any:
-    return kinds(HttpEndpoints(lambda tenant, now: (), None))  # type: ignore[arg-type]
+    return kinds(HttpEndpoints(lambda tenant, now: (), None).call)  # type: ignore[arg-type]
 
 
 def test_without_envelope_queues_get_the_payload_as_it_is() -> None:
