@@ -21,8 +21,9 @@ class _Guarded(Commands):
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            from cli.refusals import near_job, refusal, unquoted  # load what `--help` does not need
+            from cli.refusals import near_job, refusal, reword, unquoted  # load what `--help` does not need
 
+            reword(error)
             if hint := unquoted(error):
                 typer.echo(f"minute8: {hint}", err=True)
             if (found := refusal(error)) is None:

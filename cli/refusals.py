@@ -33,6 +33,7 @@ _BY_ERROR: dict[type[Exception], int] = {
     Busy: UNREACHABLE,
 }
 _NO_JOB: Final = re.compile(r"no job '([^']+)'")
+_NO_RUN: Final = re.compile(r"no run '([^']+)'")
 _CREDENTIALS = "aws configure, or AWS_PROFILE, gives this command credentials"
 _BY_CODE = {
     "AccessDenied": NOT_ALLOWED,
@@ -49,16 +50,35 @@ _BY_CODE = {
 
 def unquoted(error: Exception) -> str:
     """What to do about a cron expression without quotes, which the shell makes several words of; empty if it is not."""
+    command = getattr(getattr(error, "ctx", None), "info_name", "")
     words = re.findall(r"unexpected extra argument.*? \((.*)\)", str(getattr(error, "message", "")))
-    return (
-        "put the cron expression in quotes: --cron '0 9 * * *'"
-        if words and re.search(r"(^| )(\*|\d|[A-Z]{3}|\S+\.\S+)", words[0])
-        else ""
-    )
+    if not words or not re.search(r"(^| )(\*|\d|[A-Z]{3}|\S+\.\S+)", words[0]):
+        return ""
+    written = {
+        "create": "--cron '0 9 * * *'",
+        "edit": "--cron '0 9 * * *'",
+        "preview": "minute8 preview '0 9 * * *'",
+    }
+    return f"put the cron expression in quotes: {written[command]}" if command in written else ""
+
+
+def reword(error: Exception) -> None:
+    """Say what is wrong with an option's value in the words of Minute8's other refusals, not in those of the parser."""
+    if find_problems := getattr(error.__cause__, "errors", None):
+        from common.registration import problem_words  # only for a message
+
+        problem = find_problems()[0]
+        accepted = problem_words.accepted(problem)
+        error.message = (  # type: ignore[attr-defined]
+            f"{problem_words.message(problem)} (got {problem['input']!r})"
+            + (f"; accepted: {accepted}" if accepted else "")
+        )
 
 
 def near_job(error: Exception, session: Session | None) -> str:
     """The job that a mistyped id probably means. Asks the API for at most two pages of jobs; never raises."""
+    if (no_run := _NO_RUN.fullmatch(getattr(error, "detail", ""))) and ":" not in no_run[1]:
+        return f"did you mean the newest run of a job? minute8 runs show {no_run[1]} --last"
     match = _NO_JOB.fullmatch(getattr(error, "detail", ""))
     if session is None or not match:
         return ""

@@ -55,7 +55,9 @@ def api_url(url: str | None, profile: str | None, env: Mapping[str, str] = os.en
 def check_url(url: str) -> str:
     """An address that a client can call. Raises typer.BadParameter."""
     if not url.startswith(("https://", "http://")):
-        raise typer.BadParameter(f"the API's address {url!r} has no scheme; write https://{url.lstrip('/:')}")
+        host = url.lstrip("/:")
+        scheme = "http" if host.startswith(("localhost", "127.")) else "https"
+        raise typer.BadParameter(f"the API's address {url!r} has no scheme; write {scheme}://{host}")
     return url
 
 

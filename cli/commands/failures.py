@@ -55,6 +55,8 @@ def failures(
                 for run in runs
             ]
             found = runs
+        if job_id and not rows:
+            client.get_job(job_id)  # raises NotFound: a mistyped id must not look as if all went well
     if as_json:
         print_json(found)
         return

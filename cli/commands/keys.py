@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -13,8 +14,8 @@ from cli.output import console, print_json, relative, state, when
 from cli.platform import Stage, platform
 from cli.session import session
 from common.errors import InvalidInput
-from common.timing.durations import parse_duration, parse_instant
-from common.timing.instants import rfc3339
+from common.timing.durations import instant_hint, parse_duration, parse_instant
+from common.timing.instants import DAY_S, rfc3339
 from minute8_client.shapes import Key, MadeKey
 
 app = typer.Typer(
@@ -155,10 +156,12 @@ def _expiry(text: str, now: float) -> str | None:
     """A duration or a time as RFC 3339. Raises InvalidInput."""
     if not text:
         return None
-    try:
+    with suppress(InvalidInput):
         return rfc3339(int(now) + parse_duration(text, "expires"))
-    except InvalidInput:
+    with suppress(InvalidInput):
         return rfc3339(parse_instant(text, "expires"))
+    accepted = instant_hint(text) or f"such as 90d or {rfc3339((int(now) // DAY_S + 90) * DAY_S)}"
+    raise InvalidInput("expires", "must be a duration or a time", value=text, accepted=accepted)
 
 
 def _print_made(made: MadeKey, what: str, now: float, as_json: bool) -> None:

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from cli import completion
+from cli.commands.runs import since_at
 from cli.exit_codes import FAILED
 from cli.job_input import read_payload
 from cli.output import console, plural, print_json, relative, table, why
 from cli.session import session
+from common.timing.instants import rfc3339
 from minute8_client.runs import ENDED, JOBS_PAYLOAD
 
 _POLL_S = 1.0
@@ -115,7 +117,11 @@ def backfill(
     as_json: AsJson = False,
 ) -> None:
     """Run the fire times of a past range. They are counted first; Ctrl-C ends the watching, not the backfill."""
-    wanted: dict[str, Any] = {"start_at": from_at, "end_at": to_at, "concurrency": concurrency}
+    now = session(ctx).clock.now()
+    start_at, end_at = (
+        rfc3339(since_at(at, now, name)) for at, name in ((from_at, "--from"), (to_at, "--to"))
+    )
+    wanted: dict[str, Any] = {"start_at": start_at, "end_at": end_at, "concurrency": concurrency}
     with session(ctx).client() as client:
         counted = client.start_backfill(job_id, wanted | {"dry_run": True})
         if dry_run or not counted["total"]:

@@ -18,7 +18,7 @@ from cli.output import console, print_json, relative, seconds, state, when, why
 from cli.session import session
 from cli.watching import watched
 from common.errors import InvalidInput, NotFound
-from common.timing.durations import parse_duration, parse_instant
+from common.timing.durations import instant_hint, parse_duration, parse_instant
 from common.timing.instants import DAY_S, rfc3339
 from minute8_client import Client, Run
 
@@ -158,7 +158,7 @@ def since_at(text: str, now: float, option: str = "since") -> int:
 
 
 def _since_hint(text: str, now: float) -> str:
-    from common.registration.hints import duration_hint, instant_hint  # only for a message
+    from common.registration.hints import duration_hint  # only for a message
 
     days = {"today": 0, "yesterday": 1}.get(text.lower())
     if days is not None:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from common.errors import InvalidInput
-from common.timing.durations import duration_text, parse_duration
-from common.timing.instants import rfc3339
+from common.timing.durations import duration_text, instant_hint, parse_duration
 
 _WORD_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NUMBER_AND_WORD: Final = re.compile(
@@ -25,7 +24,7 @@ def duration_hint(value: object) -> str:
         return ""
     text = re.sub(r"^(?:@?every|rate\()\s*|\)$", "", value.strip(" \"'"), flags=re.I).strip()
     if text.isascii() and text.isdigit() and 0 < int(text[:10]) <= 366 * 86_400:
-        return f"the number {int(text)} without quotes, or {duration_text(int(text))}"
+        return duration_text(int(text))
     match = _NUMBER_AND_WORD.fullmatch(text)
     if match:
         text = duration_text(round(float(match[1]) * _WORD_UNITS[match[2].lower()]))
@@ -34,26 +33,6 @@ def duration_hint(value: object) -> str:
     except InvalidInput:
         return ""
     return text
-
-
-def instant_hint(value: object) -> str:
-    """The RFC 3339 time that was probably meant; empty if there is none."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 7_258_118_400:
-        return rfc3339(value)
-    if not isinstance(value, str) or len(value) > _LONGEST:
-        return ""
-    text = value.strip(" \"'")
-    if called := _CALLED.fullmatch(text):
-        text = called[2].strip()
-    if re.fullmatch(r"\d{9,10}", text, re.ASCII):
-        return rfc3339(int(text))
-    match = re.fullmatch(
-        r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*([+-]\d\d)?:?(\d\d)?)?", text, re.ASCII
-    )
-    if not match:
-        return ""
-    offset = f"{match[3]}:{match[4] or '00'}" if match[3] else "Z"
-    return f"{match[1]}T{match[2] or '00:00:00'}{offset}"
 
 
 def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
@@ -71,6 +50,9 @@ def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
         yield f"@{text}", ""
     if clock := re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text, re.ASCII):
         yield f"{int(clock[2])} {int(clock[1])} * * *", "minute and hour first: "
+    if clock := re.fullmatch(r"(1[0-2]|0?[1-9])\s*([ap])m", text, re.ASCII | re.I):
+        hour = int(clock[1]) % 12 + (12 if clock[2] in "pP" else 0)
+        yield f"0 {hour} * * *", "minute and hour first: "
     yield from _fields_hints(text.split(), sunday_is_one=False)
 
 
@@ -96,6 +78,6 @@ def other_kind(expression: object) -> str:
         return f'"at": "{instant}" in the place of cron (--at {instant})'
     if " " not in expression.strip() or re.match(r"\s*(@?every\b|rate\()", expression, re.I):
         duration = duration_hint(expression)
-        if duration and not duration.startswith("the number"):
+        if duration and not expression.strip().isdigit():
             return f'"every": "{duration}" in the place of cron (--every {duration})'
     return ""

@@ -15,6 +15,8 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
     "string_unicode": ("must be a text in Unicode", ""),
     "int_type": ("must be a whole number", ""),
     "int_from_float": ("must be a whole number", ""),
+    "int_parsing": ("must be a whole number", ""),
+    "float_parsing": ("must be a number", ""),
     "float_type": ("must be a number", ""),
     "finite_number": ("must be a finite number", ""),
     "bool_type": ("must be a boolean", "true or false"),

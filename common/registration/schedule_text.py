@@ -13,10 +13,10 @@ from typing import Final
 from common.errors import InvalidInput, shown
 from common.ids import CALENDAR_NAME_CHARS, PACE_KEY_CHARS, is_id
 from common.registration.cron_text import check_fires, read_cron
-from common.registration.hints import duration_hint, instant_hint
+from common.registration.hints import duration_hint
 from common.timing.compiled import compiled
 from common.timing.cron import shortest_interval_s
-from common.timing.durations import parse_duration, parse_instant
+from common.timing.durations import instant_hint, parse_duration, parse_instant
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
 from common.timing.schedule import (
     EVENTBRIDGE,
@@ -208,19 +208,11 @@ def _at(given: Mapping[str, object]) -> AtTiming:
         raise InvalidInput(
             "schedule.timezone", "`at` has an offset from UTC already", value=zone, accepted="one of the two"
         )
-    try:
-        return AtTiming(parse_instant(at, "schedule.at", zone))
-    except InvalidInput as error:
-        raise _instead(error, at, instant_hint(at).removesuffix("Z")) from None
+    return AtTiming(parse_instant(at, "schedule.at", zone))
 
 
 def _bound(given: Mapping[str, object], key: str) -> int | None:
-    if key not in given:
-        return None
-    try:
-        return parse_instant(given[key], f"schedule.{key}")
-    except InvalidInput as error:
-        raise _instead(error, given[key], instant_hint(given[key])) from None
+    return parse_instant(given[key], f"schedule.{key}") if key in given else None
 
 
 def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from common.errors import InvalidInput
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, rfc3339
 from common.timing.zones import instant_of_local
 
 MAX_DURATION_S: Final = 366 * DAY_S
@@ -64,7 +64,7 @@ def parse_instant(value: object, field: str, zone: str | None = None) -> int:
     """
     match = _TIME.fullmatch(value) if isinstance(value, str) and len(value) <= 64 else None
     if not match:
-        raise InvalidInput(field, "must be a time", value=value, accepted=_INSTANT)
+        raise InvalidInput(field, "must be a time", value=value, accepted=_meant(value, zone))
     day, clock, offset = match.groups()
     try:
         time = datetime.fromisoformat(f"{day}T{clock}" + ("+00:00" if offset in ("Z", "z") else offset or ""))
@@ -75,5 +75,35 @@ def parse_instant(value: object, field: str, zone: str | None = None) -> int:
     if time.tzinfo:
         return int(time.timestamp())
     if zone is None:
-        raise InvalidInput(field, "needs an offset from UTC", value=value, accepted=_INSTANT)
+        raise InvalidInput(field, "needs an offset from UTC", value=value, accepted=_meant(value, zone))
     return instant_of_local(zone, time)
+
+
+def _meant(value: object, zone: str | None) -> str:
+    hint = instant_hint(value)
+    return (hint.removesuffix("Z") if zone else hint) or _INSTANT
+
+
+def instant_hint(value: object) -> str:
+    """The RFC 3339 time that was probably meant; empty if there is none."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 7_258_118_400:
+        return rfc3339(value)
+    if not isinstance(value, str) or len(value) > 64:
+        return ""
+    text = re.sub(r"^at\(|\)$", "", value.strip(" \"'"), flags=re.I).strip()
+    if re.fullmatch(r"\d{9,10}", text, re.ASCII):
+        return rfc3339(int(text))
+    match = re.fullmatch(
+        r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*([+-]\d\d)?:?(\d\d)?[Zz]?)?",
+        text,
+        re.ASCII,
+    )
+    if not match:
+        return ""
+    offset = f"{match[3]}:{match[4] or '00'}" if match[3] else "Z"
+    hint = f"{match[1]}T{match[2] or '00:00:00'}{offset}"
+    try:
+        year = datetime.fromisoformat(hint).year
+    except ValueError:  # no such day
+        return ""
+    return hint if _EARLIEST_YEAR <= year <= _LATEST_YEAR else ""

@@ -6,6 +6,7 @@ Only facts are here; `common/timing/fires.py` decides what a schedule does at a 
 
 from __future__ import annotations
 
+import re
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -28,6 +29,19 @@ _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _PROBE_S: Final = 2 * DAY_S  # no zone has changed its clock twice within six days
 _BLOCK_S: Final = 128 * DAY_S
 _LONGEST_CHANGE_S: Final = 26 * 3600  # at the date line a clock moves by at most a day
+
+_ABBREVIATED: Final = {
+    "bst": "Europe/London",
+    "cdt": "America/Chicago",
+    "cest": "Europe/Berlin",
+    "cst": "America/Chicago",
+    "edt": "America/New_York",
+    "ist": "Asia/Kolkata",
+    "jst": "Asia/Tokyo",
+    "mdt": "America/Denver",
+    "pdt": "America/Los_Angeles",
+    "pst": "America/Los_Angeles",
+}
 
 PLAIN: Final = 0
 REPEATED: Final = 1  # the second pass of a wall clock that was set back
@@ -73,17 +87,29 @@ def check_zone(name: object, field: str = "schedule.timezone") -> str:
     """
     if isinstance(name, str) and name in zone_names():
         return name
-    near: list[str] = []
-    if isinstance(name, str) and len(name) <= 32:  # the longest is 30
-        import difflib  # only for a message: no cold start pays for it
-
-        by_lower = {known.lower(): known for known in zone_names()}
-        near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
-        near = [by_lower[match] for match in near]
+    meant = _meant_zone(name) if isinstance(name, str) and len(name) <= 32 else ""  # the longest is 30
     accepted = "an IANA time zone name" + (
-        f", perhaps {near[0]!r}" if near else " such as 'Europe/Berlin' or 'UTC'"
+        f", perhaps {meant}" if meant else " such as 'Europe/Berlin' or 'UTC'"
     )
     raise InvalidInput(field, "no such time zone", value=name, accepted=accepted)
+
+
+def _meant_zone(name: str) -> str:
+    """What a wrong name probably means: an offset, a city, a typing error; empty if nothing is near."""
+    import difflib  # only for a message: no cold start pays for it
+
+    by_lower = {known.lower(): known for known in sorted(zone_names())}
+    text = re.sub(r"[ _]+", "_", name.strip().lower())
+    if offset := re.fullmatch(r"(?:utc|gmt)?([+-])0?(\d{1,2})(?::?00)?", text, re.ASCII):
+        sign = "-" if offset[1] == "+" else "+"
+        fixed = by_lower.get(f"etc/gmt{sign}{offset[2]}")
+        return f"{fixed!r}, which is UTC{offset[1]}{offset[2]} all year" if fixed else ""
+    place = text.rpartition("/")[2]
+    same_place = [known for lower, known in by_lower.items() if place and lower.rpartition("/")[2] == place]
+    if meant := _ABBREVIATED.get(text) or next(iter(same_place), ""):
+        return repr(meant)
+    near = difflib.get_close_matches(text, by_lower, n=1, cutoff=0.7)
+    return repr(by_lower[near[0]]) if near else ""
 
 
 def offset_at(zone: str, at: int) -> int:

@@ -96,4 +96,8 @@ def _judge(stage: Stage, show: Show) -> tuple[str, bool]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\nstopped; the embedded AWS goes on: `make down` stops it", file=sys.stderr)
+        sys.exit(130)

@@ -164,4 +164,5 @@ def test_failures_grouped_by_error(desk: Desk) -> None:
     lines = desk("failures", "--groups", "--since", "1h").out.splitlines()
     assert lines[0].split() == ["TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST", "RUN"]
     assert len(lines) == 2 and lines[1].startswith("3 ") and "minutely" in lines[1]
+    desk.office.alice("PUT", "/v1/jobs/other", job(cron="0 0 1 1 *"))
     assert desk("failures", "--job", "other").out == "no failures\n"

@@ -43,6 +43,9 @@ def accepted(**raw: object) -> str:
         ("'@daily'", "without the quotes: @daily"),
         ("daily", "@daily"),
         ("9:30", "minute and hour first: 30 9 * * *"),
+        ("9am", "minute and hour first: 0 9 * * *"),
+        ("12 AM", "minute and hour first: 0 0 * * *"),
+        ("12pm", "minute and hour first: 0 12 * * *"),
         ("CRON_TZ=Europe/Paris 0 9 * * *", "the zone as timezone (Europe/Paris), and as cron: 0 9 * * *"),
     ],
 )  # fmt: skip
@@ -68,7 +71,7 @@ def test_what_has_no_better_answer_keeps_its_own(expression: str) -> None:
         ("5min", "5m"),
         ("1.5h", "1h30m"),
         ("@every 10s", "10s"),
-        ("300", "the number 300 without quotes, or 5m"),
+        ("300", "5m"),
         ("often", "whole seconds as a number, `90m`"),
     ],
 )
@@ -85,6 +88,9 @@ def test_a_duration(value: str, instead: str) -> None:
         ({"at": 1_795_230_900}, "2026-11-21T03:15:00Z, or a local time with a timezone"),
         ({"at": "2026-12-24T08:00:00+01"}, "2026-12-24T08:00:00+01:00, or a local time with a timezone"),
         ({"at": "2026-12-24", "timezone": "Europe/Paris"}, "2026-12-24T00:00:00"),
+        ({"at": "2026-12-24T08:00:00.123Z"}, "2026-12-24T08:00:00Z, or a local time with a timezone"),
+        ({"at": "2026-02-30"}, "an RFC 3339 time of 1970-2199"),
+        ({"at": "2200-01-01"}, "an RFC 3339 time of 1970-2199"),
         ({"every": "1h", "end_at": "2026-12-24"}, "2026-12-24T00:00:00Z"),
         ({"at": "tomorrow"}, "an RFC 3339 time"),
     ],
@@ -133,3 +139,21 @@ def test_no_words_of_a_library_reach_a_client(raw: dict[str, object]) -> None:
     for error in refusals:
         assert not re.search(r"\b[Ii]nput|pydantic|[Vv]alidat|\bshould\b|dictionary", error.message), error
         assert not re.search(r"\b[Ii]nput|pydantic|[Vv]alidat|\bshould\b", error.accepted), error
+
+
+@pytest.mark.parametrize(
+    ("zone", "instead"),
+    [
+        ("paris", "perhaps 'Europe/Paris'"),
+        ("New York", "perhaps 'America/New_York'"),
+        ("US/New_York", "perhaps 'America/New_York'"),
+        ("Europe/Belin", "perhaps 'Europe/Berlin'"),
+        ("CEST", "perhaps 'Europe/Berlin'"),
+        ("UTC+2", "perhaps 'Etc/GMT-2', which is UTC+2 all year"),
+        ("-05:00", "perhaps 'Etc/GMT+5', which is UTC-5 all year"),
+        ("+05:30", "such as 'Europe/Berlin' or 'UTC'"),
+        ("", "such as 'Europe/Berlin' or 'UTC'"),
+    ],
+)
+def test_a_zone(zone: str, instead: str) -> None:
+    assert accepted(cron="0 9 * * *", timezone=zone).endswith(instead)
