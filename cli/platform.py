@@ -83,7 +83,10 @@ def operator_api(ctx: typer.Context) -> Operator:
     here = session(ctx)
     if found := operator_settings(here.url, here.profile):
         return Operator(found.url, found.key)
-    raise MissingKey("needs an operator key: MINUTE8_OPERATOR_KEY, or operator_key in the profile")
+    raise MissingKey(
+        "needs an operator key: MINUTE8_OPERATOR_KEY, or operator_key in the profile;"
+        " `minute8 operator-keys create --stage STAGE` makes one, with AWS credentials"
+    )
 
 
 def platform(ctx: typer.Context, stage: str | None) -> Platform:

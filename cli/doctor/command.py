@@ -12,8 +12,8 @@ from rich.text import Text
 from cli import output
 from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import examine
-from cli.doctor.fix import Done, after, fix
-from cli.output import console, print_json
+from cli.doctor.fix import Done, after, fix, repairs
+from cli.output import console, plural, print_json
 from cli.session import session
 from cli.settings import api_url
 from common.platform.findings import Finding, Level, Repair, failed
@@ -65,6 +65,9 @@ def doctor(
         print_json(view | ({"repairs": [asdict(one) for one in done]} if fixes else {}))
     elif not fixes or any(one.result != "left" for one in done):
         _print(deployment, findings)
+    if not as_json and not fixes and (found := repairs(deployment, findings)):
+        has = f"has {plural(len(found), 'repair')}; it shows each and asks first"
+        console().print(f"`minute8 doctor --stage {stage} --fix` {has}", soft_wrap=True, markup=False)
     raise typer.Exit(0 if well else 1)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import Feed
+from cli.output import plural
 from common.platform.dead_letters import DeadLetters, write_down
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 from common.platform.letter import EXECUTIONS
@@ -35,7 +36,7 @@ def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
         )
     dead = json.loads(found.get("RedrivePolicy", "{}")).get("deadLetterTargetArn")
     if dead != deployment.queue_arn(f"{feed.queue}-dead"):
-        yield failed(f"{name} has the dead-letter queue {dead} instead of {name}-dead", DEPLOY)
+        yield failed(f"{name} has the dead-letter queue {dead} instead of {name}-dead", RESTORE)
     waiting, delayed = (int(found[f"ApproximateNumberOfMessages{which}"]) for which in ("", "Delayed"))
     if waiting > _BACKLOG:
         yield warning(
@@ -59,7 +60,7 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
             order=1,
         )
         yield failed(
-            f"{count} messages in {name}",
+            f"{plural(count, 'message')} in {name}",
             f"the log of {deployment.named(feed.function)} says why; `minute8 doctor --fix` sends them again",
             repair,
         )
@@ -85,23 +86,27 @@ def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
         FunctionName=deployment.named(feed.function), EventSourceArn=deployment.queue_arn(feed.queue)
     )["EventSourceMappings"]
     if len(found) != 1:
-        yield failed(f"{len(found)} event source mappings lead from {feed.queue} to {feed.function}", DEPLOY)
+        remedy = "aws lambda delete-event-source-mapping --uuid … for those that the stack does not have"
+        yield failed(
+            f"{len(found) or 'no'} event source mappings lead from {feed.queue} to {feed.function}",
+            remedy if found else RESTORE,
+        )
         return
     (only,) = found
     update = deployment.client("lambda").update_event_source_mapping
     if only["State"] in ("Disabled", "Disabling"):
         enable = f"aws lambda update-event-source-mapping --enabled --uuid {only['UUID']}"
         yield failed(
-            f"it is {only['State'].lower()}: {feed.queue} is not read",
+            f"it is {only['State'].lower()}: nothing reads the queue {feed.queue}",
             enable,
             Repair(enable, lambda: update(UUID=only["UUID"], Enabled=True)),
         )
     elif only["State"] != "Enabled":
         yield warning(f"it is {only['State'].lower()}", "look again in a minute")
     if only["BatchSize"] != feed.batch_size:
-        yield warning(f"it takes batches of {only['BatchSize']} instead of {feed.batch_size}", DEPLOY)
+        yield warning(f"it takes batches of {only['BatchSize']} instead of {feed.batch_size}", RESTORE)
     if (window_s := only.get("MaximumBatchingWindowInSeconds", 0)) and feed.queue == "executions":
-        yield warning(f"it waits {window_s} s for a fuller batch: executions are late by that", DEPLOY)
+        yield warning(f"it waits {window_s} s for a fuller batch: executions are late by that", RESTORE)
     if feed.reports_failures and "ReportBatchItemFailures" not in only.get("FunctionResponseTypes", []):
         report = "--function-response-types ReportBatchItemFailures"
         yield repairable(

@@ -7,7 +7,7 @@ from typing import Any
 
 from cli.doctor.deployment import Deployment
 from cli.doctor.expected import INDEXES, STAGES_TO_LOSE, TTL_ATTRIBUTE
-from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, warning
+from common.platform.findings import RESTORE, Finding, Repair, failed, ok, warning
 
 
 def table(deployment: Deployment, name: str) -> Iterator[Finding]:
@@ -26,7 +26,7 @@ def table(deployment: Deployment, name: str) -> Iterator[Finding]:
     for index in INDEXES.get(name, ()):
         status = indexes.get(index, {"IndexStatus": "missing"}).get("IndexStatus", "ACTIVE")
         if status != "ACTIVE":
-            yield failed(f"its index {index} is {status}", DEPLOY)
+            yield failed(f"its index {index} is {status}", RESTORE)
     ttl = dynamodb.describe_time_to_live(TableName=full_name)["TimeToLiveDescription"]
     if (
         ttl.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING")

@@ -52,7 +52,7 @@ def bus(deployment: Deployment) -> Iterator[Finding]:
     try:
         events.describe_event_bus(Name=deployment.named())
     except events.exceptions.ResourceNotFoundException:
-        yield failed(f"there is no event bus {deployment.named()}: nobody is told of failed runs", DEPLOY)
+        yield failed(f"there is no event bus {deployment.named()}: nobody is told of failed runs", RESTORE)
     yield ok(f"{deployment.named()} is there")
 
 

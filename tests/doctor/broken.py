@@ -99,19 +99,19 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         "dead executions",
         dead("executions"),
         {"dead letters executions": F},
-        "1 messages in",
+        "1 message in",
     ),
     (
         "dead shares",
         dead("planning"),
         {"dead letters planning": F},
-        "1 messages in",
+        "1 message in",
     ),
     (
         "dead outcomes",
         dead("outcomes"),
         {"dead letters outcomes": F},
-        "1 messages in",
+        "1 message in",
     ),
     (
         "no dead-letter queue",
@@ -119,8 +119,13 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         {"dead letters planning": F},
         "there is no queue",
     ),
-    ("nobody reads", deleted("mapping", "executor"), {"mapping executions": F}, "0 event source mappings"),
-    ("reading is off", mapped("planner", Enabled=False), {"mapping planning": F}, "planning is not read"),
+    ("nobody reads", deleted("mapping", "executor"), {"mapping executions": F}, "no event source mappings"),
+    (
+        "reading is off",
+        mapped("planner", Enabled=False),
+        {"mapping planning": F},
+        "nothing reads the queue planning",
+    ),
     ("small batches", mapped("outcomes", BatchSize=3), {"mapping outcomes": W}, "batches of 3 instead of 10"),
     ("waits", mapped("executor", MaximumBatchingWindowInSeconds=5), {"mapping executions": W}, "waits 5 s"),
     (

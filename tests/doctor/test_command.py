@@ -46,6 +46,9 @@ def test_what_has_failed_comes_first_with_what_to_do(run: Any, patient: Patient)
         "minute8-test-tick is disabled: nothing is planned",
     ]
     assert remedy.strip() == "→ aws events enable-rule --name minute8-test-tick"
+    assert told.stdout.endswith(
+        "`minute8 doctor --stage test --fix` has 1 repair; it shows each and asks first\n"
+    )
 
 
 @pytest.mark.parametrize(("words", "code"), [((), 0), (("--strict",), 1)])
