@@ -68,7 +68,9 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
         return []
     found = []
     if rules.state == tenant_states.SUSPENDED:
-        found.append(Reason(SUSPENDED, "The platform has suspended the tenant."))
+        note = services.tenants.get(request.tenant).note
+        words = f": {note}" if note else ""
+        found.append(Reason(SUSPENDED, f"The platform has suspended the tenant{words}.", {"note": note}))
     if not is_allowed(job.target, rules.allowed_targets):
         target = job.target.get("arn") or job.target.get("url")
         text = f"The platform does not allow the tenant the target {target}."

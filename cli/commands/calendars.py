@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.output import console, print_json, relative
+from cli.output import console, plural, print_json, relative
 from cli.session import session
 from common.errors import InvalidInput
 from common.registration.calendar_sources import resolved
@@ -43,7 +43,7 @@ def put(
     dates, source = resolved(given, int(now))
     with session(ctx).client() as client:
         stored = client.put_calendar(name, {"dates": list(dates), "source": source})
-    print_json(stored) if as_json else console().print(f"{name}: {len(stored['dates'])} dates")
+    print_json(stored) if as_json else console().print(f"{name}: {plural(len(stored['dates']), 'date')}")
 
 
 @app.command("list")

@@ -105,9 +105,8 @@ def _row(one: ExpectedFire, now: float, with_job: bool) -> tuple[object, ...]:
 def _why(one: ExpectedFire) -> str:
     late = f"late by {seconds(one['late_s'])}" if one["status"] in ("late", "overdue", "no_record") else ""
     ended = one["run"]["status"] if "run" in one and one["status"] in ("on_time", "late") else ""
-    planned_before = "" if one["is_due"] else "planned before the job changed"
-    words = (late, ended, one.get("detail") or one.get("reason", ""), planned_before)
-    return ", ".join(part for part in words if part)
+    words = ", ".join(part for part in (late, ended, one.get("detail") or one.get("reason", "")) if part)
+    return words if one["is_due"] else f"{words} (planned before the job changed)"
 
 
 def explain(
@@ -139,4 +138,6 @@ def explain(
         by = since.get("by_name", since["by"])
         out.print(f"times in force since {since['at']}: {since['action']} by {by}", markup=False)
     if told["next_due_at"]:
-        out.print(f"due next {told['next_due_at']} ({relative(told['next_due_at'], now)})", markup=False)
+        far = relative(told["next_due_at"], now)
+        words = "was due next" if far.endswith("ago") else "due next"
+        out.print(f"{words} {told['next_due_at']} ({far})", markup=False)

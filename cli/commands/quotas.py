@@ -76,6 +76,9 @@ def _print(tenant: TenantView, as_json: bool) -> None:
     if as_json:
         print_json({name: tenant[name] for name in ("tenant_id", "usage", "quotas")})
         return
+    if tenant["state"] != "active":
+        note = f": {tenant['note']}" if tenant.get("note") else ""
+        console().print(f"{tenant['tenant_id']} is {tenant['state']}{note}", soft_wrap=True, markup=False)
     console().print(quota_table(tenant))
 
 

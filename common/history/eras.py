@@ -18,7 +18,9 @@ from common.timing.fires import due_at, fires
 
 CHANGES: Final = frozenset({"job.created", "job.changed", "job.paused", "job.resumed", "job.deleted"})
 ALWAYS: Final = -math.inf
-# From the names of calendars to their dates, and the time from which these were the dates.
+# Windows that are planned already keep to the calendars as they were, at most so far ahead.
+_CALENDAR_SETTLES_S: Final = 1_500
+# From the names of calendars to their dates, and the time at which one of them changed last.
 CalendarDates = Callable[[tuple[str, ...]], tuple[Container[str], float]]
 # From authors, as the audit has them, to the names of their keys.
 NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
@@ -58,6 +60,8 @@ class Eras:
     job_key: str
     eras: Sequence[Era]
     known_from_at: float
+    # Whether a change of a calendar is why they are not known before.
+    by_calendar: bool = False
 
     def at(self, instant: float) -> Era | None:
         """The era at an instant; None if it is not known."""
@@ -139,15 +143,18 @@ def _with_calendars(eras: Eras, calendars: CalendarDates) -> Eras:
     known_from_at = eras.known_from_at
     for era in eras.eras:
         if era.times and era.times.schedule.calendars and era.times.state == ACTIVE:
-            since = calendars(era.times.schedule.calendars)[1]
-            if since > era.from_at:
+            changed_at = calendars(era.times.schedule.calendars)[1]
+            # A job that was registered since then was planned with the present dates from its beginning.
+            is_newer = era.began_by is not None and changed_at + 1 <= era.from_at
+            since = changed_at + _CALENDAR_SETTLES_S
+            if since > era.from_at and not is_newer:
                 known_from_at = max(known_from_at, min(since, era.until_at))
     kept = [
         replace(era, from_at=max(era.from_at, known_from_at))
         for era in eras.eras
         if era.until_at > known_from_at
     ]
-    return Eras(eras.job_key, kept, known_from_at)
+    return Eras(eras.job_key, kept, known_from_at, known_from_at > eras.known_from_at)
 
 
 def _ceil(instant: float, otherwise: int) -> int:

@@ -33,8 +33,6 @@ MOST_RECORDS: Final = 10_000
 MOST_JOBS: Final = 1_000
 MOST_QUERIED: Final = 200
 _LOOK_AHEAD_S: Final = 366 * DAY_S
-# Windows that are planned already keep to the calendars as they were, at most so far ahead.
-_CALENDAR_SETTLES_S: Final = 1_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class History:
 
 @dataclass(slots=True)
 class CalendarReader:
-    """The calendars of one tenant for one answer, each read once, with the time from which their dates were these."""
+    """The calendars of one tenant for one answer, each read once, with the time at which one of them changed last."""
 
     calendars: Calendars
     tenant: str
@@ -101,7 +99,7 @@ class CalendarReader:
         item = self.calendars.find(self.tenant, name)
         if item is None:  # whether it fires is not known
             return None, math.inf
-        return Dates(item["dates"]), float(item["updated_at"] + _CALENDAR_SETTLES_S)
+        return Dates(item["dates"]), float(item["updated_at"])
 
 
 @dataclass(frozen=True, slots=True)

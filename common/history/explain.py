@@ -69,7 +69,9 @@ def why_not(eras: Eras, at: int, dates_of: DatesOf) -> list[Reason] | None:
     """Everything that keeps the job from being due at an instant; None if nothing does."""
     era = eras.at(at)
     if era is None:
-        return [Reason(UNKNOWN, f"What the job's times were is known from {_known(eras)} on.")]
+        why = "A calendar that it names has changed since, and its former dates are not kept. "
+        known = f"What the job's times were is known from {_known(eras)} on."
+        return [Reason(UNKNOWN, (why if eras.by_calendar else "") + known)]
     if era.times is None:
         return [_no_job(era)]
     found = list(_of_era(era, era.times, at)) + list(schedule_reasons(era.times.schedule, at, dates_of))

@@ -60,7 +60,7 @@ def _due(
         words.append(gap)
     waits = due.status in (expected.TO_COME, expected.OVERDUE)
     stops = list(blocks) if waits else []
-    words += [one.text for one in stops]
+    words += ["As things are now, it would be skipped.", *(one.text for one in stops)] if stops else []
     reasons = [*stops, *([Reason(due.reason, due.detail)] if due.reason else [])]
     return Explanation(due.status, " ".join(words), reasons, found)
 

@@ -137,7 +137,9 @@ def require_active(rules: TenantRules | None, tenant: str) -> TenantRules:
     if rules is None or rules.state not in (ACTIVE, SUSPENDED):
         raise NotFound("tenant", tenant)
     if rules.state == SUSPENDED:
-        raise TenantSuspended(f"the platform has suspended tenant {tenant!r}; it can look and change nothing")
+        raise TenantSuspended(
+            f"the platform has suspended tenant {tenant!r}; it can look and change nothing (`minute8 quotas` says why)"
+        )
     return rules
 
 

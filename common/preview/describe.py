@@ -25,7 +25,8 @@ def describe(schedule: Schedule) -> str:
     if schedule.end_at is not None:
         sentence += f", before {rfc3339(schedule.end_at)}"
     if schedule.exclude_dates:
-        sentence += f", except on {len(schedule.exclude_dates)} dates"
+        dates = len(schedule.exclude_dates)
+        sentence += f", except on {dates} date" + ("s" if dates > 1 else "")
     if schedule.calendars:
         sentence += f", except on the dates of {' and '.join(schedule.calendars)}"
     if schedule.spread_s:

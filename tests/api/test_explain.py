@@ -52,9 +52,12 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
         "It was due 180.0 s ago and has not started: it is planned, and has not started yet."
     )
     office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": []})
-    office.operator("POST", "/v1/tenants/alice/suspend")
+    office.operator("POST", "/v1/tenants/alice/suspend", {"note": "unpaid"})
     w.clock.sleep(60)
     assert told(alice, "2026-11-21T03:35:00Z") == ("to_come", ["suspended", "target_not_allowed"])
+    assert why(alice, "2026-11-21T03:35:00Z")["text"].startswith(
+        "It will be due. As things are now, it would be skipped. The platform has suspended the tenant: unpaid."
+    )
 
 
 def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:

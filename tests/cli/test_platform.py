@@ -134,6 +134,7 @@ def test_a_tenant_is_suspended_and_resumed(either: Desk) -> None:
     suspended = either("tenants", "suspend", "alice", "--note", "unpaid", "--json").json
     assert (suspended["state"], suspended["note"]) == ("suspended", "unpaid")
     assert "suspended: unpaid" in either("tenants", "show", "alice").out
+    assert either("quotas", "show", "alice").out.startswith("alice is suspended: unpaid\n")
     assert "alice is resumed" in either("tenants", "resume", "alice").out
     assert "Alice), active, created" in either("tenants", "show", "alice").out
 

@@ -145,5 +145,17 @@ def test_a_calendar_is_known_only_as_long_as_it_did_not_change() -> None:
         return frozenset(), NOW - HOUR if names else ALWAYS
 
     eras = eras_of(job.key, job, [], NOW - 5 * HOUR, changed)
-    assert eras.known_from_at == NOW - HOUR
-    assert len(list(eras.due(NOW - 3 * HOUR, NOW, changed))) == 60
+    settled_at = NOW - HOUR + 1_500  # windows that were planned before the change kept the former dates
+    assert (eras.known_from_at, eras.by_calendar) == (settled_at, True)
+    assert len(list(eras.due(NOW - 3 * HOUR, NOW, changed))) == 35
+
+
+@pytest.mark.parametrize(("ago_s", "known_from_at"), [(HOUR - 1, ALWAYS), (HOUR, NOW - HOUR + 1_500)])
+def test_a_job_that_is_newer_than_its_calendar_is_known_from_its_beginning(
+    ago_s: int, known_from_at: float
+) -> None:
+    named = Schedule(MINUTELY.timing, calendars=("holidays",))
+    job = Job("alice", "j", {}, named, {}, effective_at=NOW - ago_s)
+    created = [old_entry(ago_s, "job.created")]
+    eras = eras_of(job.key, job, created, NOW - 5 * HOUR, lambda names: (frozenset(), NOW - HOUR))
+    assert eras.known_from_at == known_from_at

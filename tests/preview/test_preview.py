@@ -53,7 +53,7 @@ def test_times_in_utc_and_in_the_zone() -> None:
                 "jitter_s": 9,
             },
             "Every 1h of elapsed time, in step with 2026-01-01T00:00:00Z, from 2026-01-01T00:00:00Z, "
-            "except on 1 dates, each up to 9 s later",
+            "except on 1 date, each up to 9 s later",
         ),
     ],
 )
