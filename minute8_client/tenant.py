@@ -21,9 +21,9 @@ class TenantCalls:
     """What belongs to the tenant and not to a job."""
 
     @Operation
-    def put_calendar(self, name: str, calendar: Json) -> Request[dict[str, Any]]:
-        """Create a calendar or replace the whole of it."""
-        return Request("PUT", path_of("calendars", name), calendar)
+    def put_calendar(self, name: str, calendar: Json, revision: int | None = None) -> Request[dict[str, Any]]:
+        """Create a calendar or replace the whole of it; with `revision` only if that is the current one."""
+        return Request("PUT", path_of("calendars", name), calendar, revision)
 
     @Operation
     def get_calendar(self, name: str) -> Request[dict[str, Any]]:

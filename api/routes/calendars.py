@@ -18,14 +18,15 @@ from common.timing.instants import rfc3339
 
 def put(services: Services, request: Request) -> Reply:
     """PUT /v1/calendars/{name}"""
-    calendar = _calendars(services).put(request.tenant, request.path["name"], request.object(), request.now)
-    created = calendar.created_at == calendar.updated_at
-    return Reply(_view(calendar), HTTPStatus.CREATED if created else HTTPStatus.OK)
+    calendar = _calendars(services).put(
+        request.tenant, request.path["name"], request.object(), request.now, request.if_match()
+    )
+    return _reply(calendar, HTTPStatus.CREATED if calendar.revision == 1 else HTTPStatus.OK)
 
 
 def get(services: Services, request: Request) -> Reply:
     """GET /v1/calendars/{name}"""
-    return Reply(_view(_calendars(services).get(request.tenant, _existing(request))))
+    return _reply(_calendars(services).get(request.tenant, _existing(request)))
 
 
 def delete(services: Services, request: Request) -> Reply:
@@ -58,11 +59,16 @@ def _existing(request: Request) -> str:
     return name
 
 
+def _reply(calendar: Calendar, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    return Reply(_view(calendar), status, {"ETag": f'"{calendar.revision}"'})
+
+
 def _view(calendar: Calendar) -> dict[str, Any]:
     return {
         "name": calendar.name,
         "dates": list(calendar.dates),
         "source": dict(calendar.source),
+        "revision": calendar.revision,
         "created_at": rfc3339(calendar.created_at),
         "updated_at": rfc3339(calendar.updated_at),
     }
@@ -76,7 +82,7 @@ ROUTES = (
     Route("GET", "/v1/calendars/{name}", "get_calendar", get, "read", "Get a calendar", "CalendarView"),
     Route(
         "PUT", "/v1/calendars/{name}", "put_calendar", put, "write", "Create or replace a calendar", "CalendarView",
-        also=HTTPStatus.CREATED, takes="NewCalendar",
+        also=HTTPStatus.CREATED, takes="NewCalendar", if_match=True,
     ),
     Route(
         "DELETE", "/v1/calendars/{name}", "delete_calendar", delete, "write",

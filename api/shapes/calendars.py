@@ -31,6 +31,7 @@ class CalendarView(Answer):
     name: str
     dates: list[str]
     source: dict[str, Any]
+    revision: int = Field(description="Moves with every change; also the ETag.")
     created_at: Instant
     updated_at: Instant
 

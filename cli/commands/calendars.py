@@ -30,6 +30,7 @@ def put(
     icalendar: Annotated[Path | None, typer.Option(help="An iCalendar file: its all-day events.")] = None,
     country: Annotated[str | None, typer.Option(help="A country's public holidays, such as DE.")] = None,
     subdivision: Annotated[str | None, typer.Option(help="A part of the country, such as BY.")] = None,
+    revision: Annotated[int | None, typer.Option(help="Only if this is still the current revision.")] = None,
     as_json: _Json = False,
 ) -> None:
     """Create a calendar or replace the whole of it."""
@@ -42,7 +43,7 @@ def put(
     now = session(ctx).clock.now()
     dates, source = resolved(given, int(now))
     with session(ctx).client() as client:
-        stored = client.put_calendar(name, {"dates": list(dates), "source": source})
+        stored = client.put_calendar(name, {"dates": list(dates), "source": source}, revision)
     print_json(stored) if as_json else console().print(f"{name}: {plural(len(stored['dates']), 'date')}")
 
 

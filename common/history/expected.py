@@ -34,7 +34,7 @@ STATUSES: Final[dict[str, str]] = {
     SKIPPED: "it did not run; `reason` says why",
     MISSED: "no tick planned it in time",
     CANCELLED: "a person or program cancelled it",
-    TO_COME: "it is not due yet",
+    TO_COME: "it is not due yet, or was due at most 10 s ago and nothing is recorded yet",
     OVERDUE: "it was due `late_s` ago and has not started",
     NO_RECORD: "it was planned and due over an hour ago, and nothing is recorded: this must never be",
     NOT_KEPT: "it is older than runs are kept",

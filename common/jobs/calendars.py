@@ -36,6 +36,7 @@ class Calendar:
     source: Mapping[str, Any] = field(default_factory=dict)
     created_at: int = 0
     updated_at: int = 0
+    revision: int = 1
 
     def to_item(self) -> Item:
         # One text: reading thousands of attribute values would take a hundred times as long.
@@ -46,6 +47,7 @@ class Calendar:
             "source": dict(self.source),
             "created_at": self.created_at,
             "updated_at": self.updated_at,
+            "revision": self.revision,
         }
 
     @classmethod
@@ -57,6 +59,7 @@ class Calendar:
             source=item["source"],
             created_at=item["created_at"],
             updated_at=item["updated_at"],
+            revision=item.get("revision", 1),  # earlier versions wrote none
         )
 
 

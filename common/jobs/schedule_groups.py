@@ -15,6 +15,8 @@ from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound,
 from common.jobs.group_requests import GroupRequest
 from common.jobs.job import Job, exists
 from common.storage import group_keys, keys
+from common.storage.additions import Addition
+from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
 from common.tenants.audit import AuditedCommit
 
@@ -104,6 +106,22 @@ class ScheduleGroups:
         """
         if name == DEFAULT:
             raise AlreadyExists("schedule group", name)
+        retry_on_conflict(
+            lambda: self._create(tenant, name, tags, now, audited, request),
+            "the schedule groups",
+            sleep=audited.clock.sleep,
+        )
+
+    def _create(
+        self,
+        tenant: str,
+        name: str,
+        tags: Mapping[str, str],
+        now: float,
+        audited: AuditedCommit,
+        request: GroupRequest | None,
+    ) -> None:
+        addition = Addition(self._table, keys.additions(tenant, "groups"))
         if self.get(tenant, name) is None:
             check_room(self.count(tenant))
         tx = Transaction(self._table.client)
@@ -111,9 +129,11 @@ class ScheduleGroups:
             request.remember(tx, self._table, now)
         new = ScheduleGroup(tenant, name, int(now), int(now), ACTIVE, tags)
         tx.put(self._table, new.to_item(), Expression("attribute_not_exists(pk)", {}))
+        addition.note(tx)
         try:
             audited.commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
         except ConditionFailed as lost:
+            addition.check_first(lost)
             if not (request and request.was_done(lost)):
                 raise AlreadyExists("schedule group", name) from None
             group = self.get(tenant, name)
@@ -184,10 +204,7 @@ class ScheduleGroups:
 
 
 def check_room(used: int) -> None:
-    """Whether there is room for another group. Groups that are created at one instant can be some more.
-
-    Raises QuotaExceeded.
-    """
+    """Whether there is room for another group. Raises QuotaExceeded."""
     if used >= MOST_GROUPS:
         raise QuotaExceeded("schedule groups", MOST_GROUPS, used, 1)
 

@@ -106,7 +106,7 @@ class Subscriptions:
         return Subscription.from_item(item)
 
     def of_tenant(self, tenant: str, *, consistent: bool = True) -> list[Subscription]:
-        """All of a tenant, by name: at most MOST_SUBSCRIPTIONS, or some more that were stored at one instant."""
+        """All of a tenant, by name: at most MOST_SUBSCRIPTIONS."""
         items = self.table.query(tenant, sk_prefix=keys.SUBSCRIPTION_PREFIX, consistent=consistent)
         return [Subscription.from_item(item) for item in items]
 

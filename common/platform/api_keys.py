@@ -18,6 +18,7 @@ from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
+from common.storage.additions import Addition
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from common.tenants.audit import AWS, Audit
@@ -124,7 +125,6 @@ class ApiKeys:
         if role not in ROLES:
             raise InvalidInput("role", "must be a role", value=role, accepted=", ".join(ROLES))
         raw_key, key = _made(tenant_id, role, now, name, expires_at, masters)
-        self._check_room(tenant_id, now)
         here = Expression(
             "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
             {":active": ACTIVE, ":suspended": SUSPENDED},
@@ -135,7 +135,7 @@ class ApiKeys:
             self._put(tx, tenant_id, key, by)
 
         try:
-            self._commit(fill)
+            self._add(tenant_id, now, fill)
         except ConditionFailed:  # the tenant was deleted, or never existed
             raise NotFound("tenant", tenant_id) from None
         return raw_key, key
@@ -145,18 +145,34 @@ class ApiKeys:
     ) -> tuple[str, ApiKey]:
         """Create a key of the platform's own. The key is returned only here. Raises InvalidInput, Conflict, Busy."""
         raw_key, key = _made("", OPERATOR, now, name, expires_at)
-        self._check_room(keys.OPERATORS, now)
-        self._commit(lambda tx: self._put(tx, keys.OPERATORS, key, by))
+        self._add(keys.OPERATORS, now, lambda tx: self._put(tx, keys.OPERATORS, key, by))
         return raw_key, key
 
     def _check_room(self, owner: str, now: float) -> None:
-        """Check the number of keys. Keys that are created at the same time can exceed the bound."""
+        """Check the number of keys. Raises Conflict."""
         listed = [key for key in self.keys_of(owner) if key.expires_at is None or key.expires_at > now]
         if len(listed) >= MOST_KEYS:
             raise Conflict(
                 f"there are {len(listed)} keys; accepted: {MOST_KEYS}, those that were revoked in the last "
                 f"{_REVOKED_KEPT_S // DAY_S} days included"
             )
+
+    def _add(self, owner: str, now: float, fill: Callable[[Transaction], None]) -> None:
+        """Write another key, as `fill` does. Raises ConditionFailed, Conflict, Busy."""
+
+        def attempt() -> None:
+            addition = Addition(self._table, keys.additions(owner, "keys"))
+            self._check_room(owner, now)
+            tx = Transaction(self._table.client)
+            fill(tx)
+            addition.note(tx)
+            try:
+                tx.commit()
+            except ConditionFailed as lost:
+                addition.check_first(lost)
+                raise
+
+        self._retried(attempt)
 
     def _commit(self, fill: Callable[[Transaction], None]) -> None:
         """Write what `fill` puts into a transaction. Raises ConditionFailed, Busy."""
@@ -166,6 +182,9 @@ class ApiKeys:
             fill(tx)
             tx.commit()
 
+        self._retried(attempt)
+
+    def _retried(self, attempt: Callable[[], None]) -> None:
         # Registrations count on the tenant's item, one after another: a flood must not keep the platform out.
         retry_on_conflict(attempt, "this tenant", sleep=self._clock.sleep)
 

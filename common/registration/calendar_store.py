@@ -15,15 +15,18 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 
-from common.errors import Conflict, NotFound
+from common.errors import Conflict, NotFound, RevisionMismatch
 from common.jobs.calendars import DELETING, Calendar, Calendars
 from common.jobs.job import DELETED
 from common.registration.calendar_sources import dates_of
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.storage.additions import Addition
+from common.storage.conflicts import retry_on_conflict
+from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
 from common.tenants.audit import AuditedCommit
 
 # Each has up to 27 KB, and a page of the list has 200.
@@ -48,28 +51,40 @@ class CalendarStore(Calendars):
         super().__init__(jobs)
         self._audited = audited
 
-    def put(self, tenant: str, name: str, raw: object, now: float) -> Calendar:
+    def put(
+        self, tenant: str, name: str, raw: object, now: float, expected_revision: int | None = None
+    ) -> Calendar:
         """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.dates_of` takes.
 
-        Raises InvalidInput, Conflict, Busy; nothing is stored then.
+        Raises InvalidInput, Conflict, Busy; with an expected revision RevisionMismatch and NotFound. Nothing is stored
+        then.
         """
         check_calendar_name(name, "name")
         dates, source = dates_of(raw, int(now))
-        old = self.table.get(keys.calendar(tenant, name))
-        if old is None:
-            self._check_room(tenant)
-        created_at = old["created_at"] if old else int(now)
-        calendar = Calendar(tenant, name, dates, source, created_at, int(now))
-        tx = Transaction(self.table.client)
-        tx.put(self.table, {**keys.calendar(tenant, name), **calendar.to_item()})
-        before = _audit_view(Calendar.from_item(old)) if old else None
-        self._audited.commit(
-            tx, tenant, "calendar.stored", name, now, before=before, after=_audit_view(calendar)
-        )
-        return calendar
+
+        def attempt() -> Calendar:
+            addition = Addition(self.table, keys.additions(tenant, "calendars"))
+            item = self.find(tenant, name)
+            old = Calendar.from_item(item) if item else None
+            _check_revision(old, name, expected_revision)
+            calendar = Calendar(tenant, name, dates, source, int(now), int(now))
+            tx = Transaction(self.table.client)
+            if old is None:
+                self._check_room(tenant)
+                addition.note(tx)
+            else:
+                calendar = replace(calendar, created_at=old.created_at, revision=old.revision + 1)
+            tx.put(self.table, {**keys.calendar(tenant, name), **calendar.to_item()}, _unchanged(item))
+            before = _audit_view(old) if old else None
+            after = _audit_view(calendar)
+            self._audited.commit(tx, tenant, "calendar.stored", name, now, before=before, after=after)
+            return calendar
+
+        lost = (ConditionFailed, TransactionConflict)
+        return retry_on_conflict(attempt, f"calendar {name!r}", on=lost, sleep=self._audited.clock.sleep)
 
     def _check_room(self, tenant: str) -> None:
-        """Raises Conflict. Calendars that are stored at one instant can be some more."""
+        """Raises Conflict."""
         names = self.table.query(
             tenant, sk_prefix=keys.CALENDAR_PREFIX, limit=MOST_CALENDARS, attributes=("name",)
         )
@@ -108,6 +123,24 @@ class CalendarStore(Calendars):
         except ConditionFailed:
             self.get(tenant, name)
             raise Conflict(f"calendar {name!r} was stored, or is being deleted, by another request") from None
+
+
+def _check_revision(old: Calendar | None, name: str, expected: int | None) -> None:
+    if expected is None:
+        return
+    if old is None:
+        raise NotFound("calendar", name)
+    if old.revision != expected:
+        raise RevisionMismatch(name, expected, old.revision, kind="calendar")
+
+
+def _unchanged(item: Item | None) -> Expression:
+    """The condition that a calendar is still as it was read. Earlier versions wrote no revision."""
+    if item is None:
+        return Expression("attribute_not_exists(pk)", {})
+    if "revision" not in item:
+        return Expression("attribute_exists(pk) AND attribute_not_exists(#revision)", {})
+    return Expression("#revision = :before", {":before": item["revision"]})
 
 
 def _audit_view(calendar: Calendar) -> Item:

@@ -28,6 +28,7 @@ from common.registration import target_definitions
 from common.registration.definition import Limits, check_url, invalid_input
 from common.registration.registry import check_allowed
 from common.storage import keys
+from common.storage.additions import Addition
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
 from common.tenants.audit import AuditedCommit
@@ -135,6 +136,7 @@ class SubscriptionStore:
             self.webhook_secrets.ensure(tenant, now, by=commit.by)
 
         def attempt() -> Subscription:
+            addition = Addition(self.stored.table, keys.subscriber(tenant))
             items = {one.name: one for one in self.stored.of_tenant(tenant)}
             old = items.get(name)
             if old is None and len(items) >= MOST_SUBSCRIPTIONS:
@@ -151,7 +153,7 @@ class SubscriptionStore:
                 version=old.version + 1 if old else 1,
             )
             new = replace(new, state=_carried_on(old, new, now)) if old else new
-            self._write(new, old, now, commit)
+            self._write(new, old, addition, now, commit)
             return new
 
         return self._retried(attempt, name)
@@ -184,12 +186,18 @@ class SubscriptionStore:
 
         return self._retried(attempt, name)
 
-    def _write(self, new: Subscription, old: Subscription | None, now: float, commit: AuditedCommit) -> None:
-        table = self.stored.table
-        tx = Transaction(table.client)
-        tx.put(table, new.to_item(), unchanged(old) if old else _ABSENT)
+    def _write(
+        self,
+        new: Subscription,
+        old: Subscription | None,
+        addition: Addition,
+        now: float,
+        commit: AuditedCommit,
+    ) -> None:
+        tx = Transaction(self.stored.table.client)
+        tx.put(self.stored.table, new.to_item(), unchanged(old) if old else _ABSENT)
         # The notifier takes a tenant without subscriptions from the list, unless this has changed.
-        tx.put(table, {**keys.subscriber(new.tenant), "mark": secrets.token_hex(8)})
+        addition.note(tx)
         commit.commit(
             tx,
             new.tenant,

@@ -115,6 +115,10 @@ def subscriber(tenant: str) -> Key:
     return {"pk": SUBSCRIBERS, "sk": tenant}
 
 
+def additions(tenant: str, kind: str) -> Key:
+    return {"pk": tenant, "sk": f"ADDITIONS#{kind}"}
+
+
 def idempotency_key(tenant: str, key_hash: str) -> Key:
     return {"pk": tenant, "sk": f"ONCE#{key_hash}"}
 

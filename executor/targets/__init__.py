@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.runs.records import Outcome
-from common.storage.steps import Steps
+from common.storage.steps import Steps, at_once
 from common.tenants.allowed_targets import CANARY_TENANT, is_canary, is_minute8_resource
 from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions
 from executor.targets.events import Event, context
@@ -34,7 +34,7 @@ class Kind:
 def kinds(http: Call) -> Mapping[str, Kind]:
     """All kinds; none of them calls resources of Minute8. `http` calls endpoints (`http_endpoint.py`)."""
     return {
-        "lambda": Kind(_guarded(lambda_function.call), lambda_function.is_awaited, _lambda_in_steps),
+        "lambda": Kind(_whole(_lambda_in_steps), lambda_function.is_awaited, _lambda_in_steps),
         "sqs": Kind(_guarded(sqs_queue.call), _never),
         "sns": Kind(_guarded(sns_topic.call), _never),
         "event_bus": Kind(_guarded(event_bus.call), _never),
@@ -50,9 +50,16 @@ def _guarded(call: Call) -> Call:
     return guarded
 
 
+def _whole(in_steps: CallInSteps) -> Call:
+    def call(target: Target, event: Event, timeout_s: float) -> Outcome:
+        return at_once(in_steps(target, event, timeout_s))
+
+    return call
+
+
 def _lambda_in_steps(target: Target, event: Event, timeout_s: float) -> Steps[Outcome]:
     refused = _refused(target, event)
-    return refused or (yield from lambda_function.call_in_steps(target, event, timeout_s))
+    return refused or (yield from lambda_function.call(target, event, timeout_s))
 
 
 def _refused(target: Target, event: Event) -> Outcome | None:

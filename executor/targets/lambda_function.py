@@ -14,7 +14,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES, Outcome
-from common.storage.steps import Steps, at_once
+from common.storage.steps import Steps
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, context, event_body
@@ -27,13 +27,11 @@ def is_awaited(target: Mapping[str, Any]) -> bool:
     return bool(target["invocation"] == "RequestResponse")
 
 
-def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Outcome:
-    """Invoke the function once. After `timeout_s` the call is abandoned; the function itself may continue."""
-    return at_once(call_in_steps(target, event, timeout_s))
+def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Outcome]:
+    """Invoke the function once. After `timeout_s` the call is abandoned; the function itself may continue.
 
-
-def call_in_steps(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Outcome]:
-    """As `call`. Its first step sends the request if nothing else has to be done for it."""
+    Its first step sends the request if nothing else has to be done for it.
+    """
     awaited = is_awaited(target)
     request = {
         "FunctionName": target["arn"],

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from common.planning.execution import traceparent
+from common.runs.outcome import Outcome
+from common.storage.steps import at_once
+from executor.targets import lambda_function
 
 ACCOUNT = "123456789012"
 US = f"us-east-1:{ACCOUNT}"
@@ -29,6 +33,11 @@ def event(
             "traceparent": traceparent(f"{tenant}:{job_id}:20261121T030000Z:4", attempt),
         },
     }
+
+
+def call_function(target: Mapping[str, Any], event: Mapping[str, Any], timeout_s: float) -> Outcome:
+    """Call a Lambda function, and wait for the outcome."""
+    return at_once(lambda_function.call(target, event, timeout_s))
 
 
 def refused(code: str, status: int = 400, **extra: Any) -> ClientError:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from common.storage import outgoing
-from executor.targets import clients, lambda_function, sqs_queue
+from executor.targets import clients, sqs_queue
 from executor.targets.fair_cache import FairCache
-from tests.executor.contexts import US, event
+from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import certificate_file, serving
 
 LAMBDA = {"kind": "lambda", "arn": f"arn:aws:lambda:{US}:function:report", "invocation": "RequestResponse"}
@@ -44,15 +44,15 @@ def logged(
             client.close()
 
 
-@pytest.mark.parametrize("call", [(lambda_function, LAMBDA), (sqs_queue, SQS)])
+@pytest.mark.parametrize("call", [(call_function, LAMBDA), (sqs_queue.call, SQS)])
 def test_a_call_goes_out_when_the_target_sees_it(
     logged: list[tuple[float, float]], call: tuple[Any, Any]
 ) -> None:
-    kind, target = call
+    by_kind, target = call
     for _ in range(2):  # the first one connects
         outgoing.forget()
         assert outgoing.went_s_ago() is None
-        kind.call(target, event(), 5)
+        by_kind(target, event(), 5)
         asked_at = time.monotonic()
         assert (ago_s := outgoing.went_s_ago()) is not None
         arrived_at, answered_at = logged[-1]

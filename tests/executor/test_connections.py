@@ -17,9 +17,9 @@ from common.planning.packs import Wake
 from common.storage import aws
 from executor.batch import MOST_EVENTS_AT_ONCE
 from executor.handler import WAKE_CONNECTIONS
-from executor.targets import clients, lambda_function
+from executor.targets import clients
 from executor.targets.fair_cache import FairCache
-from tests.executor.contexts import US, event
+from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving
 
 TARGET = {"kind": "lambda", "arn": f"arn:aws:lambda:{US}:function:report", "invocation": "Event"}
@@ -52,19 +52,19 @@ def service(
 @pytest.mark.parametrize("invocation", ["Event", "RequestResponse"])
 def test_calls_one_after_the_other_share_a_connection(service: Server, invocation: str) -> None:
     for timeout_s in (5, 5, 60, 61, 5):
-        assert lambda_function.call(TARGET | {"invocation": invocation}, event(), timeout_s).ok
+        assert call_function(TARGET | {"invocation": invocation}, event(), timeout_s).ok
     assert (len(service.asked), service.connections) == (5, 1)
 
 
 def test_a_connection_that_was_opened_before_is_used(service: Server) -> None:
     aws.connect(clients.before_any_call("lambda", "us-east-1", 5))
-    assert lambda_function.call(TARGET, event(), 5).ok
+    assert call_function(TARGET, event(), 5).ok
     assert service.connections == 1
 
 
 def test_batches_share_as_many_connections_as_they_have_calls(service: Server) -> None:
     def call(number: int) -> bool:
-        return lambda_function.call(TARGET, event(), 5).ok
+        return call_function(TARGET, event(), 5).ok
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(call, range(40)))
@@ -80,16 +80,16 @@ def test_each_call_waits_as_long_as_its_own_time_limit(service: Server) -> None:
         return 200, {}, b"null"
 
     awaited = TARGET | {"invocation": "RequestResponse"}
-    assert lambda_function.call(awaited, event(), 60).ok
+    assert call_function(awaited, event(), 60).ok
     service.reply = late
-    assert lambda_function.call(awaited, event(), 0.2).error_type == "TimedOut"
+    assert call_function(awaited, event(), 0.2).error_type == "TimedOut"
     is_over.set()
-    assert lambda_function.call(awaited, event(), 60).ok
+    assert call_function(awaited, event(), 60).ok
 
 
 def test_an_event_that_was_taken_is_no_failure_if_its_answer_breaks_off(service: Server) -> None:
     service.reply = lambda handler: (202, {"Content-Length": "5", "Connection": "close"}, b"")
-    assert lambda_function.call(TARGET, event(), 5).ok
+    assert call_function(TARGET, event(), 5).ok
 
 
 def in_a_function(code: str) -> None:

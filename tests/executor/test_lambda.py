@@ -19,9 +19,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from canary import handler as canary
 from common.runs.outcome import ERROR_BYTES, LOG_TAIL_BYTES
-from executor.targets import answers, clients, kinds, lambda_function, sqs_queue
+from executor.targets import answers, clients, kinds, sqs_queue
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
-from tests.executor.contexts import US, event, refused
+from tests.executor.contexts import US, call_function, event, refused
 
 ARN = f"arn:aws:lambda:{US}:function:report:live"
 TARGET = {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
@@ -71,7 +71,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLambda]:
 def test_a_function_is_called_with_the_event_and_waited_for(service: FakeLambda) -> None:
     log = base64.b64encode(b"x" * 2000 + b" the end").decode()
     service.reply = (200, {"X-Amz-Log-Result": log}, b'{"items": 3}')
-    outcome = lambda_function.call(TARGET, event(payload={"a": "ü"}), 5)
+    outcome = call_function(TARGET, event(payload={"a": "ü"}), 5)
     ((path, headers, body),) = service.asked
     assert path == f"/2015-03-31/functions/{ARN}/invocations"
     assert (headers["x-amz-invocation-type"], headers["x-amz-log-type"]) == ("RequestResponse", "Tail")
@@ -94,7 +94,7 @@ def test_only_the_canarys_own_tenant_calls_its_function(service: FakeLambda) -> 
 
 def test_an_event_is_handed_over(service: FakeLambda) -> None:
     service.reply = (202, {}, b"")
-    assert lambda_function.call(TARGET | {"invocation": "Event"}, event(), 5).ok
+    assert call_function(TARGET | {"invocation": "Event"}, event(), 5).ok
     ((_, headers, _),) = service.asked
     assert headers["x-amz-invocation-type"] == "Event"
 
@@ -116,7 +116,7 @@ def test_a_failed_functions_error_is_recorded_whatever_it_returned(
     service: FakeLambda, body: bytes, error_type: str, error: str
 ) -> None:
     service.reply = (200, {"X-Amz-Function-Error": "Unhandled"}, body)
-    outcome = lambda_function.call(TARGET, event(), 5)
+    outcome = call_function(TARGET, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.throttled) == (False, False, False)
     assert (outcome.error_type, outcome.error) == (error_type, error)
     assert len(outcome.error.encode()) <= ERROR_BYTES
@@ -149,7 +149,7 @@ def test_a_result_may_ask_for_a_retry_later_or_for_none(
     service: FakeLambda, result: Any, expected: tuple[bool, bool, float | None, str]
 ) -> None:
     service.reply = (200, {}, json.dumps(result).encode())
-    outcome = lambda_function.call(TARGET, event(), 5)
+    outcome = call_function(TARGET, event(), 5)
     assert (outcome.ok, outcome.permanent, outcome.retry_after_s, outcome.error_type) == expected
 
 
@@ -161,7 +161,7 @@ def test_a_function_that_answers_too_late_has_timed_out_and_was_called_once(serv
         return 200, {}, b"null"
 
     service.reply = late
-    outcome = lambda_function.call(TARGET, event(), 1)
+    outcome = call_function(TARGET, event(), 1)
     is_over.set()
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, False, "TimedOut")
     assert len(service.asked) == 1
@@ -184,7 +184,7 @@ def test_a_refusal_is_classified_and_not_repeated(
     service: FakeLambda, code: str, status: int, permanent: bool, throttled: bool
 ) -> None:
     service.reply = (status, {"x-amzn-ErrorType": code}, b'{"Message": "no"}')
-    outcome = lambda_function.call(TARGET, event(), 5)
+    outcome = call_function(TARGET, event(), 5)
     assert (outcome.ok, outcome.error_type) == (False, code)
     assert (outcome.permanent, outcome.throttled, outcome.error) == (permanent, throttled, "no")
     assert len(service.asked) == 1
@@ -192,7 +192,7 @@ def test_a_refusal_is_classified_and_not_repeated(
 
 def test_lambda_says_when_to_come_back(service: FakeLambda) -> None:
     service.reply = (429, {"x-amzn-ErrorType": "TooManyRequestsException", "Retry-After": "7"}, b"{}")
-    assert lambda_function.call(TARGET, event(), 5).retry_after_s == 7.0
+    assert call_function(TARGET, event(), 5).retry_after_s == 7.0
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_no_code_is_both_permanent_and_throttled() -> None:
 def test_nothing_listening_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:9")
     clients._clients.clear()
-    outcome = lambda_function.call(TARGET, event(), 5)
+    outcome = call_function(TARGET, event(), 5)
     clients._clients.clear()
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (
         False,
@@ -289,15 +289,15 @@ def test_the_call_is_made_with_the_roles_credentials(
         AssumedRoles, "_assume", lambda self, *key: (math.inf, Credentials("AKROLE", "secret", "tok"))
     )
     monkeypatch.setattr(clients, "_assumed_roles", AssumedRoles())
-    assert lambda_function.call(TARGET | {"role_arn": ROLE}, event(), 5).ok
-    assert lambda_function.call(TARGET, event(), 5).ok
+    assert call_function(TARGET | {"role_arn": ROLE}, event(), 5).ok
+    assert call_function(TARGET, event(), 5).ok
     (_, with_role, _), (_, without, _) = service.asked
     assert "Credential=AKROLE/" in with_role["authorization"]
     assert with_role["x-amz-security-token"] == "tok"
     assert "AKROLE" not in without["authorization"]
 
 
-@pytest.mark.parametrize("call", [lambda_function.call, sqs_queue.call])
+@pytest.mark.parametrize("call", [call_function, sqs_queue.call])
 def test_a_role_that_may_not_be_assumed_is_permanent(monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
     def assume(self: AssumedRoles, *key: str) -> Credentials:
         raise refused("AccessDenied", 403)

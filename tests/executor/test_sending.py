@@ -24,7 +24,7 @@ from executor.pipeline import Message
 from executor.recorder import Report
 from executor.targets import Kind, clients, lambda_function
 from executor.targets.fair_cache import FairCache
-from tests.executor.contexts import US, event
+from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving
 from tests.waiting import wait_until
 from tests.worlds import World, at, job
@@ -66,7 +66,7 @@ def target(job_id: str, **fields: Any) -> dict[str, Any]:
 
 def events(w: World, *names: str, **fields: Any) -> list[Message]:
     """A message for each of these jobs, due now."""
-    kind = Kind(lambda_function.call, lambda_function.is_awaited, lambda_function.call_in_steps)
+    kind = Kind(call_function, lambda_function.is_awaited, lambda_function.call)
     w.executor = replace(w.executor, kinds={"lambda": kind})
     for one in names:
         w.registry.create("alice", one, job(cron="0 9 * * *", **fields) | {"target": target(one)})
@@ -83,9 +83,7 @@ def kept(service: Server, count: int) -> None:
 
     service.reply = together
     with ThreadPoolExecutor(count) as threads:
-        assert all(
-            threads.map(lambda _: lambda_function.call(target("warm"), event(), WAITS_S).ok, range(count))
-        )
+        assert all(threads.map(lambda _: call_function(target("warm"), event(), WAITS_S).ok, range(count)))
     service.reply = reply
     service.asked.clear()
     assert service.connections == count

@@ -12,7 +12,7 @@ import pytest
 from api.views import run_view
 from common.planning.execution import Execution, trace_id, traceparent
 from executor.targets import events, http_endpoint, lambda_function
-from tests.executor.contexts import event
+from tests.executor.contexts import call_function, event
 from tests.worlds import World, at, job
 
 ID = "alice:report:20261121T030000Z:4"
@@ -55,7 +55,7 @@ def test_an_awaited_function_has_it_in_its_client_context(
     client = Answers()
     monkeypatch.setattr(lambda_function, "client", lambda *_: client)
     arn = "arn:aws:lambda:us-east-1:123456789012:function:report"
-    lambda_function.call({"arn": arn, "invocation": invocation}, event(attempt=2), 3)
+    call_function({"arn": arn, "invocation": invocation}, event(attempt=2), 3)
     if invocation == "Event":  # Lambda would not pass it on
         assert "ClientContext" not in client.asked
         return

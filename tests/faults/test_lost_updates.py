@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
-from common.errors import Conflict
+from common.errors import Conflict, NotFound, QuotaExceeded
 from common.jobs.group_deletion import GroupDeletions
 from common.jobs.group_requests import GroupRequest
 from common.jobs.schedule_groups import DELETING, ScheduleGroups
+from common.notices.subscription import Subscriptions
+from common.platform.api_keys import ApiKeys
+from common.platform.tenants import Tenants
+from common.registration.calendar_store import CalendarStore
+from common.registration.definition import Limits
+from common.registration.subscriptions import SubscriptionStore
+from common.storage import group_keys, keys
+from common.storage.tables import Expression
+from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from tests.faults.interleaving import every_order, play
 from tests.faults.stage import Stage, staged
+from tests.worlds import World
+
+Add = Callable[[object], object]
 
 
 @pytest.fixture
@@ -24,6 +37,11 @@ def stage() -> Iterator[Stage]:
 def apart(call: str) -> bool:
     """Where the order matters."""
     return call.startswith(("get_item", "transact_write_items"))
+
+
+def before_writes(call: str) -> bool:
+    """Where both have read and neither has written."""
+    return call.startswith("transact_write_items")
 
 
 def test_a_group_of_schedules_that_is_tagged_meanwhile_is_deleted(stage: Stage) -> None:
@@ -68,3 +86,101 @@ def test_all_secrets_of_two_rotations_at_once_sign(stage: Stage) -> None:
         signing = WebhookSecrets(w.table("tenants")).signing("alice", w.clock.now())
         assert set(signing) == {first, *made} and signing[-1] == first
     assert orders > 2
+
+
+def keys_of(w: World) -> Add:
+    api_keys = ApiKeys(w.table("tenants"), w.clock)
+    return lambda nth: api_keys.create_key("alice", "read", w.clock.now())
+
+
+def calendars_of(w: World) -> Add:
+    store = CalendarStore(w.table("jobs"), w.store.audited)
+    return lambda nth: store.put("alice", f"c{nth}", {"dates": []}, w.clock.now())
+
+
+def groups_of(w: World) -> Add:
+    groups = ScheduleGroups(w.table("jobs"))
+    return lambda nth: groups.create("alice", f"g{nth}", {}, w.clock.now(), w.store.audited)
+
+
+def subscriptions_of(w: World) -> Add:
+    rules = KnownTenants(w.table("tenants"))
+    secrets = WebhookSecrets(w.table("tenants"))
+    store = SubscriptionStore(Subscriptions(w.table("jobs")), rules, secrets, Limits(), w.clock)
+    topic = {"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:t"}}
+    return lambda nth: store.put("alice", f"s{nth}", topic, w.clock.now(), w.store.audited)
+
+
+BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
+    "keys": (keys_of, "common.platform.api_keys.MOST_KEYS", "tenants", keys.KEY_REFERENCE_PREFIX),
+    "calendars": (
+        calendars_of,
+        "common.registration.calendar_store.MOST_CALENDARS",
+        "jobs",
+        keys.CALENDAR_PREFIX,
+    ),
+    "groups": (groups_of, "common.jobs.schedule_groups.MOST_GROUPS", "jobs", group_keys.PREFIX),
+    "subscriptions": (
+        subscriptions_of,
+        "common.registration.subscriptions.MOST_SUBSCRIPTIONS",
+        "jobs",
+        keys.SUBSCRIPTION_PREFIX,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", BOUNDED)
+def test_a_bound_holds_for_two_additions_at_once(
+    stage: Stage, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = stage.w
+    of, bound, table, prefix = BOUNDED[kind]
+    monkeypatch.setattr(bound, 2)
+    Tenants(w.table("tenants"), w.clock).create("alice", "", w.clock.now(), {"allowed_targets": ["*"]})
+    of(w)(0)
+    stage.save()
+    for choose in every_order():
+        stage.restore()
+        steps = {name: partial(of(w), name) for name in ("1", "2")}
+        died = play(stage.wire, steps, choose, before_writes)
+        refused = [type(one) for one in died.values() if one]
+        assert refused in ([Conflict], [QuotaExceeded]), died
+        assert len(list(w.table(table).query("alice", sk_prefix=prefix))) == 2
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_two_edits_of_a_calendar_at_once(stage: Stage, checked: bool) -> None:
+    """With the revision that both read, one is refused. Without one, each replaces the whole, as with jobs."""
+    w = stage.w
+    store = CalendarStore(w.table("jobs"), w.store.audited)
+    now = w.clock.now()
+    read = store.put("alice", "feasts", {"dates": []}, now).revision
+    stage.save()
+    days = ("2026-12-24", "2026-12-25")
+    for choose in every_order():
+        stage.restore()
+        edits = {
+            day: partial(store.put, "alice", "feasts", {"dates": [day]}, now, read if checked else None)
+            for day in days
+        }
+        died = play(stage.wire, edits, choose, before_writes)
+        stored = store.get("alice", "feasts")
+        (last,) = stored.dates
+        if checked:
+            assert sorted(type(one).__name__ for one in died.values()) == ["NoneType", "RevisionMismatch"]
+            assert (stored.revision, died[last]) == (read + 1, None)
+        else:
+            assert (stored.revision, set(died.values())) == (read + 2, {None})
+            changes = w.store.audited.audit.newest("alice", 3)
+            replaced = [one.before["dates"] for one in changes if one.before]
+            assert sorted(replaced) == sorted([[], [day for day in days if day != last]])
+
+
+def test_a_calendar_of_an_earlier_version_has_the_first_revision(stage: Stage) -> None:
+    w = stage.w
+    store = CalendarStore(w.table("jobs"), w.store.audited)
+    store.put("alice", "feasts", {"dates": []}, w.clock.now())
+    w.table("jobs").update(keys.calendar("alice", "feasts"), Expression("REMOVE #revision", {}))
+    assert store.put("alice", "feasts", {"dates": []}, w.clock.now(), 1).revision == 2
+    with pytest.raises(NotFound):
+        store.put("alice", "others", {"dates": []}, w.clock.now(), 1)

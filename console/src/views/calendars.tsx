@@ -40,7 +40,7 @@ export function Calendars(): JSX.Element {
               keyOf={(calendar) => calendar.name}
               empty={
                 <Empty title="No calendars yet">
-                  <code>minute8 calendars set holidays --country DE</code> makes one of a country’s public holidays.
+                  <code>minute8 calendars put holidays --country DE</code> makes one of a country’s public holidays.
                 </Empty>
               }
             />
@@ -90,7 +90,8 @@ function Edit(props: { calendar: Calendar | null; close: () => void; changed: ()
   const [dates, setDates] = useState((props.calendar?.dates ?? []).join("\n"));
   const act = async () => {
     const body = { dates: dates.split(/[\s,]+/).filter(Boolean) };
-    await api().put("/v1/calendars/{name}", { path: { name }, body });
+    const revision = props.calendar?.revision;
+    await api().put("/v1/calendars/{name}", { path: { name }, body, ...(revision ? { revision } : {}) });
     props.changed();
     say(`${name} is stored with ${body.dates.length} dates`);
   };
