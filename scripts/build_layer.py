@@ -134,7 +134,7 @@ def _trim(data: Path) -> None:
         endpoints = json.loads(path.read_text())
         for partition in endpoints["partitions"]:
             services = partition["services"]
-            partition["services"] = {name: services[name] for name in services.keys() & prefixes}
+            partition["services"] = {name: services[name] for name in sorted(services.keys() & prefixes)}
         path.write_text(json.dumps(endpoints))
 
 
