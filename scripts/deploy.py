@@ -19,6 +19,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.storage.aws import new_session
 from scripts import build_layer, console, parameters
 
+NO_REGION = "no region: set AWS_REGION, or a region in the AWS profile, or give --region"
+NO_CREDENTIALS = (
+    "no AWS credentials: `aws configure` stores some; AWS_PROFILE, or --aws-profile in ARGS, selects others"
+)
+
 _OSLS = build_layer.ROOT / "node_modules" / ".bin" / "osls"
 
 
@@ -37,7 +42,9 @@ def main(arguments: list[str] | None = None) -> int:
     session = session_of(options.aws_profile)
     region = options.region or session.get_config_variable("region")
     if not region:
-        found.append("no region: set AWS_REGION, or a region in the AWS profile, or give --region")
+        found.append(NO_REGION)
+    if not found and not session.get_credentials():
+        found.append(NO_CREDENTIALS)
     if found:
         print("\n".join(f"deploy: {problem}" for problem in found), file=sys.stderr)
         return 2

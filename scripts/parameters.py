@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -57,6 +58,7 @@ _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "plannerMemoryMb": (128, 10_240),
     "executorMemoryMb": (128, 10_240),
     "apiMemoryMb": (128, 10_240),
+    "notifierMemoryMb": (128, 10_240),
     "executorTimeoutS": (5, 900),
     "plannerShareEntries": (1, 1_000_000),
     "reconciledPerTick": (0, 1_000_000),
@@ -108,16 +110,22 @@ def problems(stage: str, params: Mapping[str, str]) -> list[str]:
     """What AWS would refuse or what could not work, one sentence each. Pure."""
     if stage in EMBEDDED_STAGES:  # they name layers of this machine and a fixed API id
         return [f"stage {stage!r} is for the embedded AWS alone; accepted: dev, or a name of your own"]
-    found = [*_problems(params)]
-    if not _STAGE.match(stage):
-        found.append(f"stage {stage!r} is not valid; accepted: a-z, 0-9 and -, at most 20, a letter first")
-    return found
+    return [*_problems(params), *stage_problems(stage)]
+
+
+def stage_problems(stage: str) -> list[str]:
+    """What is wrong with the name of a stage. Pure."""
+    if _STAGE.match(stage):
+        return []
+    return [f"stage {stage!r} is not valid; accepted: a-z, 0-9 and -, at most 20, a letter first"]
 
 
 def _problems(params: Mapping[str, str]) -> Iterator[str]:
     defaults = read("", {})
     for name in sorted(params.keys() - defaults.keys()):
-        yield f"{name}: there is no such parameter; docs/deploying.md lists them"
+        near = difflib.get_close_matches(name, defaults, n=1)
+        meant = f"did you mean {near[0]}?" if near else "docs/deploying.md lists them"
+        yield f"{name}: there is no such parameter; {meant}"
     for name, words in _WORDS.items():
         if params[name] not in words:
             yield f"{name}={params[name]} is not valid; accepted: {', '.join(filter(None, words))}"

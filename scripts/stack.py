@@ -16,8 +16,10 @@ from typing import Any, Final
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
+from cli.doctor.expected import STAGES_TO_LOSE
 from scripts.build_layer import ROOT
-from scripts.deploy import session_of
+from scripts.deploy import NO_CREDENTIALS, NO_REGION, session_of
+from scripts.parameters import stage_problems
 
 _OSLS: Final = ROOT / "node_modules" / ".bin" / "osls"
 # serverless/minute8/prod/1763694720000-2026-11-21T03:12:00.000Z/…
@@ -34,11 +36,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--timestamp", "-t", help="of `rollback`: a deployment, instead of the one before this"
     )
+    parser.add_argument("--yes", action="store_true", help="of `remove`: do not ask")
     options, others = parser.parse_known_args(arguments)
     session = session_of(options.aws_profile)
     region = options.region or session.get_config_variable("region")
-    if not region:
-        print("no region: set AWS_REGION, or a region in the AWS profile, or give --region", file=sys.stderr)
+    found = stage_problems(options.stage) + ([] if region else [NO_REGION])
+    if found or not session.get_credentials():
+        print(
+            "\n".join(f"{options.verb}: {problem}" for problem in found or [NO_CREDENTIALS]), file=sys.stderr
+        )
+        return 2
+    if options.verb == "remove" and not options.yes and not _agrees(options.stage, region):
+        print("remove: nothing was removed", file=sys.stderr)
         return 2
     command = [options.verb, "--stage", options.stage, "--region", region]
     if options.verb == "rollback":
@@ -52,6 +61,20 @@ def main(arguments: list[str] | None = None) -> int:
     if options.aws_profile:
         command += ["--aws-profile", options.aws_profile]
     return subprocess.run([str(_OSLS), *command, *others], cwd=ROOT, check=False).returncode
+
+
+def _agrees(stage: str, region: str) -> bool:
+    """Whether the person at the terminal types the stage's name."""
+    if stage in STAGES_TO_LOSE:
+        return True
+    print(
+        f"This removes stage {stage} in {region}: its API and the API's address, and the executions and retries that"
+        f" wait in its queues.\nIts tables stay. ARGS=--yes does not ask."
+    )
+    try:
+        return input("The name of the stage: ").strip() == stage
+    except EOFError:
+        return False
 
 
 def deployments(session: botocore.session.Session, stage: str, region: str) -> tuple[str, set[str]]:

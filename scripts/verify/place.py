@@ -86,7 +86,7 @@ class Account:
         if not self._status():
             return
         for _ in range(_TRIES):  # another Ctrl-C ends the tool, which is a process of this terminal too
-            stack.main(["remove", *self._where()])
+            stack.main(["remove", "--yes", *self._where()])
             if not self._status():
                 return
         # A stack that never got its bucket: the tool does not remove it.

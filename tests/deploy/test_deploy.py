@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import subprocess
@@ -178,16 +179,67 @@ def test_a_rollback_and_a_removal_go_to_the_region_of_the_deployment(
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"7", "8"}))
     assert stack.main(["rollback", "--stage", "prod"]) == 0
-    assert stack.main(["remove", "--stage", "prod", "--verbose"]) == 0
+    assert stack.main(["remove", "--stage", "prod", "--verbose", "--yes"]) == 0
     place = ["--stage", "prod", "--region", "eu-central-1"]
     assert commands == [["rollback", *place, "--timestamp", "7"], ["remove", *place, "--verbose"]]
+
+
+@pytest.mark.parametrize(
+    ("stage", "typed", "removed"), [("prod", "prod", 1), ("prod", "dev", 0), ("dev", "", 1)]
+)
+def test_a_stage_with_data_is_removed_only_if_its_name_is_typed(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, stage: str, typed: str, removed: int
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: typed)
+    stack.main(["remove", "--stage", stage, "--region", "eu-central-1"])
+    assert len(commands) == removed
+
+
+def test_a_removal_asks_nobody_where_nobody_is(
+    commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert stack.main(["remove", "--stage", "prod", "--region", "eu-central-1"]) == 2
+    assert commands == []
+
+
+@pytest.mark.parametrize("stage", ["", "prod old", "Prod"])
+def test_nothing_is_removed_or_rolled_back_under_a_name_that_no_stage_has(
+    commands: list[list[str]], stage: str
+) -> None:
+    for verb in ("remove", "rollback"):
+        assert stack.main([verb, "--stage", stage, "--region", "eu-central-1", "--yes"]) == 2
+    assert commands == []
+
+
+def test_without_credentials_nothing_is_run(
+    commands: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    place = ["--stage", "prod", "--region", "eu-central-1"]
+    assert (deploy.main(place), stack.main(["remove", "--yes", *place])) == (2, 2)
+    assert commands == []
+    assert capsys.readouterr().err.count("no AWS credentials") == 2
+
+
+def test_make_passes_the_stage_on_as_one_word() -> None:
+    """Else `make remove STAGE="prod old"` would remove prod."""
+    recipes = (build_layer.ROOT / "Makefile").read_text()
+    assert recipes.count("--stage") == recipes.count('--stage "$(STAGE)"') == 5
 
 
 def test_without_a_region_or_an_earlier_deployment_nothing_is_removed_or_rolled_back(
     commands: list[list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    assert stack.main(["remove", "--stage", "prod"]) == 2
+    assert stack.main(["remove", "--stage", "prod", "--yes"]) == 2
     monkeypatch.setattr(stack, "deployments", lambda session, stage, region: ("8", {"8"}))
     assert stack.main(["rollback", "--stage", "prod", "--region", "eu-central-1"]) == 1
     assert commands == []
