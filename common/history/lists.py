@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from common.runs.records import ATTEMPTS_KEPT
+from common.runs.claims import ATTEMPTS_KEPT
 from common.storage import keys
 from common.storage.tables import Item, Table
 

@@ -1,4 +1,4 @@
-"""The claim of an attempt, and what it writes."""
+"""The claim of an attempt, and the updates by which it begins and ends."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from functools import lru_cache
 from typing import Final
 
 from common.planning.execution import Execution
+from common.runs.outcome import Outcome
+from common.runs.states import FAILED
 from common.storage.tables import Expression, Item
 from common.timing.instants import DAY_S
 
 RETENTION_S: Final = 30 * DAY_S
 # Of calls whose executor died; each takes some 60 bytes.
 LOST_CALLS_KEPT: Final = 20
+# A record holds 400 KB, and an attempt takes up to 1.6 KB. A run with more attempts keeps the newest ones, and the
+# first throttled ones.
+ATTEMPTS_KEPT: Final = 110
+THROTTLES_KEPT: Final = 10
 # The run's first claim decides these, or what queued it.
 _FIRST: Final = ("trigger", "due_at", "lateness_s", "first_started_at")
 
@@ -88,6 +94,56 @@ def taking_over(claim: Claim, status: str, record: Item) -> Expression:
         lost = {"attempt": claim.execution.attempt, "started_at": started_at, "lateness_s": late_s}
         values |= {":none": [], ":lost_calls": [lost]}
     return Expression(_words(tuple(written), kept, more), values)
+
+
+def finishing(
+    claim: Claim, outcome: Outcome, status: str, finished_at: float, retry_at: float | None
+) -> Expression:
+    """The update that ends an attempt and puts the run into `status`. `retry_at`: when the next attempt is due."""
+    execution = claim.execution
+    written: Item = {
+        "status": status,
+        "finished_at": finished_at,
+        "duration_s": max(0.0, finished_at - claim.starts_at),
+    }
+    removed = ["#lease_until"]
+    if claim.called_at is not None:
+        written["started_at"] = claim.called_at
+        if execution.attempt == 1:
+            written["lateness_s"] = claim.lateness_s
+    throttles = execution.throttles + int(outcome.throttled)
+    if outcome.throttled:
+        written["throttles"] = throttles
+    if retry_at is None:
+        removed.append("#next_attempt_at")
+    else:  # the retry may be later than the record would expire
+        written |= {"next_attempt_at": retry_at, "expires_at": int(retry_at) + claim.kept_s}
+    if status == FAILED:
+        written |= {"failed_tenant": execution.tenant, "failed_at": finished_at}
+    words = [f"#{name} = :{name}" for name in written]
+    values = {f":{name}": value for name, value in written.items()}
+    if not outcome.throttled or throttles <= THROTTLES_KEPT:
+        made = _attempt(claim, outcome, finished_at)
+        if execution.attempt - throttles + min(throttles, THROTTLES_KEPT) <= ATTEMPTS_KEPT:
+            words.append("#attempts = list_append(if_not_exists(#attempts, :none), :attempts)")
+            values |= {":none": [], ":attempts": [made]}
+        else:  # an index beyond the end appends
+            words.append(f"#attempts[{ATTEMPTS_KEPT}] = :attempt_made")
+            values[":attempt_made"] = made
+            removed.append("#attempts[0]")
+    return Expression(f"SET {', '.join(words)} REMOVE {', '.join(removed)}", values)
+
+
+def _attempt(claim: Claim, outcome: Outcome, finished_at: float) -> Item:
+    """What the record keeps of one attempt."""
+    item = {
+        "attempt": claim.execution.attempt,
+        "started_at": claim.starts_at,
+        "finished_at": finished_at,
+        "outcome": "succeeded" if outcome.ok else "failed",
+        **outcome.to_item(),
+    }
+    return item if claim.called_at is None else item | {"lateness_s": claim.lateness_s}
 
 
 @lru_cache(maxsize=16)

@@ -9,13 +9,13 @@ message id. For a `dispatched` run it distinguishes a redelivery, which calls ag
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs.claims import RETENTION_S as RETENTION_S
 from common.runs.claims import Claim as Claim
-from common.runs.claims import claiming, fields, taking_over
+from common.runs.claims import claiming, fields, finishing, taking_over
 from common.runs.outcome import Outcome as Outcome
 from common.runs.states import DISPATCHED as DISPATCHED
 from common.runs.states import ENDED as ENDED
@@ -28,11 +28,6 @@ from common.runs.states import SKIPPED as SKIPPED
 from common.runs.states import SUCCEEDED as SUCCEEDED
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Item, Table
-
-# A record holds 400 KB, and an attempt takes up to 1.6 KB. A run with more attempts keeps the newest ones, and the
-# first throttled ones.
-ATTEMPTS_KEPT: Final = 110
-THROTTLES_KEPT: Final = 10
 
 
 class Runs:
@@ -72,49 +67,7 @@ class Runs:
     def finish(self, claim: Claim, outcome: Outcome, finished_at: float, retry_at: float | None) -> bool:
         """End the attempt: succeeded, failed, or retrying at `retry_at`. False if the claim was lost meanwhile."""
         status = SUCCEEDED if outcome.ok else RETRYING if retry_at is not None else FAILED
-        attempt = {
-            "attempt": claim.execution.attempt,
-            "started_at": claim.starts_at,
-            "finished_at": finished_at,
-            "outcome": "succeeded" if outcome.ok else "failed",
-            **outcome.to_item(),
-        }
-        if claim.called_at is not None:
-            attempt["lateness_s"] = claim.lateness_s
-        words = "SET #status = :status, #finished_at = :finished, #duration_s = :duration"
-        values: Item = {
-            ":status": status,
-            ":finished": finished_at,
-            ":duration": max(0.0, finished_at - claim.starts_at),
-        }
-        if claim.called_at is not None:
-            words += ", #started_at = :started"
-            values[":started"] = claim.called_at
-            if claim.execution.attempt == 1:
-                words += ", #lateness_s = :lateness"
-                values[":lateness"] = claim.lateness_s
-        removed = ["#lease_until"]
-        throttles = claim.execution.throttles + int(outcome.throttled)
-        if not outcome.throttled or throttles <= THROTTLES_KEPT:
-            if claim.execution.attempt - throttles + min(throttles, THROTTLES_KEPT) <= ATTEMPTS_KEPT:
-                words += ", #attempts = list_append(if_not_exists(#attempts, :none), :attempts)"
-                values |= {":none": [], ":attempts": [attempt]}
-            else:  # an index beyond the end appends
-                words += f", #attempts[{ATTEMPTS_KEPT}] = :attempt_made"
-                values[":attempt_made"] = attempt
-                removed.append("#attempts[0]")
-        if outcome.throttled:
-            words += ", #throttles = :throttles"
-            values[":throttles"] = throttles
-        if retry_at is None:
-            removed.append("#next_attempt_at")
-        else:  # the retry may be later than the record would expire
-            words += ", #next_attempt_at = :next, #expires_at = :expires"
-            values |= {":next": retry_at, ":expires": int(retry_at) + claim.kept_s}
-        if status == FAILED:
-            words += ", #failed_tenant = :failed_tenant, #failed_at = :finished"
-            values[":failed_tenant"] = claim.execution.tenant
-        words += f" REMOVE {', '.join(removed)}"
+        change = finishing(claim, outcome, status, finished_at, retry_at)
         mine = Expression(
             "#claimed_by = :mine AND #attempt = :attempt AND #status IN (:running, :dispatched)",
             {
@@ -125,7 +78,7 @@ class Runs:
             },
         )
         try:
-            self._table.update(_key(claim.execution), Expression(words, values), mine)
+            self._table.update(_key(claim.execution), change, mine)
         except ConditionFailed as lost:
             record = lost.existing or {}
             return _is_own(claim, record) and record["status"] == status
@@ -156,12 +109,8 @@ class Runs:
             ":type": error_type,
             ":error": error,
         }
-        waiting = Expression(
-            "#status = :retrying AND #attempt = :before",
-            {":retrying": RETRYING, ":before": execution.attempt - 1},
-        )
         try:
-            self._table.update(_key(execution), Expression(words, values), waiting)
+            self._table.update(_key(execution), Expression(words, values), _waits_for(execution))
         except ConditionFailed:
             return False
         return True
@@ -245,9 +194,14 @@ def _free(claim: Claim) -> Expression:
     """The condition of a claim: nobody has claimed the attempt."""
     if claim.execution.attempt == 1:
         return Expression("attribute_not_exists(pk) OR #status = :queued", {":queued": QUEUED})
+    return _waits_for(claim.execution)
+
+
+def _waits_for(execution: Execution) -> Expression:
+    """The condition that a run waits for this attempt, which is not its first one."""
     return Expression(
         "#status = :retrying AND #attempt = :before",
-        {":retrying": RETRYING, ":before": claim.execution.attempt - 1},
+        {":retrying": RETRYING, ":before": execution.attempt - 1},
     )
 
 

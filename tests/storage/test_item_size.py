@@ -16,7 +16,8 @@ from common.planning.execution import Execution
 from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import CalendarStore
 from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES
-from common.runs.records import ATTEMPTS_KEPT, Claim, Outcome, Runs
+from common.runs.claims import ATTEMPTS_KEPT
+from common.runs.records import Claim, Outcome, Runs
 from common.storage.keys import Key
 from common.storage.tables import Expression, Table, Transaction
 from common.storage.wire_format import MOST_BYTES, item_bytes, item_to_wire, to_wire

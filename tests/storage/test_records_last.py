@@ -9,7 +9,8 @@ import pytest
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs.changes import RunChanges
-from common.runs.records import ATTEMPTS_KEPT, RETENTION_S, RETRYING, THROTTLES_KEPT, Claim, Outcome, Runs
+from common.runs.claims import ATTEMPTS_KEPT, THROTTLES_KEPT
+from common.runs.records import RETENTION_S, RETRYING, Claim, Outcome, Runs
 from common.storage import keys
 from common.storage.tables import Table
 from executor.locks import Locks
