@@ -18,7 +18,8 @@ from common.errors import Busy
 from common.jobs.backfill import Backfill
 from common.jobs.ended import EndedJobs, Note, fires_again
 from common.jobs.job import ACTIVE, Job, existing
-from common.jobs.store import MOST_AT_ONCE, JobStore, deleted
+from common.jobs.revisions import deleted
+from common.jobs.store import MOST_AT_ONCE, JobStore
 from common.planning.execution import BACKFILL, SCHEDULE
 from common.runs.records import Runs
 from common.runs.states import ENDED

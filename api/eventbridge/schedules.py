@@ -15,7 +15,7 @@ from common.eventbridge.names import DEFAULT_GROUP, job_id_of
 from common.eventbridge.origin import is_known, origin_of, with_known
 from common.eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, exists
-from common.jobs.store import deleted, next_second
+from common.jobs.revisions import deleted, next_second
 from common.registration.eventbridge_mapping import definition_of, in_their_words
 from common.timing.groups import group_key
 from common.timing.schedule import EveryTiming

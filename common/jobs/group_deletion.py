@@ -17,8 +17,9 @@ from common.errors import InvalidInput, NotFound, UndoneSince
 from common.eventbridge.names import DEFAULT_GROUP, job_id_prefixes
 from common.jobs.group_requests import GroupRequest
 from common.jobs.job import DELETED, Job, exists
+from common.jobs.revisions import deleted
 from common.jobs.schedule_groups import ACTIVE, DELETING, ScheduleGroups
-from common.jobs.store import MOST_AT_ONCE, Change, JobStore, deleted
+from common.jobs.store import MOST_AT_ONCE, Change, JobStore
 from common.storage import group_keys, keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Transaction

@@ -10,18 +10,18 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from common.clock import Clock
 from common.errors import RequestUnderWay
-from common.eventbridge.origin import of_deleted, still_known, with_hashes, with_known
+from common.eventbridge.origin import still_known, with_hashes
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, DELETED, PAUSED, WITHOUT_PAYLOAD, Job, existing
+from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job, existing
 from common.jobs.ledger import TenantLedger
 from common.jobs.named_calendars import check_named, require_named
 from common.jobs.placement import Placement, moves
+from common.jobs.revisions import deleted, paused, resumed
 from common.jobs.schedule_groups import ScheduleGroups
 from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, Pending
@@ -32,7 +32,6 @@ from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.tenants.webhook_secrets import WebhookSecrets
-from common.timing.groups import group_key
 from common.timing.instants import DAY_S
 
 # How long a deleted job is remembered: as long as its runs can exist, plus some days.
@@ -70,10 +69,7 @@ class JobStore:
         """Start no execution of it any more, not even queued ones. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
-            job = existing(old, job_id, expected_revision)
-            if job.state == PAUSED and job.note == note:
-                return job
-            return _changed(job, now, state=PAUSED, note=note, group="", shard=0)
+            return paused(existing(old, job_id, expected_revision), note, now)
 
         return self.change(tenant, job_id, change)
 
@@ -81,11 +77,7 @@ class JobStore:
         """Let it fire again from now on. Raises NotFound, RevisionMismatch, Busy."""
 
         def change(old: Job | None, now: float) -> Job:
-            job = existing(old, job_id, expected_revision)
-            if job.state == ACTIVE:
-                return job
-            group = group_key(job.schedule)
-            return _changed(job, now, state=ACTIVE, note="", effective_at=next_second(now), group=group)
+            return resumed(existing(old, job_id, expected_revision), now)
 
         return self.change(tenant, job_id, change)
 
@@ -159,22 +151,15 @@ class JobStore:
             if idempotency_key:
                 idempotency_key.check_first(self.jobs, now)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
-            moved: list[tuple[Job | None, Job]] = []
-            for job_id, new in news.items():
-                old = olds.get(job_id)
-                if new is not old:
-                    moved.append((old, _kept(old, new, now)))
+            pairs = [(olds.get(job_id), new) for job_id, new in news.items()]
+            moved = [(old, _kept(old, new, now)) for old, new in pairs if new is not old]
             if not moved:
                 return news
             try:
                 return news | self._commit(tenant, moved, now, placement, conflicts, idempotency_key)
             except ConditionFailed as lost:
-                # The job changed meanwhile, or a quota had no room and may have room now: decide again.
-                if lost.key == keys.tenant(tenant):
-                    self.ledger.check_room(tenant, moved, now)
-                check_named(Calendars(self.jobs), lost.key)
-                ScheduleGroups(self.jobs).check_required(lost.key)
-                raise
+                self._check_still_possible(tenant, moved, now, lost.key)
+                raise  # the job changed meanwhile, or a quota has room again: decide again
             except TransactionConflict as lost:
                 if idempotency_key and idempotency_key.item_key in lost.keys:
                     raise RequestUnderWay(idempotency_key.key) from lost
@@ -195,6 +180,15 @@ class JobStore:
             raise
         placement.tidy()
         return changed
+
+    def _check_still_possible(
+        self, tenant: str, moved: Sequence[tuple[Job | None, Job]], now: float, lost: keys.Key | None
+    ) -> None:
+        """Raises the reason if trying again is of no use. `lost` is the key whose condition failed."""
+        if lost == keys.tenant(tenant):
+            self.ledger.check_room(tenant, moved, now)
+        check_named(Calendars(self.jobs), lost)
+        ScheduleGroups(self.jobs).check_required(lost)
 
     def _commit(
         self,
@@ -294,25 +288,8 @@ def _kept(old: Job | None, new: Job, now: float) -> Job:
     return replace(new, failures_in_row=0, skips=kept_skips(old, new), origin=origin, former_requests=former)
 
 
-def deleted(job: Job, now: float, request: str | None = None) -> Job:
-    """The tombstone of a job. `request` is the token of EventBridge's request that deletes it."""
-    origin = of_deleted(job.origin) if job.origin else None
-    if origin and request:
-        origin = with_known(origin, request, now)
-    return _changed(job, now, state=DELETED, payload=None, note="", group="", shard=0, origin=origin)
-
-
-def _changed(job: Job, now: float, **changes: Any) -> Job:
-    return replace(job, revision=job.revision + 1, updated_at=int(now), **changes)
-
-
 def _unchanged(old: Job | None) -> Expression:
     if old is None:
         return Expression("attribute_not_exists(pk)", {})
     noted = same_skips(old)
     return Expression(f"#revision = :old AND {noted.expression}", {":old": old.revision, **noted.values})
-
-
-def next_second(now: float) -> int:
-    """A job fires from the second after its registration on; the current second has already begun."""
-    return math.floor(now) + 1

@@ -9,8 +9,9 @@ from typing import Any
 
 from common.errors import InvalidInput
 from common.jobs.job import Job, existing
+from common.registration.defined_job import defined
 from common.registration.definition import JobDefinition
-from common.registration.registry import Registry, defined
+from common.registration.registry import Registry
 
 _DEFINED = tuple(JobDefinition.model_fields)
 

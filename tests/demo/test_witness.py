@@ -7,8 +7,8 @@ import re
 import pytest
 
 from common.planning.execution import Execution
+from common.registration.defined_job import defined
 from common.registration.definition import Limits, parse_definition
-from common.registration.registry import defined
 from common.timing.fires import next_fires
 from scripts.demo.witness import Call, calls_in, problems
 from scripts.demo.workload import real_workload

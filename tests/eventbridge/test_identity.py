@@ -15,9 +15,10 @@ from common.eventbridge.origin import changed_parts, is_known, origin_of, reques
 from common.eventbridge.shapes import check
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job
+from common.registration.defined_job import defined
 from common.registration.definition import Limits, parse_definition
 from common.registration.eventbridge_mapping import definition_of
-from common.registration.registry import defined, first_state_in
+from common.registration.registry import first_state_in
 from common.storage.wire_format import from_wire, item_to_wire
 
 NOW = 1_795_305_600

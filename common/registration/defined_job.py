@@ -1,0 +1,112 @@
+"""The job that a definition makes: a new one, or the next revision of the stored one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from common.errors import InvalidInput
+from common.jobs.job import ACTIVE, DELETED, Job, Retry
+from common.jobs.revisions import next_second
+from common.planning.execution import job_key
+from common.registration import target_definitions
+from common.registration.definition import JobDefinition, Limits, schedule_given
+from common.registration.schedule_text import parse_schedule
+from common.tenants.web_address import read_url
+from common.timing.groups import group_key
+from common.timing.schedule import AtTiming, EveryTiming, Schedule, Timing
+
+
+def defined(
+    tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
+) -> Job:
+    """The job of a definition: a new one, or the next revision of `old`."""
+    schedule, given = _schedule(tenant, job_id, definition, old, now, limits)
+    before = old if old and old.state != DELETED else None
+    same_times = before is not None and schedule == before.schedule
+    state = before.state if before else ACTIVE
+    return Job(
+        tenant=tenant,
+        job_id=job_id,
+        schedule_given=given,
+        schedule=schedule,
+        target=target_definitions.stored(definition.target),
+        payload=definition.payload,
+        timeout_s=definition.timeout_s,
+        retry=Retry(**definition.retry.model_dump()),
+        start_deadline_s=definition.start_deadline_s,
+        catch_up=definition.catch_up,
+        overlap=definition.overlap,
+        pause_after_failures=definition.pause_after_failures,
+        on_crash=definition.on_crash,
+        after_completion=definition.after_completion,
+        dead_letter=definition.dead_letter,
+        owner=definition.owner,
+        runbook=definition.runbook,
+        name=definition.name,
+        tags=tuple(definition.tags),
+        state=state,
+        note=before.note if before else "",
+        revision=old.revision + 1 if old else 1,
+        schedule_revision=_next_schedule_revision(old, same_times),
+        effective_at=before.effective_at if before and same_times else next_second(now),
+        created_at=before.created_at if before else int(now),
+        updated_at=int(now),
+        group=group_key(schedule) if state == ACTIVE else "",
+        origin=before.origin if before else None,
+    )
+
+
+def _schedule(
+    tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
+) -> tuple[Schedule, Mapping[str, Any]]:
+    """The schedule. Unchanged parts keep their meaning: a one-off in the past stays, and so does `every`'s anchor."""
+    given = schedule_given(definition)
+    before = old if old and old.state != DELETED else None
+    target = target_definitions.stored(definition.target)
+    # A version without paces may have stored it without its own.
+    if before and before.schedule_given == given and ("pace" in given) == (before.schedule.pace is not None):
+        return _paced_by(before.schedule, given, target), given
+    schedule = parse_schedule(
+        given,
+        job_key=job_key(tenant, job_id),
+        now=int(now),
+        shortest_interval_s=limits.shortest_interval_s,
+        default_spread_s=limits.spread_s,
+    )
+    if isinstance(schedule.timing, AtTiming) and schedule.timing.at <= int(now) and not limits.past_at:
+        raise InvalidInput(
+            "schedule.at",
+            "is past, so the job would never fire",
+            value=given["at"],
+            accepted="a later instant; with past=true (--past) also a past one",
+        )
+    if before and "anchor" not in given and "anchor" not in before.schedule_given:
+        schedule = replace(schedule, timing=_anchored_as(before.schedule.timing, schedule.timing))
+    return _paced_by(schedule, given, target), given
+
+
+def _paced_by(schedule: Schedule, given: Mapping[str, Any], target: Mapping[str, Any]) -> Schedule:
+    """The schedule with the target as the key of its pace, if none is given: an ARN, or a host."""
+    if schedule.pace is None or given.get("pace", {}).get("key"):
+        return schedule
+    key = read_url(target["url"]).host_header if "url" in target else target["arn"]
+    return replace(schedule, pace=replace(schedule.pace, key=key))
+
+
+def _anchored_as(before: Timing, timing: Timing) -> Timing:
+    """An unchanged interval keeps its anchor."""
+    if (
+        isinstance(before, EveryTiming)
+        and isinstance(timing, EveryTiming)
+        and before.interval_s == timing.interval_s
+    ):
+        return before
+    return timing
+
+
+def _next_schedule_revision(old: Job | None, same_times: bool) -> int:
+    if old is None:
+        return 1
+    return old.schedule_revision if same_times else old.schedule_revision + 1
