@@ -41,6 +41,7 @@ from api.routes import (
     upcoming,
     version,
     webhooks,
+    zone_changes,
 )
 from api.services import Services
 from common import telemetry
@@ -65,6 +66,7 @@ ROUTES: tuple[Route, ...] = (
     *explain.ROUTES,
     *failures.ROUTES,
     *upcoming.ROUTES,
+    *zone_changes.ROUTES,
     *manual.ROUTES,
     *many.ROUTES,
     *calendars.ROUTES,

@@ -6,13 +6,15 @@ import base64
 import binascii
 import hashlib
 import json
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from common.errors import InvalidInput
 
 _LONGEST: Final = 2_000
 _LONGEST_KEY: Final = 1_000
-_ACCEPTED: Final = "the next_cursor of an earlier answer to the same request"
+
+Place = TypeVar("Place")
 
 
 def write_cursor(tenant: str, of: str, last: str) -> str:
@@ -37,8 +39,31 @@ def read_cursor(tenant: str, of: str, cursor: str | None) -> str:
         if scope != _scope(tenant, of) or not isinstance(last, str) or not _is_key(last):
             raise ValueError
     except (ValueError, TypeError, binascii.Error, RecursionError):
-        raise InvalidInput("cursor", "is not of this list", value=cursor, accepted=_ACCEPTED) from None
+        raise not_of_this_list(cursor) from None
     return last
+
+
+def read_place(tenant: str, of: str, cursor: str | None, parse: Callable[[str], Place]) -> Place | None:
+    """What `parse` makes of the text in a cursor; None if the request has no cursor.
+
+    A client can write a cursor itself, so `parse` raises ValueError or TypeError for all that is no place of this list.
+    Raises InvalidInput.
+    """
+    text = read_cursor(tenant, of, cursor)
+    try:
+        return parse(text) if text else None
+    except (ValueError, TypeError, RecursionError):
+        raise not_of_this_list(cursor) from None
+
+
+def not_of_this_list(cursor: str | None) -> InvalidInput:
+    """The error for a cursor that the list has not returned."""
+    return InvalidInput(
+        "cursor",
+        "is not of this list",
+        value=cursor,
+        accepted="the next_cursor of an earlier answer to the same request",
+    )
 
 
 def _is_key(last: str) -> bool:

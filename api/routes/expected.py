@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from api.http.cursors import read_cursor, write_cursor
+from api.http.cursors import read_place, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Reply, Route
 from api.routes.jobs import existing_id
@@ -147,13 +147,13 @@ def _named(request: Request) -> str:
 
 
 def _read_place(request: Request, list_name: str) -> Place | None:
-    """The position in a cursor. The cursor belongs to this list, but a client may have written it."""
-    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    if not cursor:
-        return None
-    job_id, _, at = cursor.partition(":")
+    return read_place(request.tenant, list_name, request.query.get("cursor"), _place_of)
+
+
+def _place_of(text: str) -> Place:
+    job_id, _, at = text.partition(":")
     if not is_id(job_id, JOB_ID_CHARS) or not (at == "" or (at.isdecimal() and int(at) < _LATEST)):
-        raise InvalidInput("cursor", "is not of this list", value=request.query.get("cursor"))
+        raise ValueError
     return Place(job_id, int(at) if at else None)
 
 

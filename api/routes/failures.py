@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.http.cursors import read_cursor, write_cursor
+from api.http.cursors import read_place, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, THOUSANDS, Query, Reply, Route
 from api.services import Services
@@ -98,22 +98,17 @@ def _cursor(request: Request, list_name: str, place: Place | None) -> str | None
 
 
 def _read_place(request: Request, list_name: str) -> Place | None:
-    return read_failure(read_cursor(request.tenant, list_name, request.query.get("cursor")))
+    return read_place(request.tenant, list_name, request.query.get("cursor"), place_of)
 
 
-def read_failure(cursor: str) -> Place | None:
-    """The position in a cursor. The cursor belongs to this list, but a client may have written it."""
-    if not cursor:
-        return None
-    try:
-        failed_at, job_id, run_name = json.loads(cursor)
-        # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.
-        if type(failed_at) not in (int, float) or not 1 <= failed_at < _LATEST:
-            raise ValueError
-        if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
-            raise ValueError
-    except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+def place_of(text: str) -> Place:
+    """The failure after which the list continues, for `read_place`. Raises ValueError, TypeError."""
+    failed_at, job_id, run_name = json.loads(text)
+    # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.
+    if type(failed_at) not in (int, float) or not 1 <= failed_at < _LATEST:
+        raise ValueError
+    if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
+        raise ValueError
     return failed_at, job_id, run_name
 
 

@@ -10,16 +10,17 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
-from api.http.cursors import read_cursor, write_cursor
+from api.http.cursors import read_cursor, read_place, write_cursor
 from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
 from api.http.problems import problem_of
 from api.http.requests import Request, check_range
 from api.http.routing import A_THOUSAND_JOBS, LONGEST_PAGE, Reply, Route
 from api.routes.failing_jobs import SINCE_S, failing_jobs
-from api.routes.failures import read_failure
+from api.routes.failures import place_of
 from api.routes.runs import RECENT_S
 from api.services import Services
 from common.errors import Busy, InvalidInput, Minute8Error
@@ -119,7 +120,7 @@ def _jobs(
         full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
         if seen == MOST_SEEN or (wanted.takes(job) and full):
             return done.reply(write_cursor(request.tenant, list_name, last))
-        if wanted.takes(job) and not done.act(job.job_id, lambda job_id=job.job_id: act(job_id)):  # type: ignore[misc]
+        if wanted.takes(job) and not done.act(job.job_id, partial(act, job.job_id)):
             return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
         last = job.job_id
     return done.reply(None)
@@ -135,14 +136,14 @@ def _failing_jobs(
     """The same for jobs that failed with an error. One with failures on two pages is taken twice: it changes once."""
     error = {name: fields.get(name, "") for name in _ERROR_FIELDS}
     list_name = f"many:{request.path}:{wanted.list_name}:{error}"
-    before = read_failure(read_cursor(request.tenant, list_name, fields.get("cursor")))
+    before = read_place(request.tenant, list_name, fields.get("cursor"), place_of)
     failed = FailureFilter(from_at=max(0, int(request.now) - SINCE_S), **error)
     groups, place = services.failed_runs.groups(request.tenant, failed, before)
     done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
     for job, at in failing_jobs(services, request.tenant, groups, wanted):
         late = bool(done.ids) and services.clock.now() >= ends_at
         full = not done.dry_run and (len(done.ids) == AT_ONCE or late)
-        if full or not done.act(job.job_id, lambda job_id=job.job_id: act(job_id)):  # type: ignore[misc]
+        if full or not done.act(job.job_id, partial(act, job.job_id)):
             place = before
             break
         before = at
@@ -158,14 +159,14 @@ def retry(services: Services, request: Request) -> Reply:
         **{name: fields.get(name, "") for name in ("job_id", "tag", "error_type", "fingerprint")},
     )
     list_name = f"many failures:{wanted}"
-    before = read_failure(read_cursor(request.tenant, list_name, fields.get("cursor")))
+    before = read_place(request.tenant, list_name, fields.get("cursor"), place_of)
     done = _Done(fields["dry_run"])
     if not done.dry_run:
         services.count_as(request.tenant, request.now, AT_ONCE)
     items, place = services.failed_runs.page(request.tenant, wanted, limit=AT_ONCE, before=before)
     for item in items:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])
-        if not done.act(name, lambda name=name: services.manual.retry(request.tenant, name)):  # type: ignore[misc]
+        if not done.act(name, partial(services.manual.retry, request.tenant, name)):
             break
         before = float(item["failed_at"]), item["job_id"], item["sk"]
     else:
@@ -187,17 +188,14 @@ def cancel(services: Services, request: Request) -> Reply:
     if from_at is None:
         from_at = max(0, (until_at or int(request.now)) - RECENT_S)
     list_name = f"many waiting:{status}:{prefix}:{from_at if bounds else ''}:{until_at}"
-    cursor = read_cursor(request.tenant, list_name, fields.get("cursor"))
-    try:
-        place = Place.of_text(cursor) if cursor else Place.start(request.now, from_at, until_at)
-    except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
+    place = read_place(request.tenant, list_name, fields.get("cursor"), Place.of_text)
+    place = place or Place.start(request.now, from_at, until_at)
     page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=LONGEST_PAGE)
     done = _Done(fields["dry_run"])
     for item in page.runs:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])
         if item["job_id"].startswith(prefix):
-            act: Callable[[], object] = lambda name=name: services.manual.cancel(request.tenant, name, note)  # type: ignore[misc]  # noqa: E731
+            act = partial(services.manual.cancel, request.tenant, name, note)
             if not done.act(name, act):  # the same page again: what is cancelled is no longer on it
                 return done.reply(write_cursor(request.tenant, list_name, place.to_text()))
     following = write_cursor(request.tenant, list_name, page.next.to_text()) if page.next else None

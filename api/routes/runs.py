@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from api.http.cursors import read_cursor, write_cursor
+from api.http.cursors import read_cursor, read_place, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.routes.jobs import existing_id
@@ -44,7 +44,8 @@ def of_tenant(services: Services, request: Request) -> Reply:
     limit = request.number("limit", PAGE, LONGEST_PAGE)
     wanted = _filter(request.query)
     list_name = f"runs::{wanted}"
-    place = read_place(request, list_name) or _newest(request.now, wanted)
+    place = read_place(request.tenant, list_name, request.query.get("cursor"), Place.of_text)
+    place = place or _newest(request.now, wanted)
     page = services.tenant_runs.page(request.tenant, place, wanted, limit=limit)
     return Reply(
         {"runs": [run_view(item) for item in page.runs], **next_place(request, list_name, place, page.next)}
@@ -57,15 +58,6 @@ def _newest(now: float, wanted: RunFilter) -> Place:
     if from_at is None:
         from_at = max(0, (int(now) if until_at is None else until_at) - RECENT_S)
     return Place.start(now, from_at, until_at)
-
-
-def read_place(request: Request, list_name: str) -> Place | None:
-    """The position of the request's cursor in a walk over many jobs. Raises InvalidInput."""
-    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    try:
-        return Place.of_text(cursor) if cursor else None
-    except (ValueError, TypeError, RecursionError):
-        raise InvalidInput("cursor", "is not of this list", value=cursor) from None
 
 
 def next_place(

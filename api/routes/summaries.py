@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.http.cursors import not_of_this_list, read_place
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.routes.jobs import existing_id
-from api.routes.runs import INSTANT, next_place, read_place
+from api.routes.runs import INSTANT, next_place
 from api.services import Services
 from common.errors import InvalidInput
 from common.history.summary import Summary
@@ -36,9 +37,9 @@ def of_tenant(services: Services, request: Request) -> Reply:
 def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Summary, Reply]:
     start, values = _start(request), request.flag("values")
     list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
-    place = read_place(request, list_name) or start
+    place = read_place(request.tenant, list_name, request.query.get("cursor"), Place.of_text) or start
     if place.until_at is None:
-        raise InvalidInput("cursor", "is not of this list", value=request.query.get("cursor"))
+        raise not_of_this_list(request.query.get("cursor"))
     summary, following = services.tenant_runs.summary(request.tenant, place, job_id)
     complete_from_at = following.complete_from_at if following else place.from_at
     shown = summary.to_json(values=values)

@@ -1,4 +1,4 @@
-"""The routes of what is coming: the next executions, their density per minute, and what clock changes move."""
+"""The routes of what is coming: the next executions, and how many are due in each minute."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from api.http.cursors import read_cursor, write_cursor
+from api.http.cursors import read_place, write_cursor
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.services import Services
@@ -18,12 +18,9 @@ from common.ids import JOB_ID_CHARS, is_id
 from common.storage import keys
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.schedule import Timing
 
 PAGE: Final = 100
 LONGEST_PAGE: Final = 1_000
-# The most timings whose fires one call compares with those of an earlier tzdata release.
-MOST_COMPARED: Final = 50
 _HOUR_S: Final = 3_600
 _TENANTS_SHOWN: Final = 10
 
@@ -33,7 +30,7 @@ def upcoming(services: Services, request: Request) -> Reply:
     start, end = _span(request, DAY_S)
     limit = request.number("limit", PAGE, LONGEST_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
-    place = _read_place(request, list_name)
+    place = read_place(request.tenant, list_name, request.query.get("cursor"), _place_of) or Place()
     found, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
     return Reply(
         {
@@ -55,7 +52,7 @@ def density(services: Services, request: Request) -> Reply:
     """GET /v1/density"""
     start, end = _span(request, DAY_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
-    after = _read_job(request, list_name)
+    after = after_job_id(request, list_name)
     page = services.upcoming.density(request.tenant, after, start, end, request.now)
     crowded = [
         {
@@ -80,70 +77,11 @@ def density(services: Services, request: Request) -> Reply:
     )
 
 
-def clock_changes(services: Services, request: Request) -> Reply:
-    """GET /v1/clock-changes"""
-    # Imported here: only routes that describe schedules need it.
-    from common.preview.preview import next_clock_change
-
-    after = _read_job(request, "clock-changes")
-    jobs, after_job = services.upcoming.jobs(request.tenant, after)
-    moved = [(job, change) for job in jobs if (change := next_clock_change(job.schedule, int(request.now)))]
-    return Reply(
-        {
-            "moved": [
-                {
-                    "job_id": job.job_id,
-                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
-                    "change_at": rfc3339(at),
-                    "text": text,
-                }
-                for job, (at, text) in moved
-            ],
-            "next_cursor": write_cursor(request.tenant, "clock-changes", after_job) if after_job else None,
-        }
-    )
-
-
-def tzdata_changes(services: Services, request: Request) -> Reply:
-    """GET /v1/tzdata-changes"""
-    # Imported here: no other route needs it.
-    from common.preview.zone_releases import check_release, compared, moved
-    from common.timing.zones import TZDATA_VERSION
-
-    since = check_release(request.query.get("since"))
-    list_name = f"tzdata-changes:{since}"
-    jobs, after_job = services.upcoming.jobs(request.tenant, _read_job(request, list_name))
-    timings: set[Timing] = set()
-    for number, job in enumerate(jobs):
-        if timing := compared(job.schedule, since):
-            timings.add(timing)
-        if len(timings) > MOST_COMPARED:
-            jobs, after_job = jobs[:number], jobs[number - 1].job_id
-            break
-    found = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]
-    return Reply(
-        {
-            "tzdata": TZDATA_VERSION,
-            "since": since,
-            "moved": [
-                {
-                    "job_id": job.job_id,
-                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
-                    "before_at": rfc3339(change.before_at) if change.before_at is not None else None,
-                    "after_at": rfc3339(change.after_at) if change.after_at is not None else None,
-                }
-                for job, change in found
-            ],
-            "next_cursor": write_cursor(request.tenant, list_name, after_job) if after_job else None,
-        }
-    )
-
-
 def of_platform(services: Services, request: Request) -> Reply:
     """GET /v1/operator-density"""
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
-    spot = _read_spot(read_cursor(keys.OPERATORS, list_name, request.query.get("cursor")))
+    spot = read_place(keys.OPERATORS, list_name, request.query.get("cursor"), _spot_of) or Spot()
     page = platform_density(services.store.index, spot, start, end, request.now)
     cursor = page.next and json.dumps([page.next.partition, page.next.shard, page.next.entry])
     return Reply(
@@ -210,46 +148,34 @@ def _span(request: Request, default_s: int) -> tuple[int, int]:
     return start, max(start, end)
 
 
-def _read_job(request: Request, list_name: str) -> str:
+def after_job_id(request: Request, list_name: str) -> str:
     """The last job of the page before; empty at the beginning. Raises InvalidInput."""
-    job_id = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    if job_id and not is_id(job_id, JOB_ID_CHARS):
-        raise _not_of_this_list(request.query)
-    return job_id
+    return read_place(request.tenant, list_name, request.query.get("cursor"), _job_id_of) or ""
 
 
-def _read_place(request: Request, list_name: str) -> Place:
-    cursor = read_cursor(request.tenant, list_name, request.query.get("cursor"))
-    if not cursor:
-        return Place()
-    try:
-        after_job, at, job_id = json.loads(cursor)
-        named = all(text == "" or is_id(text, JOB_ID_CHARS) for text in (after_job, job_id))
-        if not named or type(at) is not int or not 0 <= at < 10**11:
-            raise ValueError
-    except (ValueError, TypeError, RecursionError):
-        raise _not_of_this_list(request.query) from None
+def _job_id_of(text: str) -> str:
+    if not is_id(text, JOB_ID_CHARS):
+        raise ValueError
+    return text
+
+
+def _place_of(text: str) -> Place:
+    after_job, at, job_id = json.loads(text)
+    named = all(one == "" or is_id(one, JOB_ID_CHARS) for one in (after_job, job_id))
+    if not named or type(at) is not int or not 0 <= at < 10**11:
+        raise ValueError
     return Place(after_job, at, job_id)
 
 
-def _read_spot(cursor: str) -> Spot:
-    if not cursor:
-        return Spot()
-    try:
-        partition, shard, entry = json.loads(cursor)
-        if type(partition) is not int or not 0 <= partition < 2 * keys.SPREAD:
-            raise ValueError
-        if not isinstance(shard, str) or not isinstance(entry, str):
-            raise ValueError
-        if entry:
-            keys.group_and_shard(shard)
-    except (ValueError, TypeError, RecursionError):
-        raise _not_of_this_list({"cursor": cursor}) from None
+def _spot_of(text: str) -> Spot:
+    partition, shard, entry = json.loads(text)
+    if type(partition) is not int or not 0 <= partition < 2 * keys.SPREAD:
+        raise ValueError
+    if not isinstance(shard, str) or not isinstance(entry, str):
+        raise ValueError
+    if entry:
+        keys.group_and_shard(shard)
     return Spot(partition, shard, entry)
-
-
-def _not_of_this_list(query: Mapping[str, str]) -> InvalidInput:
-    return InvalidInput("cursor", "is not of this list", value=query.get("cursor"))
 
 
 _INSTANT: Final = {"type": "string", "format": "date-time"}
@@ -279,24 +205,6 @@ ROUTES = (
         "GET", "/v1/density", "density", density, "read",
         "How many executions are due in each minute, and which minutes are crowded", "TenantDensity",
         query=(*_between("a day"),), weight=A_THOUSAND_JOBS,
-    ),
-    Route(
-        "GET", "/v1/clock-changes", "list_clock_changes", clock_changes, "read",
-        "The jobs that the next clock change of their time zones moves", "ClockChangePage",
-        query=(CURSOR,), weight=A_THOUSAND_JOBS,
-    ),
-    Route(
-        "GET", "/v1/tzdata-changes", "list_tzdata_changes", tzdata_changes, "read",
-        "The jobs whose coming year an update of the time zone data changed", "TzdataChangePage",
-        query=(
-            CURSOR,
-            Query(
-                "since",
-                "An earlier tzdata release, such as 2026e; the one before the present one unless given.",
-                {"type": "string", "minLength": 1, "maxLength": 10},
-            ),
-        ),
-        weight=A_THOUSAND_JOBS,
     ),
     Route(
         "GET", "/v1/operator-density", "density_of_platform", of_platform, "operator",
