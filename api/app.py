@@ -13,7 +13,8 @@ from urllib.parse import unquote
 from api import console
 from api.http.admission import admit
 from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
-from api.http.requests import Request, bearer, check_range, raw_body
+from api.http.ranges import check_range
+from api.http.requests import Request, bearer, raw_body
 from api.http.routing import JSON, Reply, Route
 from api.routes import (
     audit,

@@ -14,7 +14,7 @@ from common.jobs.calendars import RememberedCalendars
 from common.jobs.job import Job
 from common.timing.instants import rfc3339
 
-# So many jobs whose health is read count as one more request.
+# How many jobs whose health is read count as one more request.
 JOBS_A_REQUEST: Final = 50
 _OUTCOME: Final = ("fire_at", "status", "trigger", "reason", "lateness_s", "duration_s")
 _LAST: Final = ("execution_id", *_OUTCOME, "error_type", "error")

@@ -43,7 +43,7 @@ from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 
-# As many executions that a change of a job enqueues count as one more request.
+# How many executions that a change of a job enqueues count as one more request.
 _EXECUTIONS_A_REQUEST: Final = 10
 # After these seconds a request about dead letters receives no more: the function may run for 29 s.
 DEAD_LETTERS_S: Final = 15

@@ -41,7 +41,7 @@ Event = dict[str, Any]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (*schedules.OPERATIONS, *groups.OPERATIONS)
 
-# By collection and whether a name or an ARN follows: the operations by their methods.
+# The operations by method, for each collection with and without a name or ARN after it.
 _METHODS: Final[dict[tuple[str, bool], dict[str, Operation]]] = {}
 for _one in OPERATIONS:
     _METHODS.setdefault((_one.collection, _one.has_label), {})[_one.method] = _one

@@ -17,7 +17,6 @@ from common.errors import InvalidInput, Unauthenticated
 from common.platform.tenants import Credential
 from common.registration.bulk import Line
 from common.texts import check_note
-from common.timing.durations import parse_instant
 
 # The deepest nesting of a payload, and of the object around it.
 DEEPEST: Final = 80
@@ -138,13 +137,20 @@ class Request:
         return int(text)
 
 
-def check_range(given: Mapping[str, str]) -> None:
-    """Refuse a range of time that ends before it begins. Raises InvalidInput."""
-    if not {"from_at", "until_at"} <= given.keys():
-        return
-    if parse_instant(given["until_at"], "until_at") < parse_instant(given["from_at"], "from_at"):
-        after = f"{given['from_at']} or later"
-        raise InvalidInput("until_at", "is before from_at", value=given["until_at"], accepted=after)
+def boolean(fields: Mapping[str, Any], name: str) -> bool:
+    """A boolean of a body; false if it is not given. Raises InvalidInput."""
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(name, "must be a boolean", value=value, accepted="true or false")
+    return value
+
+
+def whole_number(fields: Mapping[str, Any], name: str, highest: int) -> int:
+    """A count of a body, 1 to `highest`; 1 if it is not given. Raises InvalidInput."""
+    value = fields.get(name, 1)
+    if type(value) is not int or not 1 <= value <= highest:  # True is an int, too
+        raise InvalidInput(name, "is out of range", value=value, accepted=f"1 to {highest}")
+    return value
 
 
 def bearer(headers: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.http.cursors import read_cursor, write_cursor
+from api.http.ranges import INSTANT
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.routes.tenants import existing_tenant
@@ -41,12 +42,11 @@ def page_of(services: Services, request: Request, owner: str) -> Reply:
     return Reply({"entries": [entry_view(entry, names) for entry in entries], "next_cursor": cursor})
 
 
-_INSTANT: Final = {"type": "string", "format": "date-time"}
 FILTERS: Final = (
     Query("subject", "Only changes of this job, calendar or key, by its id.", {"type": "string"}),
     Query("action", "Only this action (`job.paused`), or this kind (`job`).", {"type": "string"}),
-    Query("from_at", "Only changes at or after this.", _INSTANT),
-    Query("until_at", "Only changes before this.", _INSTANT),
+    Query("from_at", "Only changes at or after this.", INSTANT),
+    Query("until_at", "Only changes before this.", INSTANT),
 )
 
 ROUTES = (

@@ -31,7 +31,7 @@ LONGEST_BULK: Final = 4 * 1024 * 1024
 # The lines that count as one request, where that is more than the route's own weight.
 _LINES_A_REQUEST: Final = 10
 _EXPORT: Final = "export"
-# Of the function's 29 s. A transaction with conflicts can take some seconds.
+# The function has 29 s, and a transaction with conflicts can take some seconds.
 _WRITING_S: Final = 18
 
 _BULK_FLAGS = (

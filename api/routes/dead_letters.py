@@ -13,7 +13,7 @@ from common.platform.letter import QUEUES, Letter
 from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339
 
-# Of a pack's executions.
+# How many executions of a pack are named.
 _MOST_NAMED: Final = 10
 _ID_CHARS: Final = 100
 

@@ -6,16 +6,15 @@ import math
 from typing import Any, Final
 
 from api.http.cursors import read_place, write_cursor
+from api.http.ranges import INSTANT, bounds, check_length
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Reply, Route
 from api.routes.jobs import existing_id
 from api.services import Services
-from common.errors import InvalidInput
 from common.history.expected import QUIET, Expected
 from common.history.expected_runs import JobPage, Place
 from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import execution_id
-from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 PAGE: Final = 500
@@ -81,20 +80,10 @@ def of_tenant(services: Services, request: Request) -> Reply:
 
 def span_of(request: Request) -> tuple[int, int]:
     """The requested range; without one, a day on each side of now. Raises InvalidInput."""
-    given = {
-        name: parse_instant(request.query[name], name)
-        for name in ("from_at", "until_at")
-        if name in request.query
-    }
+    given = bounds(request.query)
     from_at = given.get("from_at", max(0, min(int(request.now), given.get("until_at", _LATEST)) - DAY_S))
     until_at = given.get("until_at", max(int(request.now), from_at) + DAY_S)
-    if until_at - from_at > _MOST_DAYS * DAY_S:
-        raise InvalidInput(
-            "from_at",
-            "is too far from until_at",
-            value=rfc3339(from_at),
-            accepted=f"a range of up to {_MOST_DAYS} days",
-        )
+    check_length(from_at, until_at, _MOST_DAYS)
     return from_at, until_at
 
 
@@ -164,10 +153,9 @@ def _cursor(request: Request, list_name: str, place: Place | None) -> str | None
     return write_cursor(request.tenant, list_name, f"{place.job_id}:{at}")
 
 
-_INSTANT: Final = {"type": "string", "format": "date-time"}
 SPAN: Final = (
-    Query("from_at", "Only fire times at or after this; a day ago unless given.", _INSTANT),
-    Query("until_at", "Only fire times before this; in a day unless given.", _INSTANT),
+    Query("from_at", "Only fire times at or after this; a day ago unless given.", INSTANT),
+    Query("until_at", "Only fire times before this; in a day unless given.", INSTANT),
 )
 _QUERY: Final = (
     Query(

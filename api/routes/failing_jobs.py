@@ -11,9 +11,9 @@ from common.history.failed_runs import FailureGroup, Place, place_of
 from common.jobs.job import Job, exists
 from common.timing.instants import DAY_S
 
-# The error filter looks so far back, as the groups of failures do.
+# How far back the error filter looks: as far as the groups of failures.
 SINCE_S: Final = 7 * DAY_S
-# As many jobs are in memory at a time, with payloads of up to 128 KB.
+# How many jobs are in memory at a time, with payloads of up to 128 KB.
 _LOADED_AT_ONCE: Final = 25
 
 

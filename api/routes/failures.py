@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api.http.cursors import read_place, write_cursor
+from api.http.ranges import INSTANT
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, THOUSANDS, Query, Reply, Route
 from api.services import Services
@@ -113,7 +114,7 @@ def place_of(text: str) -> Place:
 
 
 _FILTERS: Final = (
-    Query("from_at", "Only those that failed at or after this.", {"type": "string", "format": "date-time"}),
+    Query("from_at", "Only those that failed at or after this.", INSTANT),
     Query("job_id", "Only those of this job.", {"type": "string", "minLength": 1, "maxLength": JOB_ID_CHARS}),
     Query(
         "tag",

@@ -6,11 +6,10 @@ from http import HTTPStatus
 from typing import Any
 
 from api.http.cursors import read_cursor, write_cursor
-from api.http.requests import Request
+from api.http.requests import Request, boolean
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
-from common.errors import InvalidInput
 from common.platform.tenants import ApiKey
 from common.platform.views import key_view
 from common.storage import keys
@@ -92,17 +91,10 @@ def _create(services: Services, request: Request, tenant: str) -> Reply:
         role,
         request.now,
         **_name_and_expiry(fields),
-        masters=services.masters.required(request.now) if _is_pair(fields) else None,
+        masters=services.masters.required(request.now) if boolean(fields, "aws") else None,
         by=request.credential.by,
     )
     return _made(*made, request.now)
-
-
-def _is_pair(fields: dict[str, Any]) -> bool:
-    value = fields.get("aws", False)
-    if not isinstance(value, bool):
-        raise InvalidInput("aws", "must be a boolean", value=value, accepted="true or false")
-    return value
 
 
 def _name_and_expiry(fields: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from api.http.requests import Request
+from api.http.requests import Request, boolean, whole_number
 from api.http.routing import THOUSANDS, Reply, Route
 from api.routes.jobs import existing_id
 from api.services import Services
@@ -24,7 +24,7 @@ from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 _MOST_AT_A_TIME = 100
-# As many bytes of a run's own payload count as one more request.
+# How many bytes of a run's own payload count as one more request.
 _BYTES_A_REQUEST = 4 * 1024
 
 
@@ -57,9 +57,7 @@ def cancel(services: Services, request: Request) -> Reply:
 def skip(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/skip"""
     fields = request.fields("count", "note", optional=True)
-    count, note = fields.get("count", 1), check_note(fields.get("note", ""))
-    if type(count) is not int or not 1 <= count <= MOST_SKIPPED:
-        raise InvalidInput("count", "is out of range", value=count, accepted=f"1 to {MOST_SKIPPED}")
+    count, note = whole_number(fields, "count", MOST_SKIPPED), check_note(fields.get("note", ""))
     services.count_as(request.tenant, request.now, count)
     executions = services.manual.skip_next(request.tenant, existing_id(request), count, note)
     items = services.runs.found(executions)
@@ -81,15 +79,10 @@ def backfill(services: Services, request: Request) -> Reply:
     fields = request.fields("start_at", "end_at", "concurrency", "dry_run", "backfill_id", optional=True)
     job_id = existing_id(request)
     start, end = (_instant(fields, name) for name in ("start_at", "end_at"))
-    concurrency = fields.get("concurrency", 1)
-    if type(concurrency) is not int or not 1 <= concurrency <= _MOST_AT_A_TIME:
-        raise InvalidInput(
-            "concurrency", "is out of range", value=concurrency, accepted=f"1 to {_MOST_AT_A_TIME}"
-        )
-    if not isinstance(fields.get("dry_run", False), bool):
-        raise InvalidInput("dry_run", "must be a boolean", value=fields["dry_run"], accepted="true or false")
+    concurrency = whole_number(fields, "concurrency", _MOST_AT_A_TIME)
+    dry_run = boolean(fields, "dry_run")
     total = services.manual.backfills.count(request.tenant, job_id, start, end)
-    if fields.get("dry_run"):
+    if dry_run:
         return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
     named = _named(fields, "backfill_id")
     services.count_as(request.tenant, request.now, total)

@@ -17,7 +17,8 @@ from typing import Any, Final
 from api.http.cursors import read_cursor, read_place, write_cursor
 from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
 from api.http.problems import problem_of
-from api.http.requests import Request, check_range
+from api.http.ranges import bounds, check_range
+from api.http.requests import Request, boolean
 from api.http.routing import A_THOUSAND_JOBS, LONGEST_PAGE, Reply, Route
 from api.routes.failing_jobs import SINCE_S, failing_jobs
 from api.routes.failures import place_of
@@ -31,7 +32,6 @@ from common.ids import NONCE_CHARS, check_id
 from common.planning.execution import execution_id
 from common.runs.records import QUEUED, RETRYING
 from common.texts import NOTE_CHARS, check_note
-from common.timing.durations import parse_instant
 
 # The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.
 AT_ONCE: Final = 100
@@ -153,9 +153,14 @@ def _failing_jobs(
 def retry(services: Services, request: Request) -> Reply:
     """POST /v1/runs/_all/retry"""
     fields = _fields(request, "from_at", "until_at", "job_id", "tag", "error_type", "fingerprint")
+    if "from_at" not in fields:
+        raise InvalidInput(
+            "from_at", "is missing", accepted="an RFC 3339 instant: what failed at or after it"
+        )
+    given = bounds(fields)
     wanted = FailureFilter(
-        from_at=parse_instant(fields["from_at"], "from_at") if "from_at" in fields else _missing("from_at"),
-        until_at=parse_instant(fields["until_at"], "until_at") if "until_at" in fields else 0,
+        from_at=given["from_at"],
+        until_at=given.get("until_at", 0),
         **{name: fields.get(name, "") for name in ("job_id", "tag", "error_type", "fingerprint")},
     )
     list_name = f"many failures:{wanted}"
@@ -183,11 +188,11 @@ def cancel(services: Services, request: Request) -> Reply:
         raise InvalidInput(
             "status", "must be one of a waiting run", value=status, accepted=f"{RETRYING}, {QUEUED}"
         )
-    bounds = {name: parse_instant(fields[name], name) for name in ("from_at", "until_at") if name in fields}
-    from_at, until_at = bounds.get("from_at"), bounds.get("until_at")
+    given = bounds(fields)
+    from_at, until_at = given.get("from_at"), given.get("until_at")
     if from_at is None:
         from_at = max(0, (until_at or int(request.now)) - RECENT_S)
-    list_name = f"many waiting:{status}:{prefix}:{from_at if bounds else ''}:{until_at}"
+    list_name = f"many waiting:{status}:{prefix}:{from_at if given else ''}:{until_at}"
     place = read_place(request.tenant, list_name, fields.get("cursor"), Place.of_text)
     place = place or Place.start(request.now, from_at, until_at)
     page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=LONGEST_PAGE)
@@ -207,8 +212,7 @@ def _fields(request: Request, *names: str) -> dict[str, Any]:
     fields = request.fields(*names, "dry_run", "cursor", optional=True)
     for name, value in fields.items():
         if name in ("all", "dry_run"):
-            if not isinstance(value, bool):
-                raise InvalidInput(name, "must be a boolean", value=value, accepted="true or false")
+            boolean(fields, name)
         elif (
             not isinstance(value, str)
             or len(value) > _LONGEST.get(name, _LONGEST_TEXT)
@@ -220,10 +224,6 @@ def _fields(request: Request, *names: str) -> dict[str, Any]:
             )
     check_range(fields)
     return {"all": False, "dry_run": False, **fields}
-
-
-def _missing(name: str) -> int:
-    raise InvalidInput(name, "is missing", accepted="an RFC 3339 instant: what failed at or after it")
 
 
 def _route(

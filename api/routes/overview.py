@@ -8,11 +8,11 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from api.http.cursors import read_cursor, write_cursor
+from api.http.ranges import INSTANT, bounds, check_length
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
-from common.errors import InvalidInput
 from common.history.expected import Moment
 from common.history.tenant_health import Failures
 from common.platform.rule_effects import MOST_JOBS, TARGETS_NAMED, effects, overused
@@ -21,7 +21,6 @@ from common.platform.views import tenant_summary, tenant_view
 from common.storage import keys
 from common.tenants.rules import EDITABLE
 from common.tenants.states import SUSPENDED
-from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 _MOST_DAYS: Final = 31
@@ -110,27 +109,16 @@ def check(services: Services, request: Request) -> Reply:
 
 def _span(request: Request) -> tuple[int, int]:
     """The requested range; without one, the last day. Raises InvalidInput."""
-    given = {
-        name: parse_instant(request.query[name], name)
-        for name in ("from_at", "until_at")
-        if name in request.query
-    }
+    given = bounds(request.query)
     until_at = given.get("until_at", int(request.now) + 1)
     from_at = given.get("from_at", max(0, until_at - DAY_S))
-    if until_at - from_at > _MOST_DAYS * DAY_S:
-        raise InvalidInput(
-            "from_at",
-            "is too far from until_at",
-            value=rfc3339(from_at),
-            accepted=f"a range of up to {_MOST_DAYS} days",
-        )
+    check_length(from_at, until_at, _MOST_DAYS)
     return from_at, until_at
 
 
-_INSTANT: Final = {"type": "string", "format": "date-time"}
 _SPAN: Final = (
-    Query("from_at", "Only what happened at or after this; a day before `until_at` unless given.", _INSTANT),
-    Query("until_at", "Only what happened before this; now unless given.", _INSTANT),
+    Query("from_at", "Only what happened at or after this; a day before `until_at` unless given.", INSTANT),
+    Query("until_at", "Only what happened before this; now unless given.", INSTANT),
 )
 _PROBLEMS: Final = Query(
     "problems", "Only suspended tenants, and those with failures.", {"type": "boolean", "default": False}

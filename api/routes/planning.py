@@ -19,7 +19,7 @@ from common.timing.instants import rfc3339
 # A day of windows.
 _MOST_WINDOWS: Final = 144
 _WINDOWS: Final = 36
-# So many of what is set aside are shown: the oldest groups and shares come first.
+# The most groups and shares set aside that are shown, the oldest first.
 _MOST_SET_ASIDE: Final = 50
 _LEVELS: Final = {level: level.name.lower() for level in Level}
 

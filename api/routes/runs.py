@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from api.http.cursors import read_cursor, read_place, write_cursor
+from api.http.ranges import INSTANT, bounds
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.routes.jobs import existing_id
@@ -15,7 +16,6 @@ from common.history.lists import RunFilter
 from common.history.walk import Place
 from common.planning.execution import split_execution_id
 from common.runs.records import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
-from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
@@ -89,11 +89,9 @@ def _filter(query: Mapping[str, str]) -> RunFilter:
             raise InvalidInput(
                 name, f"must be a valid {name}", value=query[name], accepted=", ".join(accepted)
             )
-    bounds = {name: parse_instant(query[name], name) for name in ("from_at", "until_at") if name in query}
-    return RunFilter(**bounds, status=query.get("status", ""), trigger=query.get("trigger", ""))
+    return RunFilter(**bounds(query), status=query.get("status", ""), trigger=query.get("trigger", ""))
 
 
-INSTANT = {"type": "string", "format": "date-time"}
 _FILTERS = (
     Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
     Query("trigger", "Only runs started by this.", {"type": "string", "enum": list(TRIGGERS)}),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from api.http.cursors import not_of_this_list, read_place
+from api.http.ranges import INSTANT, bounds, check_length
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.routes.jobs import existing_id
-from api.routes.runs import INSTANT, next_place
+from api.routes.runs import next_place
 from api.services import Services
-from common.errors import InvalidInput
 from common.history.summary import Summary
 from common.history.walk import Place
 from common.timing.durations import parse_instant
@@ -57,20 +57,10 @@ def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Su
 
 def _start(request: Request) -> Place:
     """The start of the requested range; without one, whole days. Raises InvalidInput."""
-    given = {
-        name: parse_instant(request.query[name], name)
-        for name in ("from_at", "until_at")
-        if name in request.query
-    }
+    given = bounds(request.query)
     until_at = given.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
     from_at = given.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_DAYS - 1) * DAY_S))
-    if until_at - from_at > _MOST_DAYS * DAY_S:
-        raise InvalidInput(
-            "from_at",
-            "is too far from until_at",
-            value=rfc3339(from_at),
-            accepted=f"a range of up to {_MOST_DAYS} days",
-        )
+    check_length(from_at, until_at, _MOST_DAYS)
     return Place.start(request.now, from_at, until_at)
 
 

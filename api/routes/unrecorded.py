@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from api.http.cursors import read_cursor, write_cursor
+from api.http.ranges import INSTANT
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
 from api.services import Services
@@ -42,7 +43,7 @@ def run(services: Services, request: Request) -> Reply:
 _FROM: Final = Query(
     "from_at",
     "Only those that were due at or after this.",
-    {"type": "string", "format": "date-time"},
+    INSTANT,
 )
 
 ROUTES = (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from api.http.cursors import read_place, write_cursor
+from api.http.ranges import INSTANT, bounds
 from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.services import Services
@@ -16,7 +17,6 @@ from common.history.platform_density import Spot, platform_density
 from common.history.upcoming import PacedJobs, Place
 from common.ids import JOB_ID_CHARS, is_id
 from common.storage import keys
-from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 PAGE: Final = 100
@@ -124,11 +124,7 @@ def _density_view(found: Density) -> dict[str, Any]:
 def _span(request: Request, default_s: int) -> tuple[int, int]:
     """The requested range of fire times, from now on. Raises InvalidInput."""
     now = int(request.now)
-    given = {
-        name: parse_instant(request.query[name], name)
-        for name in ("from_at", "until_at")
-        if name in request.query
-    }
+    given = bounds(request.query)
     start = max(now, given.get("from_at", now))
     end = given.get("until_at", start + default_s)
     if end < now and not {"from_at", "cursor"} & request.query.keys():  # later pages may come after it
@@ -178,14 +174,11 @@ def _spot_of(text: str) -> Spot:
     return Spot(partition, shard, entry)
 
 
-_INSTANT: Final = {"type": "string", "format": "date-time"}
-
-
 def _between(default: str) -> Iterable[Query]:
     return (
         CURSOR,
-        Query("from_at", "Only fire times at or after this; now unless given.", _INSTANT),
-        Query("until_at", f"Only fire times before this; {default} later unless given.", _INSTANT),
+        Query("from_at", "Only fire times at or after this; now unless given.", INSTANT),
+        Query("until_at", f"Only fire times before this; {default} later unless given.", INSTANT),
     )
 
 

@@ -52,6 +52,6 @@ _ALL = (
     upcoming,
     version,
 )
-# By the names that the routes use.
+# Routes name their shapes.
 TAKEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.TAKEN}
 GIVEN: dict[str, type[BaseModel]] = {shape.__name__: shape for part in _ALL for shape in part.GIVEN}
