@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Final
 
 from common.preview.preview import clock_text
@@ -12,7 +11,7 @@ from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron
 from common.timing.date_bits import date_bits
 from common.timing.fires import cron_fires, fires
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import DAY_S, EPOCH_ORDINAL, rfc3339
 from common.timing.schedule import EVENTBRIDGE, CronTiming, Schedule
 from common.timing.zones import Change, changes, offset_at
 
@@ -20,7 +19,6 @@ CELL_S: Final = 600
 _HOURS_AROUND: Final = 3
 _YEAR_S: Final = 366 * DAY_S
 _LONGEST_DRAWN_S: Final = 3 * 3600
-_EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def _skipped(cron: Cron | None, change: Change) -> Iterator[Cell]:
 
 def _names(cron: Cron, wall: int) -> bool:
     day, second = divmod(wall, DAY_S)
-    on_date = cron.on_date(*date_bits(day + _EPOCH_ORDINAL))
+    on_date = cron.on_date(*date_bits(day + EPOCH_ORDINAL))
     return on_date and bool(cron.hours >> second // 3600 & 1 and cron.minutes >> second // 60 % 60 & 1)
 
 

@@ -27,37 +27,38 @@ class Config:
     executions_queue_url: str
     executor_timeout_s: int
     event_bus: str
-    log_level: str = "INFO"
-    plain_http_targets: bool = False
+    log_level: str
+    plain_http_targets: bool
     # Only on the embedded AWS: HTTP targets may be on this machine.
-    loopback_targets: bool = False
-    planning_queue_url: str = ""
+    loopback_targets: bool
+    planning_queue_url: str
     # An execution that starts later than this does not count as good (executor/service_level.py).
-    service_lateness_s: float = 1.0
-    planner_share_entries: int = 20_000
+    service_lateness_s: float
+    planner_share_entries: int
     # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.
-    pack_from: int = 50
+    pack_from: int
     # Of the executor's pollers; empty: Lambda's default.
-    maximum_concurrency: str = ""
-    maximum_pollers: str = ""
+    maximum_concurrency: str
+    maximum_pollers: str
     # How many runs a tick reads to find executions without a record (scheduler/reconcile.py); 0: none.
-    reconciled_a_tick: int = 10_000
+    reconciled_a_tick: int
     # The spread of jobs that name none, where the tenant has no default of its own.
-    spread_s: int = 0
+    spread_s: int
     # What something in front of the API takes off the path: clients of the EventBridge endpoint sign the whole path.
-    api_path_prefix: str = ""
+    api_path_prefix: str
     # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
-    jwt_issuer: str = ""
-    jwt_audience: str = ""
-    jwt_tenant_claim: str = "tenant"
-    jwt_role_claim: str = ""
-    jwt_roles: str = ""
-    jwt_default_role: str = "read"
-    jwt_algorithms: str = "RS256"
-    jwks_url: str = ""
+    jwt_issuer: str
+    jwt_audience: str
+    jwt_tenant_claim: str
+    jwt_role_claim: str
+    jwt_roles: str
+    jwt_default_role: str
+    jwt_algorithms: str
+    jwks_url: str
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Config:
+        """Read environment variables. Raises ValueError if one that must be a number is not."""
         return cls(
             stage=env.get("STAGE", "dev"),
             jobs_table=env.get("JOBS_TABLE", ""),

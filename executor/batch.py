@@ -27,7 +27,7 @@ from executor.together import Due, claim_together
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
 _MOST_CALLS: Final = 100
 # An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
-# As many more go over kept connections from one thread: the two together are as many as are kept.
+# The same number goes over kept connections from one thread. All connections that both use are kept.
 _MOST_EVENTS: Final = 32
 MOST_EVENTS_AT_ONCE: Final = 2 * _MOST_EVENTS
 # An event that waited so long gets a thread as other calls do.

@@ -143,9 +143,7 @@ class Locks:
             lock = self._table.update(_key(execution), Expression("REMOVE #holder, #lease_until", {}), mine)
         except ConditionFailed as other:
             lock = other.existing or {}
-            if (
-                lock.get("queued") == execution.run_name
-            ):  # it ended while it waited, for example because of a pause
+            if lock.get("queued") == execution.run_name:  # it ended while it waited, for example by a pause
                 self.forget(execution, "queued", execution.run_name)
                 return None
             if "holder" in lock:

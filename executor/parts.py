@@ -20,7 +20,7 @@ from common.runs.states import DISPATCHED
 from executor.pipeline import Executor, Message
 from executor.recorder import Report, StillRunning
 
-# As long as a single message waits before its second delivery.
+# How long a part waits: as long as a single message before its second delivery.
 _AGAIN_AFTER_S: Final = 3
 
 

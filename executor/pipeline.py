@@ -100,7 +100,7 @@ class Executor:
     clock: Clock
     kinds: Mapping[str, Kind]
     tenants: RulesOf
-    # From a claim of its own to the call, and from a claim together with others.
+    # The times from a single claim to its call, and from a claim together with others.
     lead: Lead = field(default_factory=Lead)
     lead_together: Lead = field(default_factory=Lead)
 

@@ -61,7 +61,7 @@ class Redelivery:
         return self.random.uniform(0.75, 1) * most_s
 
     def _hide(self, waits: Mapping[Message, float]) -> None:
-        """Hide the messages for `delay_s` from now: a batch and a request both hold at most ten messages.
+        """Hide each message for its seconds in `waits`: a batch and a request both hold at most ten messages.
 
         If the time cannot be set, the queue's own timeout applies, which is longer.
         """

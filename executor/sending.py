@@ -24,7 +24,7 @@ class Sending:
         self.future.set_running_or_notify_cancel()
         self.waits_for: socket | None = None
         self._steps = steps
-        # Of each request is noted when it went out.
+        # The context notes when each request went out.
         self._context = copy_context()
 
     def step(self) -> bool:

@@ -24,9 +24,9 @@ from scheduler.concurrently import for_each
 if TYPE_CHECKING:
     from scheduler.summary import TickSummary
 
-# So many empty or misfiled shards are held in memory, to be dropped or filed by this tick.
+# The most empty shards, and the most misfiled ones, that a tick holds in memory to drop or file them.
 MOST_KEPT: Final = 200_000
-# Code of an earlier version may write for so long after a deployment or a rollback.
+# How long code of an earlier version may write after a deployment or a rollback.
 _DISTRUST_S: Final = DAY_S
 # A longer window was left by an outage: it has so many places that reading everything costs less.
 _LONG_S: Final = 3_600

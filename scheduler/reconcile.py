@@ -27,7 +27,7 @@ from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, window_start
 from scheduler.concurrently import for_each
 
-# A window is compared so long after its end.
+# How long after its end a window is compared.
 _SETTLED_AFTER_S: Final = WINDOW_S
 # The latest start of another read, after the tick's start. The function has 300 s (serverless.yml).
 _WORKS_FOR_S: Final = 150

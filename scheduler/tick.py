@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 # If a window begins sooner than this, its executions are enqueued as fast as possible.
 HURRY_S = 30
-# Where a window is behind, the tick waits so long for planners, in order to plan the next one too.
+# How long a tick waits for planners if a window is behind, so that it can plan the next one too.
 _PATIENCE_S = 60
-# So long a tick hands over what was postponed before it plans a window, and until so long after it began the rest. One
-# tenant can have millions of retries wait for the same second: they are not to hold up a window.
+# How long a tick enqueues postponed executions before it plans a window, and when it stops enqueuing the rest, counted
+# from its start. Millions of retries of one tenant may wait for one second; they must not delay a window.
 _POSTPONED_FIRST_S = 20
 _POSTPONED_UNTIL_S = 150
 # A window that this many ticks have not finished goes to planners, in shares that get smaller each time.
 _TRIES = 2
-# Registrations that were cut off are handed over, and then confirmed, by so many.
+# How many interrupted registrations are enqueued, and then confirmed, together.
 _PENDINGS_AT_ONCE = 500
 
 

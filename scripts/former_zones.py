@@ -16,7 +16,7 @@ from common.preview.zone_releases import FILE
 from common.timing.instants import DAY_S
 from common.timing.zones import TZDATA_VERSION, zone_names
 
-# From the release on, for so long.
+# The years that are compared, from the release on.
 _YEARS = 5
 _STEP_S = DAY_S // 2
 

@@ -52,7 +52,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "deletionProtection": ("true", "false"),
     "deletionPolicy": ("RetainExceptOnCreate", "Retain", "Delete"),
 }
-# From and to, both allowed; a parameter with an empty default may be empty.
+# The smallest and the largest value; a parameter with an empty default may be empty.
 _NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "schedulerMemoryMb": (128, 10_240),
     "plannerMemoryMb": (128, 10_240),

@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 JobId = Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
-# Of a schedule, what `schedule_words` shows.
+# The fields of a schedule that `schedule_words` shows.
 _SHOWN = ("cron", "every", "at", "timezone")
 Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
 

@@ -167,7 +167,7 @@ def _do(
     as_json: bool,
 ) -> None:
     with session(ctx).client() as client:
-        # Of failing jobs one can be on several pages.
+        # A failing job can be on several pages.
         found = list(
             dict.fromkeys(name for part in call(client)(dry_run=True, **wanted) for name in part["ids"])
         )

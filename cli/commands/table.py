@@ -160,7 +160,7 @@ class _Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
-            # For a mistyped name all are loaded: any of them may be suggested.
+            # If the name is mistyped, all are loaded: any of them may be suggested.
             for name in [cmd_name] if cmd_name in self.more else self.more:
                 self.commands[name] = _command(name, _object(self.more[name]))
         return super().get_command(ctx, cmd_name)

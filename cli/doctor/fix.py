@@ -13,7 +13,7 @@ from common.platform.findings import Finding, Level, Repair
 _TICK_ORDER: Final = 1
 # A cold start and a window of a large stage.
 _TICK_S: Final = 120
-# AWS may take so long to tell what was repaired: IAM for a policy, SQS for a count.
+# How long AWS may take to show a repair: IAM for a policy, SQS for a count.
 _SHOWS_WITHIN_S: Final = 60
 _LOOK_AGAIN_S: Final = 5
 # What the next tick puts right.

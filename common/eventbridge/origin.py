@@ -14,7 +14,7 @@ from typing import Any, Final
 from common.errors import InvalidInput
 
 KIND: Final = "eventbridge"
-# For so long the requests that changed a schedule are known: twice as long as a signature is valid.
+# How long the requests that changed a schedule are known: twice as long as a signature is valid.
 KNOWN_FOR_S: Final = 30 * 60
 MOST_KNOWN: Final = 32
 # Of a request: the longest payload and the rest. An item of DynamoDB holds both, in at most 400 KB.

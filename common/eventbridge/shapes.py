@@ -8,12 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from common.errors import InvalidInput
 from common.eventbridge.names import NAME_CHARS, NAME_PATTERN
 
-Shape = "Text | Number | Instant | Structure | Listed"
+
+class Shape(Protocol):
+    """What a value has to be."""
+
+    def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
+        """All that is wrong with the value; `path` is its dotted name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class Instant:
 class Structure:
     """An object with only these members."""
 
-    members: Mapping[str, Any]
+    members: Mapping[str, Shape]
     required: tuple[str, ...] = ()
     # Members of AWS's that are refused here, and why.
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +100,7 @@ class Structure:
 class Listed:
     """A list of at most `most`."""
 
-    item: Any
+    item: Shape
     most: int
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
@@ -108,7 +113,7 @@ class Listed:
                 yield from self.item.problems(one, f"{path}.{number}")
 
 
-def check(shape: Any, value: object, path: str = "") -> None:
+def check(shape: Shape, value: object, path: str = "") -> None:
     """Raises InvalidInput, with the first problem and the others in `also`."""
     if found := list(shape.problems(value, path)):
         found[0].also = tuple(found[1:])

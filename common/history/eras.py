@@ -18,11 +18,11 @@ from common.timing.fires import due_at, fires
 
 CHANGES: Final = frozenset({"job.created", "job.changed", "job.paused", "job.resumed", "job.deleted"})
 ALWAYS: Final = -math.inf
-# Windows that are planned already keep to the calendars as they were, at most so far ahead.
+# How far ahead windows can be planned already: they keep to the calendars as they were.
 _CALENDAR_SETTLES_S: Final = 1_500
-# From the names of calendars to their dates, and the time at which one of them changed last.
+# Takes names of calendars, returns their dates, and the time at which one of them changed last.
 CalendarDates = Callable[[tuple[str, ...]], tuple[Container[str], float]]
-# From authors, as the audit has them, to the names of their keys.
+# Takes authors as the audit has them, returns the names of their keys.
 NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
 
 
@@ -49,7 +49,7 @@ class Due:
     due_at: int
     schedule_revision: int
     planned_until: float = math.inf
-    # By how much its pace may delay it.
+    # How much its pace may delay it.
     tolerance_s: int = 0
 
 

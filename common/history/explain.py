@@ -15,7 +15,7 @@ from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron, CronInYears
 from common.timing.date_bits import date_bits
 from common.timing.fires import cron_fires, local_date
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import DAY_S, EPOCH_ORDINAL, rfc3339
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import Change, changes, offset_at
 
@@ -46,7 +46,6 @@ CODES: Final[dict[str, str]] = {
     HELD: "the platform holds the job's target now, for all tenants",
 }
 
-_EPOCH_ORDINAL: Final = 719_163
 _LONGEST_SHIFT_S: Final = 26 * 3_600
 _MONTHS: Final = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September",
                   "October", "November", "December")  # fmt: skip
@@ -169,7 +168,7 @@ def _unmatched(cron: Cron, zone: str, at: int) -> Iterator[Reason]:
         yield _not_matched("minute", f"Its minutes do not include {local.minute}.", local.minute)
     if not cron.hours >> local.hour & 1:
         yield _not_matched("hour", f"Its hours do not include {local.hour} ({zone}).", local.hour)
-    month, date = date_bits((at + offset_at(zone, at)) // DAY_S + _EPOCH_ORDINAL)
+    month, date = date_bits((at + offset_at(zone, at)) // DAY_S + EPOCH_ORDINAL)
     if not cron.months & month:
         yield _not_matched("month", f"Its months do not include {_MONTHS[local.month]}.", local.month)
     if isinstance(cron, CronInYears) and not cron.years & date:

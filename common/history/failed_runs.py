@@ -23,7 +23,7 @@ _DIFFERS: Final = re.compile(
     re.IGNORECASE,
 )
 
-# Of the last failure that was read: when it failed, its job, its run's name.
+# The last failure that was read: when it failed, its job, its run's name.
 Place = tuple[float, str, str]
 
 

@@ -15,7 +15,7 @@ from common.storage.tables import Item, Table
 
 # How many records one call reads.
 MOST_SEEN: Final = 2_000
-# After so many retries a page ends early: each takes up to 1.6 KB, which an answer's JSON can triple, and Lambda's
+# A page ends early after this many retries: each takes up to 1.6 KB, which an answer's JSON can triple, and Lambda's
 # answer is limited to 6 MB.
 MOST_RETRIES: Final = 800
 _PAGE: Final = 200

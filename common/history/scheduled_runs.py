@@ -23,9 +23,9 @@ ATTRIBUTES: Final = (
     *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
 )  # fmt: skip
 WITH_ERRORS: Final = (*ATTRIBUTES, "error", "attempts")
-# A query costs as much as so many reads by name, or less.
+# Up to this many runs are read by name: a query costs as much as more reads, or less.
 FEW: Final = 4
-# No tick plans so far ahead: this long after a change of a job, no run is left of what was planned before it.
+# No tick plans this far ahead, so no run planned before a change of a job comes later after it.
 SETTLED_S: Final = 3_600
 # How many records after a range are read, to find one that counts missed fire times of the range.
 _MOST_AFTER: Final = 200

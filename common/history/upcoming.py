@@ -24,7 +24,7 @@ from common.timing.fires import due_at, fires
 MOST_JOBS: Final = 1_000
 # The most executions that one call counts by minute; a single job may have more.
 MOST_COUNTED: Final = 200_000
-# Of these, the most with paces: each gets a place.
+# The most of these that have paces: each gets a place.
 MOST_PACED: Final = 50_000
 
 

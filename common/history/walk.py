@@ -38,7 +38,7 @@ class Slice:
     from_at: int
     until_at: int | None
     width_s: int = _FIRST_SLICE_S
-    # How many of its runs were read so far.
+    # How many of its runs have been read.
     seen: int = 0
 
 

@@ -21,7 +21,7 @@ from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
 
-# As many of its runs can end at once, and each time one of them moves the pointer.
+# Its runs may all end at once, and only one of them moves the pointer at each try. A backfill runs 100 at most.
 _TRIES = 100
 # How long it is kept after its last run ended.
 _KEPT_S = 90 * DAY_S

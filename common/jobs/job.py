@@ -88,7 +88,7 @@ class Job:
     failures_in_row: int = 0
     # Coming fire times that are cancelled beforehand (`skips.py`).
     skips: tuple[int, ...] = ()
-    # Of a job that came by another API: what that API has to say again, and a job has no field for.
+    # For a job that another API created: what that API must return, and a job has no field for.
     origin: Mapping[str, Any] | None = None
     # Without an origin: the requests of that API about a job that had this id before. They must not come back.
     former_requests: str = ""

@@ -17,8 +17,8 @@ from common.timing.instants import DAY_S
 # Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.
 SKIPPED_AHEAD_S = 366 * DAY_S
 
-# The most fire times that one call skips, or takes back: one transaction has a record and an audit entry of each.
-# So many are noted.
+# The most fire times that one call skips, takes back, or notes: one transaction has a record and an audit entry
+# of each.
 MOST_SKIPPED: Final = MOST_WRITES // 2
 
 

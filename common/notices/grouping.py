@@ -19,7 +19,7 @@ from common.timing.instants import DAY_S
 MOST_WAITING: Final = 100
 MOST_REPORTED: Final = 200
 AGAIN_S: Final = DAY_S
-# The index of failures is read again for so long, because failures can appear late in it.
+# How far back the index of failures is read again, because failures can appear late in it.
 LATE_S: Final = 60
 # Reported failures of runs by hand are known for this time, so that a second look does not repeat them.
 _BY_HAND_S: Final = 10 * LATE_S

@@ -15,7 +15,7 @@ from common.storage import keys, pace_keys
 from common.storage.tables import Table
 from common.timing.instants import DAY_S
 
-# The longest spread, jitter and tolerance together: so long before a window one can end that reaches into it.
+# The longest spread, jitter and tolerance together: a window that ended longer ago cannot reach into this one.
 REACH_S: Final = 3 * 3_600
 _KEPT_S: Final = DAY_S
 

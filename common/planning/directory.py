@@ -36,7 +36,7 @@ FILING: Final = f"1/{TZDATA_VERSION}"
 SHARD_ENTRIES = 2_000
 # Entries of one-off jobs are of no use once their window is planned, and TTL is free. They outlive a long outage.
 _ONE_OFF_KEPT_S = 400 * DAY_S
-# Where somebody else has dropped it, nothing is left to compare.
+# If somebody else has dropped it, nothing is left to compare.
 _IS_EMPTY = Expression("attribute_not_exists(pk) OR #jobs <= :zero", {":zero": 0})
 _IS_LISTED = Expression("attribute_exists(#filed)", {})
 

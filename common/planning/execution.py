@@ -26,7 +26,7 @@ BACKFILL = "backfill"
 RETRY = "retry"
 # A trigger id is a prefix and the client's name of the manual run or the backfill.
 MANUAL_PREFIX = "m-"
-# Of a manual run with a payload of its own, which is stored beside the job.
+# For a manual run with a payload of its own, which is stored beside the job.
 OWN_PAYLOAD_PREFIX = "p-"
 BACKFILL_PREFIX = "b-"
 _TRIGGERS = {"": SCHEDULE, MANUAL_PREFIX: MANUAL, OWN_PAYLOAD_PREFIX: MANUAL, BACKFILL_PREFIX: BACKFILL}

@@ -13,7 +13,7 @@ from common.timing.schedule import Pace
 
 # More shards than the entries of any group fill.
 _SHARDS: Final = 1_000_000
-# So many bytes of a hash: nobody finds a key that falls together with another tenant's.
+# The bytes of a pace's hash: too many for a tenant to find a key with the hash of another tenant's.
 _HASH_BYTES: Final = 8
 # Added to it, so that all have as many digits: none begins as another.
 _LEAST: Final = 10**19

@@ -27,7 +27,7 @@ _WOKEN_FOR_S: Final = 60
 # With default polling, twenty batches of wakes are over after two seconds. More could be in the burst's way.
 MOST_WAKES: Final = 200
 _WAKE: Final = "wake"
-# So many executions are looked at together, to find the crowded seconds among them; some 10 MB.
+# How many executions are in memory together to find the crowded seconds among them: some 10 MB.
 _LOOKED_AT: Final = 20_000
 
 

@@ -104,9 +104,8 @@ def _filled(units: Iterable[list[Shard]], span_s: int, entries_a_share: int) -> 
     weight = size = 0
     for unit in units:
         more = sum(shard.jobs * entry_weight(shard.group, span_s) + _SHARD_WEIGHT for shard in unit)
-        more += (
-            len(unit) * _SHARD_WEIGHT if pace_of(unit[0].shard) else 0
-        )  # what its pace took before is read, too
+        if pace_of(unit[0].shard):  # what its pace took before is read, too
+            more += len(unit) * _SHARD_WEIGHT
         bytes_more = sum(len(_name(shard).encode()) + 1 for shard in unit)
         if share and (weight + more > entries_a_share or size + bytes_more > MOST_TEXT_BYTES):
             yield share

@@ -17,7 +17,7 @@ ALARMS: Final = (
     "notifier-errors",
     *("api-errors", "api-latency", "table-throttles", "concurrency", "recursion"),
 )
-# Where the parameter `canary` is "true".
+# It exists if the parameter `canary` is "true".
 CANARY_ALARM: Final = "canary"
 # Alarms look each minute, and consoles ask twice. CloudWatch takes nine such requests a second from an account.
 KEPT_S: Final = 55

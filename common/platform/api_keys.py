@@ -39,7 +39,6 @@ _TRUSTED_KEYS: Final = 10_000
 MOST_KEYS: Final = 1_000
 # How long a revoked key is listed; the audit keeps it longer.
 _REVOKED_KEPT_S: Final = 30 * DAY_S
-# Tries of a write; with the waits between them, some seconds.
 
 _SHOWN_CHARS: Final = 8
 _KEY_ID_CHARS: Final = 16

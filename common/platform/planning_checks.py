@@ -23,7 +23,7 @@ _TICK_GRACE_S: Final = 90
 _UNFINISHED_S: Final = 300
 # A registration enqueues its executions within a second of its commit.
 _PENDING_S: Final = 2
-# Of each list of problems; that many are enough to act.
+# How much is read of each list of problems: enough to act.
 MOST_READ: Final = 1_000
 
 

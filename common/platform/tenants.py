@@ -98,7 +98,7 @@ class Tenants:
         *,
         by: str = AWS,
     ) -> Tenant:
-        """A new tenant; `settings` are of `tenant_rules.SETTABLE`. Raises InvalidInput, AlreadyExists."""
+        """Create a tenant; `settings` are some of SETTABLE in rules.py. Raises InvalidInput, AlreadyExists."""
         check_id("tenant_id", tenant_id, TENANT_ID_CHARS)
         rules = changed(TenantRules(), settings or {})
         tenant = Tenant(tenant_id, check_name(name), int(now), rules)

@@ -28,7 +28,7 @@ _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Fri
 _MONDAY_FIRST: Final = (1, 2, 3, 4, 5, 6, 0)
 _NTH: Final = ("last", "first", "second", "third", "fourth", "fifth")
 _SIZES: Final = {"second": 60, "minute": 60, "hour": 24}
-# As many times of a day are listed one by one.
+# The most times of a day that are listed one by one.
 _MOST_LISTED: Final = 6
 
 

@@ -24,7 +24,7 @@ from common.timing.zones import TZDATA_VERSION, changes, offset_at
 
 FILE: Final = Path(__file__).with_name("former_zones.json")
 _YEAR_S: Final = 366 * DAY_S
-# A stretch of different offsets is compared by so many fires: a week of minutes.
+# The most fires that are compared in a stretch of different offsets: a week of minutes.
 _MOST_COMPARED: Final = 10_080
 
 

@@ -130,8 +130,7 @@ def put_all(
     atomic: bool = False,
     dry_run: bool = False,
 ) -> list[LineOutcome]:
-    """Create and replace jobs; with `dry_run` only return what would happen. The outcomes are in the order of the
-    lines.
+    """Create and replace jobs; with `dry_run` only return what would happen. Outcomes are in the order of the lines.
 
     No transaction begins after `until`. A new one-off that is past is refused, unless the registry accepts it.
     Raises TenantSuspended, NotFound (the tenant), and with `atomic` BulkRefused. If the writing stops, raises its cause

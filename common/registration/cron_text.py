@@ -236,7 +236,7 @@ def _read_hashed(item: _Item, match: re.Match[str]) -> str:
         low, high = _number(item, match["low"]), _number(item, match["high"])
         if low >= high or high > field.high:
             raise item.refuse("the range in `H(a-b)` must rise", f"{field.low} <= a < b <= {field.high}")
-    # With the field as salt: one checksum for all fields would reach few of the 1,440 pairs of minute and hour.
+    # The field is the salt: one checksum for all fields would reach few of the 1,440 pairs of minute and hour.
     digest = hashlib.blake2b(f"{field.name}|{item.seed}".encode(errors="replace"), digest_size=8).digest()
     drawn = int.from_bytes(digest)
     if step is None:

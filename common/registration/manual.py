@@ -37,7 +37,7 @@ from common.timing.instants import DAY_S
 _ASKED_KEPT_S = DAY_S
 # How long the payload of a single run is kept: a failed run can be retried until then.
 PAYLOAD_KEPT_S = 30 * DAY_S
-# A skip is taken back so long before its fire time at the latest: its message must not have come yet.
+# A skip can be taken back until this long before its fire time: its message must not have come yet.
 LEAST_NOTICE_S = 60
 # If taking back ends less than this before the fire time, the message may have come, so another one is sent.
 _SENT_AGAIN_S = 5

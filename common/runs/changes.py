@@ -14,7 +14,7 @@ from common.storage.tables import ConditionFailed, Expression, Table, Transactio
 
 # How a change is committed; a manual change is committed together with its audit entries.
 Commit = Callable[[Transaction], None]
-# `cancelled` reads at most so many records, so many per request.
+# How many records `cancelled` reads at most, and how many a request.
 MOST_SEEN = 1_000
 _PAGE = 100
 

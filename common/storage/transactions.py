@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
 MOST_BYTES = 4_000_000
-# As many items of the largest size fit in any case.
+# How many items fit whatever their sizes are.
 _ALWAYS_FIT = MOST_BYTES // wire_format.MOST_BYTES
 
 

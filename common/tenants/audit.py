@@ -49,9 +49,9 @@ class Entry:
     subject: str
     before: Mapping[str, Any]
     after: Mapping[str, Any]
-    # Of a change of a job's times: what was in force before (`common/jobs/times.py`). Not shown.
+    # If a job's times changed: the times before (`common/jobs/times.py`). Not shown.
     times: str = ""
-    # The name of the key, where somebody looked it up. Not stored.
+    # The name of the key, if somebody looked it up. Not stored.
     by_name: str = ""
 
     @property

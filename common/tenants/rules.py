@@ -78,7 +78,7 @@ class TenantRules:
 
 
 SETTABLE: Final = ("allowed_targets", "quotas", "retention_days", "spread_s")
-# Also of a change: single patterns to add to `allowed_targets`, or to remove from them.
+# A change may also add single patterns to `allowed_targets`, or remove them.
 EDITABLE: Final = (*SETTABLE, "add_targets", "remove_targets")
 
 

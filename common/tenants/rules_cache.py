@@ -55,7 +55,7 @@ class KnownTenants:
         self._reading = [threading.Lock() for _ in range(_LOCKS)]
         self._asking = threading.Lock()
         self._asked_at = -math.inf
-        # Up to when the log was read, and which tenants it named then.
+        # Up to which instant the log was read, and which tenants it named.
         self._known_until = -math.inf
         self._named: set[str] = set()
         self._holding = threading.Lock()

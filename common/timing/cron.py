@@ -33,10 +33,9 @@ from common.timing.date_bits import (
     weekday_bits,
     year_bit,
 )
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, EPOCH_ORDINAL
 
 MAX_CHARS: Final = 256
-_EPOCH_ORDINAL: Final = 719_163
 # A date begins up to a day earlier or later than in UTC, and one that the clock skips fires on the next.
 _DATE_MARGIN_S: Final = 2 * DAY_S
 _RUNS_FREELY: Final = re.compile(r"\*(/\d+)?|\d+/\d+", re.ASCII)
@@ -112,7 +111,7 @@ def _runs(years: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _begins_at(year: int) -> int:
-    return (date(year, 1, 1).toordinal() - _EPOCH_ORDINAL) * DAY_S
+    return (date(year, 1, 1).toordinal() - EPOCH_ORDINAL) * DAY_S
 
 
 def checked_text(expression: object, example: str = "30 9 * * MON-FRI") -> str:

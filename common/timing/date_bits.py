@@ -47,7 +47,7 @@ def weekday_bits(weekday: int) -> int:
 
 
 def before_last_bit(days: int) -> int:
-    """So many days, 1 to 30, before the last day of the month (`L-3`)."""
+    """The bit of the day that is `days` (1 to 30) before the last day of the month (`L-3`)."""
     return 1 << _BEFORE_LAST + days
 
 

@@ -24,16 +24,14 @@ from typing import Final
 from common.timing.compiled import compiled
 from common.timing.cron import Cron
 from common.timing.date_bits import date_bits
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, EPOCH_ORDINAL
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, Span, iso_date, offset_at, spans
 
 _CHUNK_S: Final = 32 * DAY_S
 _SHORT_S: Final = 3_600
-_HORIZON_S: Final = (
-    41 * 366 * DAY_S
-)  # the rarest date, the 29th of February on one weekday, is up to 40 years away
-_EPOCH_ORDINAL: Final = 719_163
+# The rarest date, the 29th of February on one weekday, is up to 40 years away.
+_HORIZON_S: Final = 41 * 366 * DAY_S
 
 
 def fires(schedule: Schedule, start: int, end: int, *, excluded: Container[str] = ()) -> Iterator[int]:
@@ -93,7 +91,7 @@ def _dates(schedule: Schedule, excluded: Container[str]) -> _Dates | None:
 def local_date(schedule: Schedule, at: int) -> str:
     """The ISO date that exclusions use: the local date of a fire time, or its date in UTC for `every` and `at`."""
     offset = offset_at(schedule.timing.timezone, at) if isinstance(schedule.timing, CronTiming) else 0
-    return iso_date((at + offset) // DAY_S + _EPOCH_ORDINAL)
+    return iso_date((at + offset) // DAY_S + EPOCH_ORDINAL)
 
 
 class _Dates:
@@ -194,7 +192,7 @@ def _spans_between(zone: str, start: int, end: int, cron: Cron) -> Iterator[Span
 @lru_cache(maxsize=4096)
 def _months_of(chunk: int) -> int:
     """The month bits of a chunk in any zone: one day more on each side, and one for a skipped date."""
-    first = chunk // DAY_S + _EPOCH_ORDINAL
+    first = chunk // DAY_S + EPOCH_ORDINAL
     mask = 0
     for day in range(first - 2, first + _CHUNK_S // DAY_S + 2):
         mask |= date_bits(day)[0]
@@ -228,7 +226,7 @@ def _count_every(
     return sum(
         _count_every(interval_s, anchor_at, max(start, day * DAY_S), min(end, (day + 1) * DAY_S), None)
         for day in range(start // DAY_S, (end - 1) // DAY_S + 1)
-        if day + _EPOCH_ORDINAL not in excluded
+        if day + EPOCH_ORDINAL not in excluded
     )
 
 
@@ -237,7 +235,7 @@ def _every_fires(
 ) -> Iterator[int]:
     at = start + (anchor_at - start) % interval_s
     while at < end:
-        if excluded is not None and at // DAY_S + _EPOCH_ORDINAL in excluded:
+        if excluded is not None and at // DAY_S + EPOCH_ORDINAL in excluded:
             midnight = (at // DAY_S + 1) * DAY_S
             at = midnight + (anchor_at - midnight) % interval_s
             continue

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 DAY_S = 86_400
+# What `date.toordinal` returns for 1970-01-01.
+EPOCH_ORDINAL = 719_163
 _UNITS = ((DAY_S, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _COMPACT = re.compile(r"\d{8}T\d{6}Z", re.ASCII)
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 # The two cron dialects, and the two rules for clock changes.
 MINUTE8: Final = "minute8"
 EVENTBRIDGE: Final = "eventbridge"
-# Where a schedule of EventBridge's dialect or rule stores its expression. A version that does not know them finds no
-# timing, and sets the schedule aside. By `cron` it would fire at other times.
+# The field of an expression in EventBridge's dialect or by its rule. A version that does not know them finds no timing,
+# and sets the schedule aside. If the field were `cron`, it would fire at other times.
 _BY_EVENTBRIDGE: Final = "cron_by_eventbridge"
 
 # The longest flexible window of EventBridge Scheduler, 1,440 minutes.

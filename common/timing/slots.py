@@ -19,7 +19,7 @@ from common.timing.windows import WINDOW_S
 from common.timing.zones import changes, offset_at
 
 MOST_PLACES: Final = 16
-# Where a group is listed that no code of this version can read.
+# The places of a group that this version cannot read.
 EVERYWHERE: Final = tuple(f"t{ten}" for ten in range(6))
 _DAY: Final = DAY_S // WINDOW_S
 _WEEK: Final = 7 * _DAY

@@ -18,14 +18,13 @@ import tzdata  # type: ignore[import-untyped]
 
 from common.errors import InvalidInput
 from common.timing.date_bits import date_bits
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, EPOCH_ORDINAL
 
 zoneinfo.reset_tzpath(to=[])
 
 TZDATA_VERSION: Final[str] = tzdata.IANA_VERSION
 """The IANA release whose rules decide every fire time, such as "2025b"."""
 
-_EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _PROBE_S: Final = 2 * DAY_S  # no zone has changed its clock twice within six days
 _BLOCK_S: Final = 128 * DAY_S
 _LONGEST_CHANGE_S: Final = 26 * 3600  # at the date line a clock moves by at most a day
@@ -211,7 +210,7 @@ def _pass(start: int, end: int, offset: int, repeated_until: int) -> Iterator[Sp
 
 
 def _gap(change: Change) -> Iterator[Span]:
-    fires_on = (change.at + change.after) // DAY_S + _EPOCH_ORDINAL
+    fires_on = (change.at + change.after) // DAY_S + EPOCH_ORDINAL
     for span in _days(change.at, change.at + change.after - change.before, change.before, SKIPPED):
         yield span._replace(opens_at=change.at, closes_at=change.at + 60, day=fires_on)
 
@@ -221,7 +220,7 @@ def _days(start: int, end: int, offset: int, kind: int) -> Iterator[Span]:
         days, second = divmod(start + offset, DAY_S)
         midnight_at = start - second
         closes_at = min(end, midnight_at + DAY_S)
-        month, bits = date_bits(days + _EPOCH_ORDINAL)
+        month, bits = date_bits(days + EPOCH_ORDINAL)
         parts = _parts(second, closes_at - midnight_at)
-        yield Span(start, closes_at, midnight_at, month, bits, days + _EPOCH_ORDINAL, parts, kind)
+        yield Span(start, closes_at, midnight_at, month, bits, days + EPOCH_ORDINAL, parts, kind)
         start = closes_at

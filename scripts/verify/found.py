@@ -12,7 +12,7 @@ from common.runs.records import DISPATCHED
 from scripts.demo.witness import Call
 
 _LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")
-# Of an `Event` run: what is delivered again later is called again. A second less, for the clocks' fractions.
+# The lease of an `Event` run: a message that is delivered again later calls again. One second less, for clocks.
 _EVENT_LEASE_S: Final = 14
 
 
