@@ -69,7 +69,7 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tupl
 def consequences(
     before: Schedule | None, after: Schedule | None, now: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of the next fire times those that appear, and those that vanish; None is a job that does not fire.
+    """Which of the next fire times appear, and which vanish; None is a job that does not fire.
 
     Both are compared up to where both are known. The dates of calendars are not taken out.
     """

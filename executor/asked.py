@@ -14,7 +14,7 @@ from executor.admission import Skip
 
 
 def as_asked(jobs: Table, execution: Execution, job: Job) -> Job | Skip:
-    """The job as this run is to call it, or why the run does not start. Only such runs cost a read."""
+    """The job as this run is to call it, or why the run does not start. Scheduled runs cost no read."""
     tenant, job_id, trigger_id = execution.tenant, execution.job_id, execution.trigger_id
     if trigger_id.startswith(OWN_PAYLOAD_PREFIX):
         item = jobs.get(keys.asked_by_hand(tenant, job_id, trigger_id.removeprefix(OWN_PAYLOAD_PREFIX)))

@@ -32,7 +32,7 @@ _MOST_EVENTS: Final = 32
 MOST_EVENTS_AT_ONCE: Final = 2 * _MOST_EVENTS
 # An event that waited so long gets a thread as other calls do.
 _EVENTS_WAIT_S: Final = 2
-# What has no thread by then goes back to the queue, for another executor.
+# An execution without a thread by then goes back to the queue, for another executor.
 _BEGINS_WITHIN_S: Final = 5
 
 
@@ -112,7 +112,7 @@ def _begin(executor: Executor, parts: list[Part], leases: dict[Message, float]) 
 def _expect_death(
     redelivery: Redelivery, under_way: Sequence[_UnderWay], leases: Mapping[Message, float]
 ) -> tuple[set[Message], float]:
-    """Have what takes long delivered again soon if this process dies. Most batches end before, and pay nothing.
+    """Make SQS deliver slow executions again soon if this process dies. Most batches end before, and pay nothing.
 
     Returns the messages that take long, and the end of the last lease that is known.
     """
@@ -143,7 +143,7 @@ def _stay_hidden(
 
 
 def _find_threads(executor: Executor, under_way: Sequence[_UnderWay]) -> None:
-    """What has found no thread is not to wait for the calls of others for long."""
+    """Bound how long an execution waits for a thread: it gets another thread, and then goes back to the queue."""
     if _wait(under_way, _EVENTS_WAIT_S):
         return
     for one in under_way:
@@ -161,7 +161,7 @@ def _wait(under_way: Iterable[_UnderWay], timeout_s: float | None) -> bool:
 
 
 def _given_back(executor: Executor, one: _UnderWay) -> Future[Report]:
-    """It goes on as a message of its own, or comes again after its claim's lease."""
+    """The report of an execution that goes on as a message of its own, or comes again after its claim's lease."""
     future: Future[Report] = Future()
     if one.attempt and one.attempt.is_claimed:
         claim = one.attempt.claim

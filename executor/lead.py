@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 _SHARE: Final = 0.2
-# One slow call, such as the first of a process, must not spoil what is said of the next ones.
+# One slow call, such as the first of a process, must not spoil the estimate for the next ones.
 _STEP_S: Final = 0.02
 _MOST_S: Final = 5.0
 
 
 class Lead:
-    """The time between claim and call, as the last calls of this process had it."""
+    """The time between claim and call, estimated from the last calls of this process. `s`: seconds."""
 
     def __init__(self) -> None:
         self.s = 0.0
 
     def saw(self, seconds: float) -> None:
-        """A call went out so long after its claim."""
+        """Take in that a call went out `seconds` after its claim."""
         step_s = max(-_STEP_S, min(_STEP_S, _SHARE * (seconds - self.s)))
         self.s = max(0.0, min(_MOST_S, self.s + step_s))

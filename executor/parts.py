@@ -96,7 +96,7 @@ def _until(error: Exception) -> float:
 
 
 def _is_unclaimed(executor: Executor, part: Part, error: Exception) -> bool:
-    """Whether it certainly has all before it. Only asked of packs: a message of one execution simply comes again."""
+    """Whether certainly nobody has claimed it. Only parts of packs are looked up: a single message comes again."""
     if not part.is_of_pack or part.execution is None or isinstance(error, StillRunning):
         return False
     try:

@@ -13,7 +13,7 @@ from common.runs import states
 from executor.recorder import Report
 
 _STARTED: Final = ("succeeded", "dispatched", "failed", "retrying")
-# The executor's process ended during the call.
+# Error types for which Minute8 is responsible: the executor's process ended during the call.
 _OUR_ERRORS: Final = ("ExecutorDied",)
 
 

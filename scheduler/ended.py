@@ -29,7 +29,7 @@ from scheduler.concurrently import for_each
 
 # The latest start of another transaction, after the tick's start. The function has 300 s (serverless.yml).
 WORKS_FOR_S: Final = 150
-# So many notes are read before the jobs that they name are deleted.
+# How many notes are read before the jobs that they name are deleted.
 _A_PAGE: Final = 500
 # How many runs of a job are looked at, the newest.
 _LOOKED_AT: Final = 100

@@ -1,4 +1,4 @@
-"""Where the shares of a window go if it is too large for one invocation."""
+"""How a window that is too large for one invocation is given to planners."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _FEWEST_ENTRIES: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Where the shares of a window go if it is too large for one invocation: more than `share_entries` due entries."""
+    """The records of shares, and the queue to the planners. A share has up to `share_entries` due entries."""
 
     shares: Shares
     queue: PlanningQueue
     share_entries: int
 
     def entries_a_share(self, window: Mark) -> int:
-        """Fewer with each tick that the window has cost."""
+        """The most entries of a share: fewer for each tick that did not finish the window."""
         return max(min(_FEWEST_ENTRIES, self.share_entries), self.share_entries >> 2 * window.tries)

@@ -17,7 +17,7 @@ from common.planning.pace import Name, Paced, Part, Places
 from common.planning.pace_shards import pace_of
 from scheduler.summary import TickSummary
 
-# So many executions get their places together, some 50 MB. Those that are read later get what is left.
+# How many executions get their places together: some 50 MB. Those that are read later get what is left.
 MOST_TOGETHER: Final = 50_000
 
 Planned = Iterator[tuple[DueEntry, list[Execution]]]

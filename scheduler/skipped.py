@@ -54,7 +54,7 @@ class Skipped:
             self._keep(lambda: self.ended_jobs.note(last, self.now))
 
     def bad_entry(self, entry: BadEntry, window_start: int) -> None:
-        """Recorded under the start of the window that could not be planned for it; what stays unreadable, once."""
+        """Record it under the start of the window that it spoils for its job; once, if it stays unreadable."""
         if entry.reported_at:
             self._renew(entry)
             return
@@ -68,7 +68,7 @@ class Skipped:
             self._staying.append(entry.key)
 
     def _renew(self, entry: BadEntry) -> None:
-        """Its record in the quarantine would expire though it still cannot be read."""
+        """Renew its record in the quarantine, which would expire though the entry still cannot be read."""
         if entry.key and self.now >= entry.reported_at + RENEWED_AFTER_S and self._renewed < SHOWN:
             self._renewed += 1
             self._keep(lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now))

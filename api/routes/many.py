@@ -1,4 +1,4 @@
-"""The routes that do one thing to many jobs or runs: those that a filter takes, so many per request.
+"""The routes that do one thing to the jobs or runs that a filter takes, a bounded number per request.
 
 A request counts with `dry_run`, or acts until its bound or its time is reached. Its answer says where the next one
 continues. A refusal of one job or run does not stop the others.

@@ -16,7 +16,7 @@ _TICK_S: Final = 120
 # How long AWS may take to show a repair: IAM for a policy, SQS for a count.
 _SHOWS_WITHIN_S: Final = 60
 _LOOK_AGAIN_S: Final = 5
-# What the next tick puts right.
+# The checks whose findings a tick puts right.
 _BY_A_TICK: Final = ("mark", "unfinished planning")
 
 

@@ -31,9 +31,9 @@ def job_id_of(group: str, name: str) -> str:
 
 
 def job_id_prefixes(group: str | None, name_prefix: str = "") -> tuple[str, ...]:
-    """Sorted prefixes of the ids of a group's schedules, or of all (None), whose names begin so.
+    """Sorted prefixes of the ids of schedules whose names begin with `name_prefix`, of one group or of all (None).
 
-    Ids of other jobs can begin so, too.
+    Ids of other jobs can have these prefixes, too.
     """
     name = name_prefix if not name_prefix.startswith(".") and _SEPARATOR not in name_prefix else ""
     if group is None:

@@ -1,6 +1,6 @@
 """What a job keeps of the schedule that it came from, so that GetSchedule returns what was created. Pure.
 
-Kept are the schedule's names and its request, as far as the job does not hold the same. When Minute8's own API changes
+It keeps the schedule's names, and what the job does not hold of its request. When Minute8's own API changes
 the job for the first time, `written` gets a hash of each part of the job as the request made it. It tells what changed.
 """
 
@@ -17,14 +17,14 @@ KIND: Final = "eventbridge"
 # How long the requests that changed a schedule are known: twice as long as a signature is valid.
 KNOWN_FOR_S: Final = 30 * 60
 MOST_KNOWN: Final = 32
-# Of a request: the longest payload and the rest. An item of DynamoDB holds both, in at most 400 KB.
+# The most bytes of a request's payload, and of the rest of it. One item of at most 400 KB holds both.
 MOST_BYTES: Final = 144 * 1024
 
 # The parts of a job that a schedule says, by the names in its item.
 _PARTS: Final = ("schedule_given", "target", "payload", "retry", "name", "after_completion", "dead_letter")
 _NOT_KEPT: Final = ("Name", "GroupName", "ClientToken", "State")
 
-# Made once: json.dumps makes one for each value.
+# One encoder for all: json.dumps makes one for each value.
 _SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 Origin = Mapping[str, Any]

@@ -75,7 +75,7 @@ class Structure:
 
     members: Mapping[str, Shape]
     required: tuple[str, ...] = ()
-    # Members of AWS's that are refused here, and why.
+    # AWS's members that are refused here: name -> why.
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:

@@ -25,7 +25,7 @@ _INPUT: Final = "Target.Input"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where names without an ARN are: of the schedule."""
+    """The region and account of the schedule, where names without an ARN are."""
 
     region: str
     account: str

@@ -39,10 +39,10 @@ STATUSES: Final[dict[str, str]] = {
     NO_RECORD: "it was planned and due over an hour ago, and nothing is recorded: this must never be",
     NOT_KEPT: "it is older than runs are kept",
 }
-# What needs nobody's attention.
+# The statuses that need no attention.
 QUIET: Final = frozenset({ON_TIME, TO_COME, RUNNING, QUEUED, NOT_KEPT})
 
-# A run counts as on time up to this lateness, and a due instant as to come.
+# Up to this lateness a run is on time, and a due instant without a run is still to come.
 ON_TIME_S: Final = 10
 
 Record = Mapping[str, Any]
@@ -50,7 +50,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When somebody asks: everything before `planned_until` is planned; records from `kept_from_at` on are kept."""
+    """The time of a question: everything before `planned_until` is planned; records are kept from `kept_from_at` on."""
 
     now: float
     planned_until: float
@@ -145,7 +145,7 @@ def _recorded(due: Due, record: Record, moment: Moment) -> Expected:
 
 
 def _placed(due: Due, record: Record) -> int:
-    """When it was due, with the delay that its pace gave it; only the record of this very fire time knows that."""
+    """When it was due, with the delay that its pace gave it. Only the record of the same fire time holds that."""
     knows = due.tolerance_s and record["fire_at"] == due.fire_at
     return int(record.get("due_at", due.due_at)) if knows else due.due_at
 

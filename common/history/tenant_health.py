@@ -1,4 +1,4 @@
-"""How tenants are, for the platform: counts and lateness, failing and overdue jobs, without what jobs and runs contain.
+"""The health of tenants, for the platform: counts and lateness, failing and overdue jobs. Shows no content of jobs.
 
 Each call is bounded: it says whether it has read everything.
 """
@@ -40,7 +40,7 @@ class Failures:
 
 @dataclass(slots=True)
 class JobCounts:
-    """How many of a tenant's jobs are how, and how late the most overdue one is."""
+    """How many of a tenant's jobs are active, paused, failing and overdue, and how late the most overdue one is."""
 
     read: int = 0
     active: int = 0

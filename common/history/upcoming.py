@@ -79,7 +79,7 @@ class Upcoming:
     ) -> tuple[list[Coming], Place | None]:
         """The next executions with fire times in [start, end) after `place`, the earliest first; and the next place.
 
-        Of a tenant with more than MOST_JOBS jobs, so many follow after the others: each chunk has its own order.
+        A tenant with more than MOST_JOBS jobs gets them in chunks of that size, each in its own order.
         """
         jobs, last_job = self.jobs(tenant, place.after_job)
         start = max(start, math.ceil(now))

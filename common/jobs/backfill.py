@@ -149,7 +149,7 @@ class Backfills:
         except ConditionFailed as lost:
             if lost.nth == 0:
                 raise
-            # Another delivery of this run's message took one. It may have died of it.
+            # Another delivery of this run's message took one, and may have died before it enqueued it.
             mark = (self._runs.get(_run_key(by)) or {}).get(MOVED_ON)
             return [] if mark in (None, True) else [backfill.execution(int(mark), now)]
         return following

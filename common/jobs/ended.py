@@ -71,7 +71,7 @@ class EndedJobs:
                 yield Note(keys.key_of(item), tenant, job_id, fire_at, revision)
 
     def forget(self, notes: Sequence[Note]) -> None:
-        """What is left because of throttling does no harm: the next tick looks again."""
+        """Delete these notes. Those that are left because of throttling do no harm: the next tick looks again."""
         self._due.delete_many([note.key for note in notes])
 
 

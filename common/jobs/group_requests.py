@@ -20,7 +20,7 @@ class GroupRequest:
 
     tenant: str
     token: str
-    # Whether the client named it. Else the signature does: it comes again only if somebody repeats the very request.
+    # Whether the client chose the token. Otherwise it is the signature, which only a repeated request has again.
     is_named: bool = False
 
     @property

@@ -63,7 +63,7 @@ class Placement:
                 self._directory.count(tx, group, shard, change)
 
     def committed(self) -> None:
-        """What `count` counted is stored."""
+        """Note which shards may be empty, after what `count` added is stored."""
         gained = {name for name, change in self._entries.items() if change > 0}
         lost = {name for name, change in self._entries.items() if change < 0}
         self._may_be_empty = self._may_be_empty - gained | lost

@@ -28,7 +28,7 @@ _BY_HAND_S: Final = 10 * LATE_S
 FIRST_RETRY_S: Final = 60
 LONGEST_RETRY_S: Final = 3_600
 DISABLED_AFTER_S: Final = 3 * DAY_S
-# While somebody sends a message, nobody else does.
+# How long nobody else sends a message that is being sent.
 LEASE_S: Final = 120
 ERROR_CHARS: Final = 300
 

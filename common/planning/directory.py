@@ -89,7 +89,7 @@ class Directory:
                 yield _read(item)
 
     def listed(self, start: int, end: int) -> Iterator[Listing | BadShard]:
-        """What is listed where a tick looks that plans [start, end), each once; without the numbers of entries."""
+        """The shards that are listed in the places of [start, end), each once; without the numbers of entries."""
         is_one_slot = end - start <= WINDOW_S and start % WINDOW_S == 0
         seen: set[str] = set()
         for place in places_of(start, end):

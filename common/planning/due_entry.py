@@ -1,4 +1,4 @@
-"""What a tick knows of a job, and what it finds missed. Only shapes: executors load them too, and compute no times."""
+"""A job's due entry, and its missed fire times. Only shapes: executors load them too, and compute no times."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Mark:
     divided_until: int = 0
     # The time zones that the window was announced with: what every function of a deployment plans by.
     tzdata: str = ""
-    # Which of the divisions counts that several ticks may have recorded of the window.
+    # Several ticks may have recorded divisions of the window; this is the one that counts.
     division: int = 0
     # How many ticks took the window up after the one that announced it.
     tries: int = 0
@@ -154,7 +154,7 @@ class DueIndex:
             return _mark(moved.existing)
 
     def finish_planning(self, end: int) -> Mark:
-        """Everything before `end` is durably enqueued. Returns the stored mark."""
+        """Move the mark to `end`: everything before it is durably enqueued. Returns the stored mark."""
         words = Expression("SET #planned_until = :end", {":end": end})
         try:
             moved = self._table.update(keys.MARK, words, Expression("#planned_until < :end", {":end": end}))
@@ -204,14 +204,14 @@ class DueIndex:
                     yield Pending(keys.key_of(item), entry)
 
     def drop_pending(self, tenant: str, job_id: str) -> None:
-        """The pending entries of a job that is removed with its tenant."""
+        """Delete the pending entries of a job that is removed with its tenant."""
         any_revision = keys.pending(tenant, job_id, 0)
         prefix = any_revision["sk"].removesuffix("0")
         for item in self._table.query(any_revision["pk"], sk_prefix=prefix):
             self._table.delete(keys.key_of(item))
 
     def confirm(self, *pending: Pending) -> None:
-        """Their executions are enqueued. Each registration has its own entry, so no other's changes."""
+        """Delete these entries: their executions are enqueued. Each registration has its own entry."""
         if len(pending) == 1:
             self._table.delete(pending[0].key)
         else:  # entries that are left because of throttling do no harm: the next tick confirms them

@@ -72,7 +72,7 @@ class Noted:
     def through(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         """The same executions; each is noted when it is taken."""
         for execution in executions:
-            # What is late is looked for after now.
+            # A late execution is noted in the present window, since its own may have been compared already.
             window = window_start(max(execution.visible_at, int(self.now)))
             portion = self._open[window]
             portion.add(execution.encode())
@@ -81,7 +81,7 @@ class Noted:
             yield execution
 
     def write(self) -> None:
-        """All of them are enqueued."""
+        """Write what was noted, after all of it is enqueued."""
         for portion in [*self._full, *(left.closed(window) for window, left in self._open.items())]:
             self.table.put(_item(portion))
         self._full.clear()

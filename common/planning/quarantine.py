@@ -8,7 +8,7 @@ A due entry that cannot be planned is set aside for the time of one window: its 
 and the next tick that finds it due tries it again. Its record here is for the operator of the platform.
 
 An unreadable postponed execution or pending registration is reported in the same way, but its job gets one run. It
-stays in its place, since a later version may read it, until TTL removes it. So long its record here is renewed daily.
+stays in its place until TTL removes it, since a later version may read it. Until then its record here is renewed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ MOST: Final = 2_000
 # A share that fails is retried in this many parts, and each part again. This finds the one shard that fails.
 PARTS: Final = 16
 _REASON_CHARS: Final = 500
-# TTL then removes the record of an entry that was not found bad again. What stays unreadable has it renewed before.
+# TTL removes an entry's record so long after it was last found bad. A record of what stays unreadable is renewed.
 _ENTRY_KEPT_S: Final = DAY_S
 RENEWED_AFTER_S: Final = _ENTRY_KEPT_S - 3 * 3_600
-# What stays although it cannot be read: as long as postponed executions do. Pending entries have no TTL of their own.
+# How long unreadable items stay: as long as postponed executions. Pending entries have no TTL of their own.
 _REPORTED_KEPT_S: Final = 15 * DAY_S
 # A group that was not found unreadable again for this long has left the directory.
 _GROUP_KEPT_S: Final = 30 * DAY_S
@@ -100,7 +100,7 @@ class Quarantine:
         )
 
     def mark_reported(self, entry: keys.Key, now: float) -> None:
-        """An unreadable entry that stays is not reported again."""
+        """Mark an unreadable entry that stays, so that it is not reported again."""
         change = Expression(
             f"SET #{REPORTED} = :now, #expires_at = if_not_exists(#expires_at, :expires)",
             {":now": int(now), ":expires": int(now) + _REPORTED_KEPT_S},
@@ -126,7 +126,7 @@ class Quarantine:
             yield _set_aside(item)
 
     def take(self, name: str, now: float) -> Share | None:
-        """Begin to plan a record by its sort key. Counted first: it may end the planner. None if it is planned."""
+        """Begin to plan the record of this sort key; None if it is planned. Counted first: it may end the planner."""
         begun = Expression(
             "SET #decided_at = if_not_exists(#decided_at, :now) ADD #tries :one", {":now": now, ":one": 1}
         )
@@ -139,7 +139,7 @@ class Quarantine:
         return share_of(item, item["end"])
 
     def release(self, share: Share) -> None:
-        """Its executions are enqueued. Later windows that were set aside meanwhile stay."""
+        """Delete the record: its executions are enqueued. It stays if later windows were set aside meanwhile."""
         as_read = Expression("#end = :end", {":end": share.window.planning_until})
         with suppress(ConditionFailed):
             self._table.delete(share.key, as_read)

@@ -178,7 +178,7 @@ class Shares:
         return True
 
     def confirm(self, share: Share) -> None:
-        """Its executions are enqueued."""
+        """Delete the share: its executions are enqueued."""
         self._table.delete(share.key)
 
     def finish_if_last(self, end: int) -> None:

@@ -18,7 +18,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What puts a finding right: `told` says it before, `do` does it and raises if it fails. Later ones need others."""
+    """What puts a finding right: `told` describes it, `do` makes it and raises if it fails. Made by rising `order`."""
 
     told: str
     do: Callable[[], object]

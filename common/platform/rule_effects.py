@@ -24,7 +24,7 @@ TARGETS_NAMED: Final = 20
 class Effects:
     """How many of the read jobs a change affects that the rules before did not.
 
-    `not_allowed` counts jobs by their target: these stop to run. Jobs with a too short interval or a too large payload
+    `not_allowed` counts jobs by their target: these stop running. Jobs with a too short interval or a too large payload
     go on, and can no longer be changed without becoming valid.
     """
 

@@ -30,7 +30,7 @@ from common.registration.registry import Checks, Registry, first_state_in
 Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
 
-# As many jobs are in memory at a time; with the largest payloads they take some 70 MB.
+# How many jobs are in memory at a time; with the largest payloads they take some 70 MB.
 _LOOKED_AT_ONCE: Final = 25
 _OUT_OF_TIME: Final = "the time of the request is used up; nothing of this line was stored, send it again"
 

@@ -1,4 +1,4 @@
-"""Jobs that `minute8 import` made of EventBridge schedules, with what its API has to say of them again. Pure."""
+"""Jobs that `minute8 import` makes of EventBridge schedules, with what its API must return of them. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def group_in(given: object) -> str:
 
 
 def with_schedule(new: Job, given: Any, fields: Any, old: Job | None) -> Job:
-    """The job with the schedule that it was. `fields` is its definition, which must be the one of that schedule.
+    """The job with the schedule that it is made of. `fields` is its definition, which must be that schedule's.
 
     Raises InvalidInput.
     """

@@ -86,9 +86,9 @@ class Registry:
         return self.store.change(tenant, job_id, change)
 
     def replace_with(self, tenant: str, job_id: str, raw: object, decide: Decide) -> Job:
-        """Store what `decide` returns, of the stored job, the one that the definition makes (a function), and the time.
+        """Store what `decide` returns. It takes the stored job, a function that makes the defined job, and the time.
 
-        A job that it makes has the definition's `state` if it is new, and may be a one-off that is past, as on AWS.
+        A new job that the function makes has the definition's `state`, and may be a one-off that is past, as on AWS.
         Raises InvalidInput, Busy, what `decide` raises.
         """
         raw, first = first_state_in(raw)

@@ -14,7 +14,7 @@ from common.storage.tables import Expression, Item
 from common.timing.instants import DAY_S
 
 RETENTION_S: Final = 30 * DAY_S
-# Of calls whose executor died; each takes some 60 bytes.
+# How many calls of dead executors a record keeps; each takes some 60 bytes.
 LOST_CALLS_KEPT: Final = 20
 # A record holds 400 KB, and an attempt takes up to 1.6 KB. A run with more attempts keeps the newest ones, and the
 # first throttled ones.

@@ -58,7 +58,7 @@ class Runs:
     def claim_together(self, claims: Sequence[tuple[Claim, str]]) -> list[bool]:
         """Claim first attempts of different executions, with the status of each, in few requests.
 
-        Returns for each whether it is certainly claimed by this. Of the others `claim` tells more.
+        Returns for each whether this call has certainly claimed it. For the others, call `claim`.
         """
         return self._table.insert_many(
             [_key(claim.execution) | fields(claim, status) for claim, status in claims]

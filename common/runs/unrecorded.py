@@ -66,7 +66,7 @@ class Unrecorded:
         self._due.put_many(items)
 
     def remove(self, executions: Sequence[Execution]) -> None:
-        """They have a record now, or nobody waits for one."""
+        """Take these from the list: they have a record now, or nobody waits for one."""
         self._due.delete_many([planned_keys.unrecorded(one.execution_id) for one in executions])
 
     def all(self) -> Iterator[WithoutRecord]:

@@ -152,7 +152,7 @@ def target_client(
 ) -> Any:
     """A new client that waits `read_timeout_s` for an answer and never tries twice: that would be a second call.
 
-    Where `takes_timeouts_per_call()`, it waits for what `set_read_timeout` said last in the calling thread.
+    Where `takes_timeouts_per_call()`, it waits as long as the calling thread last set with `set_read_timeout`.
     `credentials` are access key, secret key and token of an assumed role; without them they are the function's own.
     """
     keys: tuple[str | None, str | None, str | None] = credentials or (None, None, None)

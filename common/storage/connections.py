@@ -28,7 +28,7 @@ from common.storage.steps import Steps
 
 _LONGEST_LINE: Final = 16 * 1024
 _MOST_HEADERS: Final = 100
-# The system takes so much at once for a connection that carries nothing else.
+# How much the system takes at once for a connection that carries nothing else.
 _SENT_AT_ONCE: Final = 8 * 1024
 # A read without any time would fail in another way than by its time limit.
 _SHORTEST_READ_S: Final = 0.001

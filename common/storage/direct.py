@@ -29,7 +29,7 @@ Headers = Sequence[tuple[str, str]]
 
 # The answer that botocore takes for that of its first attempt, or why there is none.
 _received: ContextVar[AWSResponse | BotoCoreError | None] = ContextVar("_received", default=None)
-# Lambda's answers are at most 6 MB. Of a result, its beginning is used.
+# How much of a result is read: Lambda's answers have up to 6 MB, and only the beginning is used.
 _RESULT_BYTES: Final = 256 * 1024
 _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
 

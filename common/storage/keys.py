@@ -88,7 +88,7 @@ TENANT_CHANGES = "TENANT_CHANGES#"
 DELETIONS = "DELETIONS#"
 KEY_REFERENCE_PREFIX = "KEYREF#"
 AUDIT_PREFIX = "AUDIT#"
-# Of lists of tenants: no tenant's id contains a #.
+# The partitions of lists of tenants: no tenant's id contains a #.
 TENANTS = "TENANTS#"
 SUBSCRIBERS = "SUBSCRIBERS#"
 # The owner of the platform's own keys, in place of a tenant.
@@ -204,12 +204,12 @@ def group_and_shard(directory_sk: str) -> tuple[str, int]:
 
 
 def pending(tenant: str, job_id: str, revision: int) -> Key:
-    """With the revision, so that a later change of the job does not overwrite the pending entry of an earlier one."""
+    """It has the revision, so that a later change of the job does not overwrite the pending entry of an earlier one."""
     return {"pk": f"PENDING#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{revision}"}
 
 
 def postponed(visible_at: int, name: str) -> Key:
-    """With the time, so that one range holds all that is due before an instant; `name` is execution id and attempt."""
+    """It has the time, so that one range holds all that is due before an instant. `name`: execution id and attempt."""
     return {"pk": f"POSTPONED#{_spread(name)}", "sk": f"{visible_at:010d}#{name}"}
 
 
@@ -219,7 +219,7 @@ def postponed_before(until: int) -> str:
 
 
 def ended(tenant: str, job_id: str, run_name: str) -> Key:
-    """With the run, so that what is noted while a tick looks at the job is not dropped with the note before."""
+    """It has the run, so that a note made while a tick looks at the job is not dropped with the note before."""
     return {"pk": f"ENDED#{_spread(tenant + job_id)}", "sk": f"{tenant}#{job_id}#{run_name}"}
 
 
@@ -269,7 +269,7 @@ def holds() -> Key:
 
 
 def tenant_change(at: float, tenant_id: str) -> Key:
-    """With the time, so that one range holds all changes since an instant."""
+    """It has the time, so that one range holds all changes since an instant."""
     return {"pk": TENANT_CHANGES, "sk": f"{_milliseconds(at)}#{tenant_id}"}
 
 

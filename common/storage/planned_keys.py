@@ -19,7 +19,7 @@ _SPREAD: Final = 4
 
 
 def planned(window: int, name: str) -> Key:
-    """With the window's start, so that one range holds all that ended before an instant; ten-digit seconds sort."""
+    """It has the window's start, so that one range holds all that ended before an instant; ten-digit seconds sort."""
     return {"pk": f"PLANNED#{zlib.crc32(name.encode()) % _SPREAD}", "sk": f"{window:010d}#{name}"}
 
 

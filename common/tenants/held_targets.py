@@ -1,4 +1,4 @@
-"""Reads what the platform holds. Apart from changing it (`holds.py`): every executor reads, and none changes."""
+"""Reads which targets the platform holds. `holds.py` changes that; executors only read."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ MOST_OLD: Final = 3
 
 
 class WebhookSecrets(SigningSecrets):
-    """Also makes and rotates them."""
+    """The secrets of all tenants, for those that also make and rotate them."""
 
     def ensure(self, tenant: str, now: float, *, by: str = AWS) -> str:
         """The tenant's secret; created if it has none. Raises Busy."""

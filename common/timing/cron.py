@@ -74,7 +74,7 @@ class Cron:
         yield start, end
 
     def comes_until(self, horizon: int) -> int:
-        """Up to where a search for its next fire time must go, if any other cron's goes to the horizon."""
+        """The end of a search for its next fire time. `horizon`: the end for a cron without years."""
         return horizon
 
 

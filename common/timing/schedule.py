@@ -85,7 +85,7 @@ class Schedule:
 
     @property
     def tolerance_s(self) -> int:
-        """By how much its pace may delay an execution."""
+        """How many seconds its pace may delay an execution."""
         return self.pace.tolerance_s if self.pace else 0
 
     def to_item(self) -> dict[str, Any]:

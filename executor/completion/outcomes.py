@@ -27,7 +27,7 @@ from executor.targets import answers
 from executor.targets.lambda_function import raised
 
 VERSION = "1.0"
-# The conditions with which a destination's record reports a failure or a success.
+# The condition in a destination's record of a success.
 _SUCCESS = "Success"
 
 # "ignored": not a run of Minute8; "refused": without the run's token; "known": reported before, or too late.

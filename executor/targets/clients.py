@@ -22,7 +22,7 @@ _ROLES_KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Of an assumed role."""
+    """The credentials of an assumed role."""
 
     access_key: str
     secret_key: str

@@ -67,7 +67,7 @@ def decided(points: Sequence[bool | None], periods: int, to_alarm: int, missing:
 
 
 def composite_state(rule: str, states: Mapping[str, str]) -> str:
-    """The state of a composite alarm whose rule is a row of states, all of which have to be."""
+    """The state of a composite alarm whose rule joins states of other alarms with AND."""
     parts = rule.split(" AND ")
     found = [_STATE_OF.fullmatch(part.strip()) for part in parts]
     if not all(found):
