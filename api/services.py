@@ -21,12 +21,13 @@ from common.jobs.wiring import job_store
 from common.notices.subscription import Subscriptions
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.alarms import Alarms
+from common.platform.api_keys import Credential
 from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
 from common.platform.planning_state import PlanningState
 from common.platform.request_rate import RequestRate
 from common.platform.signing_masters import StoredMasters, parameter_name
-from common.platform.tenants import Credential, Tenants
+from common.platform.tenants import Tenants
 from common.platform.unrecorded import RunAgain
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands

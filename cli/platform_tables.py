@@ -9,9 +9,10 @@ from typing import Any, Self, cast
 from cli.tables import executions_queue, table
 from common.clock import Clock
 from common.planning.due_index import DueIndex
+from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion, Deletions
 from common.platform.signing_masters import StoredMasters, parameter_name
-from common.platform.tenants import ApiKey, Tenant, Tenants
+from common.platform.tenants import Tenant, Tenants
 from common.platform.unrecorded import RunAgain, unrecorded_view
 from common.platform.views import deletion_view, entry_view, hold_view, key_view, tenant_summary, tenant_view
 from common.runs.unrecorded import Unrecorded

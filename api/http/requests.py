@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
 from common.errors import InvalidInput, Unauthenticated
-from common.platform.tenants import Credential
+from common.platform.api_keys import Credential
 from common.registration.bulk import Line
 from common.texts import check_note
 

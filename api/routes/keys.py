@@ -10,7 +10,7 @@ from api.http.requests import Request, boolean
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
-from common.platform.tenants import ApiKey
+from common.platform.api_keys import ApiKey
 from common.platform.views import key_view
 from common.storage import keys
 from common.timing.durations import parse_instant

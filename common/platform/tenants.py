@@ -9,14 +9,7 @@ from typing import Any
 from common.clock import Clock, SystemClock
 from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import TENANT_ID_CHARS, check_id
-from common.platform.api_keys import (
-    ROLES,
-    TRUSTED_FOR_S,
-    ApiKey,
-    ApiKeys,
-    Credential,
-    Role,
-)
+from common.platform.api_keys import ApiKey, ApiKeys
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
@@ -25,16 +18,6 @@ from common.tenants.audit import AWS, Audit
 from common.tenants.rules import EDITABLE, TenantRules, changed
 from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
 from common.texts import check_name, check_note
-
-__all__ = [
-    "ROLES",
-    "TRUSTED_FOR_S",
-    "ApiKey",
-    "Credential",
-    "Role",
-    "Tenant",
-    "Tenants",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from common.platform.api_keys import ApiKey
 from common.platform.deletion import KINDS, Deletion
-from common.platform.tenants import ApiKey, Tenant
+from common.platform.tenants import Tenant
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
 from common.timing.instants import rfc3339
