@@ -12,6 +12,7 @@ from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import execution_id, trace_id
 from common.preview.describe import describe
 from common.registration.patching import definition_of
+from common.runs.outcome import last_attempt
 from common.runs.records import DISPATCHED, RUNNING
 from common.storage.tables import Item
 from common.timing.fires import fires, next_fires
@@ -94,7 +95,7 @@ def schedule_view(schedule: Schedule) -> dict[str, Any]:
 
 def run_view(item: Item) -> dict[str, Any]:
     """One run with its attempts."""
-    last = (item.get("attempts") or [{}])[-1]
+    last = last_attempt(item)
     view: dict[str, Any] = {
         "execution_id": (named := execution_id(item["tenant"], item["job_id"], item["sk"])),
         "job_id": item["job_id"],

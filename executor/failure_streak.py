@@ -11,6 +11,7 @@ from common.events import Events
 from common.jobs.job import PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.planning.executions_queue import ExecutionsQueue
+from common.runs.outcome import last_attempt
 from common.runs.records import FAILED, Outcome
 from common.storage import aws
 from common.storage.deployed import Tables
@@ -71,7 +72,7 @@ class FailureStreak:
 
     def once_more(self, job: Job, execution: Execution, record: Item) -> None:
         """The same for a run whose executor may have died between recording its end and publishing it."""
-        last = (record.get("attempts") or [{}])[-1]
+        last = last_attempt(record)
         if last.get("attempt") != execution.attempt or "error_type" in record:
             return  # it did not end by an attempt: it was cancelled, or not retried
         if last["outcome"] == "succeeded":

@@ -12,6 +12,7 @@ from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import RunChanges
+from common.runs.outcome import last_attempt
 from common.runs.records import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage.tables import Item
 from executor.admission import Skip, is_of
@@ -202,7 +203,7 @@ class Recorder:
 
     def _dead_letter_once_more(self, job: Job, execution: Execution, record: Item) -> None:
         """For a run whose executor may have died between recording its end and sending the message."""
-        last = (record.get("attempts") or [{}])[-1]
+        last = last_attempt(record)
         if record["status"] == FAILED and last.get("outcome") == "failed":
             said = [str(last.get(name, "")) for name in ("error_type", "error")]
             self.dead_letters.send(job, execution, said[0], said[1])
@@ -258,7 +259,7 @@ class Recorder:
 
 def _last_error(record: Item) -> str:
     """The error that a run waits with, for the words of why it is not tried again."""
-    last = (record.get("attempts") or [{}])[-1]
+    last = last_attempt(record)
     if last.get("outcome") != "failed":
         return ""
     words = ": ".join(filter(None, (last.get("error_type"), last.get("error"))))

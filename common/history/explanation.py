@@ -10,6 +10,7 @@ from common.history import expected
 from common.history.eras import Eras
 from common.history.expected import Expected
 from common.history.explain import UNKNOWN, DatesOf, Reason, gap_before, why_not
+from common.runs.outcome import last_attempt
 from common.timing.instants import rfc3339
 
 NOT_DUE: Final = "not_due"
@@ -88,7 +89,7 @@ def _became(due: Expected, now: float) -> str:
 def _ended(one: Expected) -> str:
     record = one.record or {}
     status = str(record.get("status", ""))
-    last = (record.get("attempts") or [{}])[-1]
+    last = last_attempt(record)
     error = ": ".join(
         text for name in ("error_type", "error") if (text := record.get(name) or last.get(name, ""))
     )

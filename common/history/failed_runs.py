@@ -13,6 +13,7 @@ from typing import Final
 
 from common.history.lists import MOST_RETRIES, MOST_SEEN, retries_in
 from common.jobs.job import DELETED
+from common.runs.outcome import last_attempt
 from common.storage import keys
 from common.storage.tables import Item, Table
 
@@ -159,7 +160,7 @@ def grouped(items: Iterable[Item]) -> list[FailureGroup]:
 
 def error_of(item: Item) -> tuple[str, str]:
     """Type and text of the error that ended a run."""
-    last = (item.get("attempts") or [{}])[-1]
+    last = last_attempt(item)
     return (
         item.get("error_type") or last.get("error_type", ""),
         item.get("error") or last.get("error", ""),

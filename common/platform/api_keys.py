@@ -22,7 +22,7 @@ from common.storage.additions import Addition
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from common.tenants.audit import AWS, Audit
-from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.states import IS_THERE
 from common.texts import check_name
 from common.timing.instants import DAY_S
 
@@ -124,13 +124,9 @@ class ApiKeys:
         if role not in ROLES:
             raise InvalidInput("role", "must be a role", value=role, accepted=", ".join(ROLES))
         raw_key, key = _made(tenant_id, role, now, name, expires_at, masters)
-        here = Expression(
-            "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
-            {":active": ACTIVE, ":suspended": SUSPENDED},
-        )
 
         def fill(tx: Transaction) -> None:
-            tx.check(self._table, keys.tenant(tenant_id), here)
+            tx.check(self._table, keys.tenant(tenant_id), IS_THERE)
             self._put(tx, tenant_id, key, by)
 
         try:

@@ -27,7 +27,7 @@ from common.storage.tables import ConditionFailed, Expression, Item, Table, Tran
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules_cache import TRUSTED_FOR_S
-from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
+from common.tenants.states import DELETED, DELETING, IS_THERE
 from common.timing.instants import DAY_S
 
 # About how many items one slice removes. It takes seconds, so every caller stays within its time limit.
@@ -121,12 +121,8 @@ class Deletions:
         # The revision changes too, so that a change that was decided earlier cannot restore the state.
         words = "SET #state = :deleting, #revision = if_not_exists(#revision, :one) + :one"
         deleting = Expression(words, {":deleting": DELETING, ":one": 1})
-        standing = Expression(
-            "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
-            {":active": ACTIVE, ":suspended": SUSPENDED},
-        )
         tx = Transaction(self.tenants.client)
-        tx.update(self.tenants, keys.tenant(tenant_id), deleting, standing)
+        tx.update(self.tenants, keys.tenant(tenant_id), deleting, IS_THERE)
         tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
         change_log.note(tx, self.tenants, tenant_id, now)
         tx.put(self.tenants, {**keys.deletion(tenant_id), **deletion.to_item()})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from common.storage.wire_format import Item
 from common.timing.instants import DAY_S
@@ -25,6 +26,12 @@ LONGEST_WISH_S: Final = 365.0 * DAY_S
 def cut(text: str, most_bytes: int) -> str:
     """The beginning of a text from a target, cut between characters: DynamoDB refuses an incomplete character."""
     return text[:most_bytes].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+
+
+def last_attempt(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The newest ended attempt that a run's record keeps; empty if none has ended."""
+    attempts = record.get("attempts")
+    return attempts[-1] if attempts else {}
 
 
 @dataclass(frozen=True, slots=True)
