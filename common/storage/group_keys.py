@@ -1,4 +1,11 @@
-"""The keys of schedule groups; `keys.py` lists all keys."""
+"""The keys of schedule groups.
+
+| table   | pk                           | sk                              | item                                   |
+| ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
+| jobs    | tenant                       | SCHEDULE_GROUP#name             | a group of schedules, and its tags     |
+| tenants | GROUP_DELETIONS#             | tenant#name                     | a group whose schedules are deleted    |
+| jobs    | tenant                       | ONCE#group-token                | a request about a group that was done  |
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All keys, but those of `planned_keys.py`. The first part of a tenant's keys is the tenant.
+"""The keys that most parts of Minute8 use; the other `*_keys.py` have the rest. A tenant's keys begin with the tenant.
 
 | table   | pk                           | sk                              | item                                   |
 | ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
@@ -21,19 +21,12 @@
 | jobs    | tenant                       | ASKED#job_id#nonce              | when a run was asked for by hand       |
 | tenants | tenant                       | TENANT                          | the tenant                             |
 | tenants | tenant                       | WEBHOOK                         | the tenant's webhook secret            |
-| tenants | TENANTS#                     | tenant                          | the list of all tenants                |
-| tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
-| tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
-| tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
 | audit   | tenant, or OPERATORS#        | AUDIT#milliseconds-chance       | one change: who, what, when            |
-| tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
 | tenants | DELETIONS#                   | tenant                          | how far the removal of a tenant is     |
+| tenants | TENANT_CHANGES#              | milliseconds#tenant             | a change of the tenant by the platform |
 | tenants | HOLDS#                       | HOLDS                           | the targets that the platform holds    |
 | jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
-| jobs    | tenant                       | ONCE#group-token                | a request about a group that was done  |
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
-| jobs    | tenant                       | SCHEDULE_GROUP#name             | a group of schedules, and its tags     |
-| tenants | GROUP_DELETIONS#             | tenant#name                     | a group whose schedules are deleted    |
 | jobs    | tenant                       | SUBSCRIPTION#name               | an address and what it is still to hear |
 | jobs    | SUBSCRIBERS#                 | tenant                          | the tenants that have subscriptions    |
 """
@@ -86,10 +79,8 @@ MARK: Key = {"pk": "MARK", "sk": "MARK"}
 SHARES, WINDOWS, QUARANTINE = "SHARES", "WINDOWS", "QUARANTINE"
 TENANT_CHANGES = "TENANT_CHANGES#"
 DELETIONS = "DELETIONS#"
-KEY_REFERENCE_PREFIX = "KEYREF#"
 AUDIT_PREFIX = "AUDIT#"
-# The partitions of lists of tenants: no tenant's id contains a #.
-TENANTS = "TENANTS#"
+# The tenants that have subscriptions: no tenant's id contains a #.
 SUBSCRIBERS = "SUBSCRIBERS#"
 # The owner of the platform's own keys, in place of a tenant.
 OPERATORS = "OPERATORS#"
@@ -260,10 +251,6 @@ def tenant(tenant_id: str) -> Key:
     return {"pk": tenant_id, "sk": "TENANT"}
 
 
-def tenant_listing(tenant_id: str) -> Key:
-    return {"pk": TENANTS, "sk": tenant_id}
-
-
 def holds() -> Key:
     return {"pk": "HOLDS#", "sk": "HOLDS"}
 
@@ -283,20 +270,8 @@ def changed_tenant(tenant_change_sk: str) -> str:
     return tenant_change_sk.partition("#")[2]
 
 
-def api_key(key_hash: str) -> Key:
-    return {"pk": f"KEY#{key_hash}", "sk": "KEY"}
-
-
-def api_key_reference(tenant_id: str, key_id: str) -> Key:
-    return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
-
-
 def audit(tenant_id: str, entry_id: str) -> Key:
     return {"pk": tenant_id, "sk": f"{AUDIT_PREFIX}{entry_id}"}
-
-
-def request_rate(tenant_id: str, minute: int) -> Key:
-    return {"pk": tenant_id, "sk": f"RATE#{minute}"}
 
 
 def deletion(tenant_id: str) -> Key:
