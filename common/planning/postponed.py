@@ -72,7 +72,7 @@ class Postponed:
             return
         # Two registrations of a job that were cut off have the same executions.
         items = {item["sk"]: item for item in map(_item, executions)}
-        self._table.put_many(list(items.values()), self._clock.sleep)
+        self._table.put_many(list(items.values()))
         announced = self._index.ensure_mark(self._clock.now()).planning_until
         yield from (execution for execution in executions if execution.visible_at < announced)
 

@@ -43,7 +43,7 @@ class Table:
     """One table. Reads are strongly consistent, except reads of an index.
 
     While a transaction locks an item, DynamoDB refuses all other writes of it. botocore does not retry those, so each
-    write here does, with a `sleep` in between.
+    write here does. `sleep` waits between tries, also of what DynamoDB left out of a batch.
     """
 
     def __init__(
@@ -64,7 +64,6 @@ class Table:
     def get_many(
         self,
         wanted: Sequence[Key],
-        sleep: Callable[[float], None] = time.sleep,
         *,
         consistent: bool = True,
         attributes: Sequence[str] = (),
@@ -96,7 +95,7 @@ class Table:
                         raise Busy(
                             f"{len(asked[self.name]['Keys'])} items could not be read now; try again later"
                         )
-                    sleep(pause_s)
+                    self._sleep(pause_s)
 
     def put(self, item: Mapping[str, Any], condition: Expression | None = None) -> None:
         """Write a whole item. Raises ConditionFailed, with the existing item; Busy; ItemTooLarge."""
@@ -132,9 +131,7 @@ class Table:
 
         return retry_on_conflict(attempt, "the item", tries=WRITE_TRIES, sleep=self._sleep)
 
-    def put_many(
-        self, items: Sequence[Mapping[str, Any]], sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def put_many(self, items: Sequence[Mapping[str, Any]]) -> None:
         """Write whole items, in any order, not atomically; no two have the same key. Raises Busy, ItemTooLarge."""
         for first in range(0, len(items), _WRITES_A_REQUEST):
             some = [
@@ -148,7 +145,7 @@ class Table:
                     break
                 if pause_s is None:
                     raise Busy(f"{len(left[self.name])} items could not be written now; try again later")
-                sleep(pause_s)
+                self._sleep(pause_s)
 
     def delete_many(self, which: Sequence[Key]) -> int:
         """Delete the existing items, in any order, not atomically. Returns how many: fewer if DynamoDB throttles."""
@@ -200,18 +197,11 @@ class Table:
         With `attributes` only these are returned, also single elements as in `attempts[0]`. This costs the same read
         units, but less time to transfer and decode.
         """
-        values: Item = {":pk": pk}
-        words = f"{index.pk if index else 'pk'} = :pk"
-        if sk_prefix:
-            words, values = f"{words} AND begins_with(sk, :prefix)", values | {":prefix": sk_prefix}
-        if sk_between:
-            words = f"{words} AND sk BETWEEN :first AND :last"
-            values |= {":first": sk_between[0], ":last": sk_between[1]}
-        if index and since is not None:
-            words, values = f"{words} AND {index.sk} >= :since", values | {":since": since}
+        wanted = _key_condition(pk, index, sk_prefix, sk_between, since)
+        values = dict(wanted.values)
         request: QueryInputTypeDef = {
             "TableName": self.name,
-            "KeyConditionExpression": words,
+            "KeyConditionExpression": wanted.expression,
             "ConsistentRead": consistent and index is None,
             "ScanIndexForward": not newest_first,
         }
@@ -252,6 +242,23 @@ class Table:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _key_condition(
+    pk: str, index: Index | None, sk_prefix: str, sk_between: tuple[str, str] | None, since: float | None
+) -> Expression:
+    words = [f"{index.pk if index else 'pk'} = :pk"]
+    values: Item = {":pk": pk}
+    if sk_prefix:
+        words.append("begins_with(sk, :prefix)")
+        values[":prefix"] = sk_prefix
+    if sk_between:
+        words.append("sk BETWEEN :first AND :last")
+        values |= {":first": sk_between[0], ":last": sk_between[1]}
+    if index and since is not None:
+        words.append(f"{index.sk} >= :since")
+        values[":since"] = since
+    return Expression(" AND ".join(words), values)
 
 
 @lru_cache(maxsize=64)

@@ -227,14 +227,14 @@ class Stingy:
 
 def test_what_dynamodb_leaves_out_is_asked_for_again() -> None:
     client, slept = Stingy(gives=True), list[float]()
-    assert len(list(Table(client, "jobs").get_many([KEY, OTHER], slept.append))) == 2  # type: ignore[arg-type]
+    assert len(list(Table(client, "jobs", slept.append).get_many([KEY, OTHER]))) == 2  # type: ignore[arg-type]
     assert (client.requests, slept) == (2, [])
 
 
 def test_what_dynamodb_leaves_out_again_and_again_is_given_up_after_some_seconds() -> None:
     client, slept = Stingy(gives=False), list[float]()
     with pytest.raises(Busy, match="2 items could not be read now; try again later"):
-        list(Table(client, "jobs").get_many([KEY, OTHER], slept.append))  # type: ignore[arg-type]
+        list(Table(client, "jobs", slept.append).get_many([KEY, OTHER]))  # type: ignore[arg-type]
     assert client.requests == 7
     assert slept == sorted(slept)
     assert 2 < sum(slept) < 5
@@ -259,12 +259,12 @@ def test_many_items_are_put_and_what_is_left_out_is_put_again(tables: Tables) ->
     tables["jobs"].put_many(items)
     assert list(tables["jobs"].query("many")) == items
     client, slept = StingyWriter(takes=True), list[float]()
-    Table(client, "jobs").put_many(items[:4], slept.append)  # type: ignore[arg-type]
+    Table(client, "jobs", slept.append).put_many(items[:4])  # type: ignore[arg-type]
     assert (len(client.written), len(slept)) == (4, 3)
 
 
 def test_items_that_are_left_out_again_and_again_raise_busy() -> None:
     slept = list[float]()
     with pytest.raises(Busy, match="2 items could not be written now; try again later"):
-        Table(StingyWriter(takes=False), "jobs").put_many([KEY, OTHER], slept.append)  # type: ignore[arg-type]
+        Table(StingyWriter(takes=False), "jobs", slept.append).put_many([KEY, OTHER])  # type: ignore[arg-type]
     assert 2 < sum(slept) < 5
