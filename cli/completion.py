@@ -26,14 +26,17 @@ def tags(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def states(incomplete: str) -> list[str]:
+    """The states of jobs."""
     return _beginning(incomplete, ("active", "paused"))
 
 
 def statuses(incomplete: str) -> list[str]:
+    """The statuses of runs."""
     return _beginning(incomplete, STATUSES)
 
 
 def triggers(incomplete: str) -> list[str]:
+    """What can start a run."""
     return _beginning(incomplete, ("schedule", "manual", "backfill", "retry"))
 
 

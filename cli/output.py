@@ -44,10 +44,12 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
+    """Print a value as JSON, indented."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
+    """A table without borders; long cells are folded."""
     made = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         made.add_column(column, overflow="fold")
@@ -57,6 +59,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
 
 
 def state(word: str) -> Text:
+    """A state or status in its colour."""
     return Text(word, style=_STYLES.get(word, ""))
 
 

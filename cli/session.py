@@ -24,6 +24,7 @@ class Session:
     clock: Clock = field(default_factory=lambda: SystemClock())
 
     def client(self) -> Client:
+        """A client of the API, to be closed by the caller. Raises typer.BadParameter."""
         from minute8_client import Client  # httpx is slow to load, and `--help` does not need it
 
         settings = read_settings(self.url, self.key, self.profile)

@@ -36,6 +36,7 @@ SERVICE_TOTAL = "ServiceTotal"
 
 @cache
 def logger() -> Logger:
+    """The logger of this process. Logs are JSON, one object a line."""
     from aws_lambda_powertools import Logger
 
     ours = Logger(service="minute8")
@@ -46,6 +47,7 @@ def logger() -> Logger:
 
 @cache
 def metrics() -> EphemeralMetrics:
+    """The metrics of this process. `flush_metrics` writes them into the log."""
     from aws_lambda_powertools.metrics import EphemeralMetrics
 
     ours = EphemeralMetrics(namespace=NAMESPACE, service="minute8")

@@ -40,6 +40,7 @@ class DueJobs:
         return True
 
     def load(self, execution: Execution) -> Job | None:
+        """The job of an execution; None if it does not exist."""
         item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
         return Job.from_item(item) if item else None
 

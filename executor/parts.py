@@ -34,6 +34,7 @@ class Part:
 
     @property
     def is_of_pack(self) -> bool:
+        """Whether the message has other executions, too."""
         return self.line.body != self.message.body
 
 

@@ -32,6 +32,7 @@ class Progress:
 
     @property
     def left(self) -> Sequence[Shard]:
+        """The shards that are not done."""
         return self.shards[self.done :]
 
 

@@ -75,6 +75,7 @@ class Skipped:
             self._staying.append(entry.key)
 
     def refused(self, execution: Execution, reason: str) -> None:
+        """Record an execution that SQS refused."""
         self._keep(lambda: self.runs.skip(execution, INVALID, f"refused by SQS: {reason}", self.now))
 
     def write(self) -> None:

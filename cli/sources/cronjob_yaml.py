@@ -48,6 +48,7 @@ _MOST_REPEATED: Final = 100_000
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
+    """Each CronJob of the documents, or why it cannot become a job."""
     # Imported here: nothing else in the command needs it.
     import yaml
 

@@ -54,6 +54,7 @@ _ATTRIBUTE = re.compile(r"<aws\.scheduler\.([A-Za-z-]*)>")
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
+    """Each schedule of the text, or why it cannot become a job."""
     try:
         schedules = _schedules(text)
     except ValueError as error:

@@ -9,6 +9,7 @@ from cli.sources.text import loads
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
+    """Each line's job, or why it is none."""
     for number, line in enumerate(text.split("\n"), 1):  # splitlines() also splits inside JSON strings
         if line.strip():
             yield _job(f"line {number}", line, defaults)

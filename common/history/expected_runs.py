@@ -49,6 +49,7 @@ class JobPage:
 
     @property
     def counts(self) -> dict[str, int]:
+        """How many instants have each status."""
         return counts(self.found)
 
 
@@ -228,6 +229,7 @@ class ExpectedRuns:
         return islice(wanted, MOST_JOBS + 1)
 
     def moment(self, now: float, history: History) -> Moment:
+        """The time of a question at `now`, with the mark as it is stored."""
         mark = self._index.mark()
         planned_until = mark.planned_until if mark else -math.inf
         return Moment(now, planned_until, now - history.kept_s)

@@ -31,6 +31,7 @@ class RunFilter:
     trigger: str = ""
 
     def takes(self, item: Mapping[str, Any]) -> bool:
+        """Whether the run has the wanted status and trigger."""
         return self.status in ("", item["status"]) and self.trigger in ("", item.get("trigger"))
 
 

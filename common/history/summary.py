@@ -40,6 +40,7 @@ class Day:
             self.duration_s[item["duration_s"]] += 1
 
     def merge(self, other: Day) -> None:
+        """Add the runs of another day."""
         self.statuses.update(other.statuses)
         self.reasons.update(other.reasons)
         self.lateness_s.update(other.lateness_s)
@@ -72,6 +73,7 @@ class Summary:
     records: int = 0
 
     def add(self, item: Mapping[str, Any]) -> None:
+        """Add one record to its day."""
         self.records += 1
         self.days.setdefault(rfc3339(item["fire_at"])[:10], Day()).add(item)
 

@@ -202,10 +202,12 @@ WITHOUT_PAYLOAD = tuple(one.name for one in fields(Job) if one.name != "payload"
 
 
 def exists(job: Job | None) -> bool:
+    """Whether the job is stored, and no tombstone."""
     return job is not None and job.state != DELETED
 
 
 def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job:
+    """The job. Raises NotFound, RevisionMismatch (if a revision is expected)."""
     if job is None or job.state == DELETED:
         raise NotFound("job", job_id)
     check_revision(job, job_id, expected_revision)
@@ -213,6 +215,7 @@ def existing(job: Job | None, job_id: str, expected_revision: int | None) -> Job
 
 
 def check_revision(job: Job | None, job_id: str, expected_revision: int | None) -> None:
+    """Raises NotFound or RevisionMismatch if a revision is expected and is not the job's."""
     if expected_revision is None:
         return
     if job is None or job.state == DELETED:

@@ -56,6 +56,7 @@ class Mark:
 
     @property
     def is_open(self) -> bool:
+        """Whether a tick has announced a window and not finished it."""
         return self.planned_until < self.planning_until
 
     @property
@@ -89,6 +90,7 @@ class DueIndex:
     # The mark
 
     def mark(self) -> Mark | None:
+        """The mark; None in a new deployment."""
         item = self._table.get(keys.MARK)
         return _mark(item) if item else None
 
@@ -181,20 +183,24 @@ class DueIndex:
             yield _readable(item)
 
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
+        """Add the entry to `tx`, in this shard of its group."""
         key = keys.due_entry(group, shard, entry.tenant, entry.job_id)
         tx.put(self._table, {**key, "entry": entry.encode(), "expires_at": expiry(group)})
 
     def delete_entry(self, tx: Transaction, group: str, shard: int, tenant: str, job_id: str) -> None:
+        """Delete a job's entry in `tx`."""
         tx.delete(self._table, keys.due_entry(group, shard, tenant, job_id))
 
     # Registrations whose executions may not be enqueued yet
 
     def put_pending(self, tx: Transaction, entry: DueEntry, revision: int) -> Pending:
+        """Add to `tx` that the registration's executions may have to be enqueued."""
         key = keys.pending(entry.tenant, entry.job_id, revision)
         tx.put(self._table, {**key, "entry": entry.encode()})
         return Pending(key, entry)
 
     def pending(self) -> Iterator[Pending | BadEntry]:
+        """All pending registrations, also unreadable ones."""
         for partition in keys.partitions("PENDING"):
             for item in self._table.query(partition):
                 entry = _readable(item)

@@ -47,6 +47,7 @@ class Paced:
 
     @property
     def name(self) -> Name:
+        """The pace to which it keeps."""
         return Name(self.execution.tenant, self.pace.key)
 
 

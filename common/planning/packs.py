@@ -46,6 +46,7 @@ class Pack:
 
     @property
     def visible_at(self) -> int:
+        """The second at which all its executions are due."""
         return self.executions[0].visible_at
 
     def encode(self) -> str:

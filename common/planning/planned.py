@@ -95,6 +95,7 @@ class PlannedLog:
         self._table = table
 
     def noted(self, now: float) -> Noted:
+        """A new note of executions that are about to be enqueued."""
         return Noted(self._table, now)
 
     def sizes(self, start: int, end: int) -> dict[int, int]:

@@ -117,6 +117,7 @@ class Quarantine:
         return self._between(GROUP, SHARE)
 
     def bad_entries(self) -> Iterator[SetAside]:
+        """The entries that could not be planned."""
         return self._between(ENTRY, ENTRY)
 
     def _between(self, first: str, last: str) -> Iterator[SetAside]:

@@ -62,6 +62,7 @@ class ApiKey:
     access_key_id: str | None = None
 
     def state(self, now: float) -> Literal["active", "expired", "revoked"]:
+        """The state at `now`."""
         if self.revoked_at is not None:
             return "revoked"
         return "expired" if self.expires_at is not None and now >= self.expires_at else "active"

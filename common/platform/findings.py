@@ -42,10 +42,12 @@ RESTORE = "revert the stack's drift: docs/deploying.md says how"
 
 
 def failed(found: str, remedy: str, repair: Repair | None = None) -> Finding:
+    """A finding that something does not work."""
     return Finding(Level.FAILED, found, remedy, repair=repair)
 
 
 def warning(found: str, remedy: str, repair: Repair | None = None) -> Finding:
+    """A finding that something may soon not work."""
     return Finding(Level.WARNING, found, remedy, repair=repair)
 
 
@@ -55,6 +57,7 @@ def repairable(found: str, repair: Repair) -> Finding:
 
 
 def not_checked(found: str, remedy: str = "") -> Finding:
+    """A finding that something could not be checked."""
     return Finding(Level.NOT_CHECKED, found, remedy)
 
 

@@ -20,6 +20,7 @@ _KEY: Final = re.compile(rf"m8_([0-9A-Za-z]{{{_SECRET_CHARS}}})([0-9A-Za-z]{{{_C
 
 
 def new_key() -> str:
+    """A new random key."""
     secret = _base62(secrets.randbits(_KEY_BITS), _SECRET_CHARS)
     return f"m8_{secret}{_checksum(secret)}"
 
@@ -31,6 +32,7 @@ def is_well_formed(raw_key: str) -> bool:
 
 
 def hash_of(raw_key: str) -> str:
+    """What is stored of a key: its SHA-256 in hexadecimal digits."""
     return hashlib.sha256(raw_key.encode()).hexdigest()
 
 

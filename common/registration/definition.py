@@ -62,6 +62,7 @@ class Limits:
     def of_executor(
         cls, executor_timeout_s: int, *, plain_http: bool = False, loopback: bool = False, spread_s: int = 0
     ) -> Limits:
+        """The limits of an executor whose function has `executor_timeout_s`."""
         longest_s = max(1, executor_timeout_s - EXECUTOR_MARGIN_S)
         return cls(longest_timeout_s=longest_s, plain_http=plain_http, loopback=loopback, spread_s=spread_s)
 

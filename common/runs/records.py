@@ -157,6 +157,7 @@ class Runs:
         return True
 
     def get(self, execution: Execution) -> Item | None:
+        """The record of an execution; None if it has none."""
         return self._table.get(_key(execution))
 
     def found(self, executions: Sequence[Execution]) -> dict[str, Item]:

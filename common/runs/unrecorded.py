@@ -70,6 +70,7 @@ class Unrecorded:
         self._due.delete_many([planned_keys.unrecorded(one.execution_id) for one in executions])
 
     def all(self) -> Iterator[WithoutRecord]:
+        """The whole list, by execution ids."""
         return _read(self._due.query(planned_keys.UNRECORDED))
 
     def page(

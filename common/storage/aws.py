@@ -36,6 +36,7 @@ _read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", defaul
 
 @cache
 def dynamodb() -> DynamoDBClient:
+    """The client for Minute8's tables."""
     with _uncollected():  # every function builds this client first
         built = tuned(_create_client("dynamodb", config=_own_config()))
         client: DynamoDBClient = built
@@ -111,6 +112,7 @@ def sqs() -> SQSClient:
 
 @cache
 def events() -> EventBridgeClient:
+    """The client for the event bus."""
     client: EventBridgeClient = _create_client("events", config=_own_config())
     return client
 

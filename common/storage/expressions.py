@@ -44,6 +44,7 @@ class Expression:
     values: Mapping[str, Any]
 
     def names(self) -> dict[str, str]:
+        """Each `#name` in the text with its attribute's name."""
         return dict(_names(self.expression))
 
 

@@ -58,6 +58,7 @@ class Table:
         return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._sleep)
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
+        """The item; None if it does not exist."""
         answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
         return from_wire(answer["Item"]) if "Item" in answer else None
 

@@ -50,6 +50,7 @@ class Transaction:
         self._add("Put", table, key, {"Item": item_to_wire(item)}, condition)
 
     def update(self, table: Table, key: Key, change: Expression, condition: Expression | None = None) -> None:
+        """Apply an update expression, if the condition holds. Commit raises ItemTooLarge."""
         self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
 
     def extend(self, other: Transaction) -> None:
@@ -62,6 +63,7 @@ class Transaction:
         self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)
 
     def delete(self, table: Table, key: Key, condition: Expression | None = None) -> None:
+        """Delete an item, if the condition holds."""
         self._add("Delete", table, key, {"Key": to_wire(key)}, condition)
 
     def _add(

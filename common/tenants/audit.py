@@ -82,6 +82,7 @@ class EntryFilter:
         return cls(**bounds, subject=given.get("subject", ""), action=given.get("action", ""))
 
     def takes(self, entry: Entry) -> bool:
+        """Whether the filter takes an entry."""
         kind = entry.action.partition(".")[0]
         return self.subject in ("", entry.subject) and self.action in ("", entry.action, kind)
 

@@ -57,6 +57,7 @@ class TenantRules:
 
     @property
     def runs_kept_s(self) -> int:
+        """How long the tenant's runs are kept."""
         return self.retention_days * DAY_S
 
     def to_item(self) -> dict[str, Any]:

@@ -113,6 +113,7 @@ class Stretch:
         self.period = period
 
     def due(self, start: int, end: int) -> bool:
+        """Whether fires may lie in [start, end)."""
         if not self.period:
             return self.offset < end and start < self.offset + self.length
         since = (start - self.offset) % self.period

@@ -34,10 +34,12 @@ class FairCache(Generic[Value]):
         return value
 
     def drop(self, key: Hashable) -> None:
+        """Remove the value of `key`, if there is one."""
         with self._lock:
             self._kept.pop(key, None)
 
     def clear(self) -> None:
+        """Remove all values."""
         with self._lock:
             self._kept.clear()
 

@@ -24,6 +24,7 @@ _READ_BYTES = 256 * 1024
 
 
 def is_awaited(target: Mapping[str, Any]) -> bool:
+    """Whether the call waits for the function's result."""
     return bool(target["invocation"] == "RequestResponse")
 
 
