@@ -56,10 +56,10 @@ def parse_schedule(
 
     Keys: exactly one of cron, every, at; timezone (with cron, or with a local `at`), dialect and dst (with cron;
     MINUTE8 or EVENTBRIDGE), anchor (with every), start_at, end_at, exclude ({"dates": [...], "calendars": [...]}),
-    jitter_s, spread_s, pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). A key whose value is None counts as
-    absent. A cron expression that names no second has
-    `default_spread_s`, unless its own is given; this default ends before its next fire time.
-    Raises InvalidInput and nothing else. A time in the past is accepted: it never fires.
+    jitter_s, spread_s, pace ({"per_second": 5, "tolerance_s": 60, "key": "crm"}). None counts as absent.
+
+    A cron expression that names no second gets `default_spread_s`, unless a spread is given. The default ends before
+    the next fire time. A time in the past is accepted: it never fires. Raises InvalidInput and nothing else.
     """
     if not isinstance(raw, Mapping):
         raise InvalidInput(
@@ -86,8 +86,8 @@ def parse_schedule(
         end_at=end_at,
         exclude_dates=dates,
         calendars=calendars,
-        jitter_s=_delay("jitter_s", given.get("jitter_s", 0), MAX_JITTER_S),
-        spread_s=_delay("spread_s", spread_s, MAX_SPREAD_S),
+        jitter_s=_whole("jitter_s", given.get("jitter_s", 0), 0, MAX_JITTER_S),
+        spread_s=_whole("spread_s", spread_s, 0, MAX_SPREAD_S),
         pace=_pace(given["pace"]) if "pace" in given else None,
     )
 
@@ -111,17 +111,11 @@ def _pace(raw: object) -> Pace:
         )
     return Pace(
         key=key or "",
-        per_second=_from_one("per_second", raw["per_second"], MAX_PER_SECOND),
-        tolerance_s=_from_one(
-            "tolerance_s", TOLERANCE_S if tolerance_s is None else tolerance_s, MAX_TOLERANCE_S
+        per_second=_whole("pace.per_second", raw["per_second"], 1, MAX_PER_SECOND),
+        tolerance_s=_whole(
+            "pace.tolerance_s", TOLERANCE_S if tolerance_s is None else tolerance_s, 1, MAX_TOLERANCE_S
         ),
     )
-
-
-def _from_one(key: str, value: object, most: int) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most:
-        return value
-    raise InvalidInput(f"schedule.pace.{key}", "is out of range", value=value, accepted=f"1 to {most}")
 
 
 def _default_spread(timing: Timing, default_s: int) -> int:
@@ -220,10 +214,11 @@ def _instead(error: InvalidInput, value: object, hint: str) -> InvalidInput:
     return InvalidInput(error.field, error.message, value=value, accepted=hint) if hint else error
 
 
-def _delay(key: str, value: object, most: int) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
+def _whole(key: str, value: object, least: int, most: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
-    raise InvalidInput(f"schedule.{key}", "is out of range", value=value, accepted=f"0 to {most} seconds")
+    unit = " seconds" if key.endswith("_s") else ""
+    raise InvalidInput(f"schedule.{key}", "is out of range", value=value, accepted=f"{least} to {most}{unit}")
 
 
 def read_exclusions(raw: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
