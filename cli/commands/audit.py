@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.commands.runs import since_at
+from cli.options import AsJson, Limit, Since, Until, range_of
 from cli.output import console, print_json, relative
 from cli.platform import Stage, platform
 from cli.session import session
-from common.timing.instants import rfc3339
 from minute8_client import AuditEntry
 
 # The most characters of one value, and of all changed values; --json shows everything.
@@ -37,16 +36,16 @@ def audit(
     action: Annotated[
         str | None, typer.Option(help="Only this action, job.paused, or this kind, job.")
     ] = None,
-    since: Annotated[str | None, typer.Option(help="Only from the last 2h, 7d…, or since a time.")] = None,
-    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 20,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = 20,
     stage: Stage = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List who changed what, newest first: of your own tenant, with an admin key; for the platform of any."""
     now = session(ctx).clock.now()
-    from_at = rfc3339(since_at(since, now)) if since else None
-    wanted = {"subject": subject, "action": action, "from_at": from_at, "until_at": until}
+    from_at, until_at = range_of(since, until, now)
+    wanted = {"subject": subject, "action": action, "from_at": from_at, "until_at": until_at}
     if tenant_id is None and not platforms:
         with session(ctx).client() as client:
             found = list(islice(client.audit(**wanted), limit))

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
+from cli.options import AsJson
 from cli.output import console, plural, print_json, relative
 from cli.session import session
 from common.errors import InvalidInput
@@ -18,7 +19,6 @@ from common.registration.calendar_sources import resolved
 
 app = typer.Typer(no_args_is_help=True, help="Dates on which the jobs that name them do not fire.")
 
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Name = Annotated[str, typer.Argument(help="The calendar's name.")]
 
 
@@ -31,7 +31,7 @@ def put(
     country: Annotated[str | None, typer.Option(help="A country's public holidays, such as DE.")] = None,
     subdivision: Annotated[str | None, typer.Option(help="A part of the country, such as BY.")] = None,
     revision: Annotated[int | None, typer.Option(help="Only if this is still the current revision.")] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Create a calendar or replace the whole of it."""
     given: dict[str, Any] = {
@@ -48,7 +48,7 @@ def put(
 
 
 @app.command("list")
-def list_calendars(ctx: typer.Context, as_json: _Json = False) -> None:
+def list_calendars(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the calendars."""
     with session(ctx).client() as client:
         found = list(client.calendars())
@@ -69,7 +69,7 @@ def list_calendars(ctx: typer.Context, as_json: _Json = False) -> None:
 
 
 @app.command("show")
-def show(ctx: typer.Context, name: _Name, as_json: _Json = False) -> None:
+def show(ctx: typer.Context, name: _Name, as_json: AsJson = False) -> None:
     """Show a calendar's dates."""
     with session(ctx).client() as client:
         calendar = client.get_calendar(name)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli import output
+from cli.options import AsJson
 from cli.output import console, print_json, relative
 from cli.platform import operator_api
 from cli.session import session
@@ -16,7 +17,6 @@ app = typer.Typer(no_args_is_help=True, help="Messages that were given up; needs
 
 Queue = Annotated[str, typer.Argument(help="executions, planning or outcomes.")]
 Ids = Annotated[list[str] | None, typer.Argument(help="Ids of the list; without them all, 100 at a time.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
+from cli.options import AsJson, Yes
 from cli.output import console, print_json, relative
 from cli.platform import Platform, Stage, platform
 from cli.session import session
@@ -24,14 +25,13 @@ Wait = Annotated[
         help="Wait until it is done; with AWS credentials the command itself removes the items, which is faster."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def delete(
     ctx: typer.Context,
     tenant_id: TenantId,
     wait: Wait = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.commands.runs import AsJson, Since, Until, range_of
+from cli.options import AsJson, Limit, Since, Until, range_of
 from cli.output import console, print_json, relative, seconds, state
 from cli.session import session
 from common.history.expected import QUIET, TO_COME
@@ -26,7 +26,7 @@ def expected(
     problems: Annotated[
         bool, typer.Option("--problems", help="List only entries that need attention.")
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 50,
+    limit: Limit = 50,
     most: Annotated[
         int, typer.Option("--most", min=1, help="Read at most this many times 5,000 due instants.")
     ] = 20,

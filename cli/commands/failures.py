@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import output
-from cli.commands.runs import since_at
+from cli.options import AsJson, Limit, Since, since_at
 from cli.output import console, print_json, relative, why
 from cli.session import session
 from common.timing.instants import rfc3339
@@ -16,15 +16,15 @@ from common.timing.instants import rfc3339
 
 def failures(
     ctx: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 20,
-    since: Annotated[str | None, typer.Option(help="Only from the last 2h, 7d…, or since a time.")] = None,
+    limit: Limit = 20,
+    since: Since = None,
     job_id: Annotated[str | None, typer.Option("--job", help="Only runs of this job.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only runs of jobs that have this tag now.")] = None,
     groups: Annotated[
         bool,
         typer.Option("--groups", help="Group the failures by job and error; of the last 7 days by default."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the failed runs of all jobs, latest failure first."""
     now = session(ctx).clock.now()

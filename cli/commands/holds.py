@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli import output
+from cli.options import AsJson
 from cli.output import console, print_json, relative
 from cli.platform import Stage, platform
 from cli.session import session
@@ -15,7 +16,6 @@ from minute8_client.shapes import Hold
 app = typer.Typer(no_args_is_help=True, help="Targets that no tenant's run calls; needs an operator key.")
 
 Pattern = Annotated[str, typer.Argument(help="A pattern of ARNs or hosts, in quotes; '*' is everything.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")

@@ -11,6 +11,7 @@ from cli import completion, output
 from cli.job_health import last_outcome, next_or_late, outcomes
 from cli.job_input import as_patch, edited_in_editor, merged, read_job_file
 from cli.job_options import with_job_options
+from cli.options import AsJson, JobId
 from cli.output import (
     console,
     field_text,
@@ -28,8 +29,6 @@ from minute8_client.shapes import JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
-JobId = Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
 # The fields of a schedule that `schedule_words` shows.
 _SHOWN = ("cron", "every", "at", "timezone")

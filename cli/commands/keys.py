@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from cli import output
+from cli.options import AsJson
 from cli.output import console, print_json, relative, state, when
 from cli.platform import Stage, platform
 from cli.session import session
@@ -35,7 +36,6 @@ Expiry = Annotated[
     str,
     typer.Option("--expires", help="After this (90d, PT12H) or at a time (RFC 3339); never if left out."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("create")

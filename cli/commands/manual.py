@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import completion
-from cli.commands.runs import since_at
 from cli.exit_codes import FAILED
 from cli.job_input import read_payload
+from cli.options import AsJson, JobId, Yes, since_at
 from cli.output import console, plural, print_json, relative, table, why
 from cli.session import session
 from common.timing.instants import rfc3339
@@ -17,8 +16,6 @@ from minute8_client.runs import ENDED, JOBS_PAYLOAD
 
 _POLL_S = 1.0
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JobId = Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)]
 ExecutionId = Annotated[str, typer.Argument(help="The run's execution id.")]
 
 
@@ -113,7 +110,7 @@ def backfill(
     to_at: Annotated[str, typer.Option("--to", help="The end of the range; not part of it.")],
     concurrency: Annotated[int, typer.Option(min=1, max=100, help="Run this many at a time.")] = 1,
     dry_run: Annotated[bool, typer.Option(help="Only count; start nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the fire times of a past range. They are counted first; Ctrl-C ends the watching, not the backfill."""

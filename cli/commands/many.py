@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from cli import completion
-from cli.commands.runs import Since, Until, range_of
 from cli.exit_codes import FAILED
+from cli.options import Since, Until, Yes, range_of
 from cli.output import console, plural, print_json
 from cli.session import session
 from minute8_client import Client
@@ -29,7 +29,6 @@ Fingerprint = Annotated[
 ]
 All = Annotated[bool, typer.Option("--all", help="All jobs, where no filter is given.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Count and list them, and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 Note = Annotated[str, typer.Option(help="Why.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; does not ask.")]
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cli import output
+from cli.options import AsJson
 from cli.output import console, print_json, seconds, when
 from cli.platform import operator_api
 from cli.session import session
@@ -16,7 +17,7 @@ from minute8_client.shapes import PlatformPlanning
 def planning(
     ctx: typer.Context,
     windows: Annotated[int, typer.Option(min=1, max=144, help="How many of the last windows.")] = 12,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key."""
     with operator_api(ctx) as api:

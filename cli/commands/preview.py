@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
+from cli.options import AsJson
 from cli.preview_lines import DEFAULT_COUNT, answer_line
 from common.clock import SystemClock
 from common.errors import InvalidInput
@@ -44,7 +45,7 @@ def preview(
     until: Annotated[str | None, typer.Option(help="End before this time.")] = None,
     count: Annotated[int, typer.Option("--count", "-n", help="How many fire times.")] = DEFAULT_COUNT,
     job: Annotated[str, typer.Option(help='"tenant/job", which resolves H.')] = "tenant/job",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
     stdin: Annotated[
         bool, typer.Option("--stdin", help="Answer NDJSON lines; see docs/timekeeping.md.")
     ] = False,

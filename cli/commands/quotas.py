@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from cli import output
+from cli.options import AsJson
 from cli.output import console, print_json
 from cli.platform import Stage, platform
 from cli.session import session
@@ -15,8 +16,6 @@ from common.errors import InvalidInput
 from minute8_client.shapes import TenantView
 
 app = typer.Typer(no_args_is_help=False, help="Quotas, and how much of them is used.")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.callback(invoke_without_command=True)

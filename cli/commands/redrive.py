@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cli.options import AsJson
 from cli.output import console, print_json
 from cli.session import session
 from cli.tables import table
@@ -23,7 +24,7 @@ def redrive(
     discard_garbage: Annotated[
         bool, typer.Option("--discard-garbage", help="Delete what no version of Minute8 has written.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials."""
     sqs = aws.sqs()

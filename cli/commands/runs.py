@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from contextlib import suppress
 from itertools import count, islice
@@ -14,19 +13,15 @@ import typer
 from rich.text import Text
 
 from cli import completion, output
+from cli.options import AsJson, Limit, Since, Until, range_of
 from cli.output import console, print_json, relative, seconds, state, when, why
 from cli.session import session
 from cli.watching import watched
-from common.errors import InvalidInput, NotFound
-from common.timing.durations import instant_hint, parse_duration, parse_instant
-from common.timing.instants import DAY_S, rfc3339
+from common.errors import NotFound
+from common.timing.instants import rfc3339
 from minute8_client import Client, Run
 
 app = typer.Typer(no_args_is_help=True, help="Runs: the results of executions.")
-
-Since = Annotated[str | None, typer.Option(help="Only from the last 2h, 7d…, or since a time.")]
-Until = Annotated[str | None, typer.Option(help="Only before this time.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
@@ -36,7 +31,7 @@ def list_runs(
         str | None,
         typer.Argument(help="The job's id; without one, all jobs.", autocompletion=completion.job_ids),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 20,
+    limit: Limit = 20,
     status: Annotated[
         str | None,
         typer.Option(
@@ -135,36 +130,6 @@ def _newest(client: Client, job_id: str, now: float) -> Run:
     if not found:
         raise NotFound("run of job", job_id)
     return found[0]
-
-
-def range_of(since: str | None, until: str | None, now: float) -> tuple[str | None, str | None]:
-    """The range for the API; None: the API's own default. Raises InvalidInput."""
-    return (
-        rfc3339(since_at(since, now)) if since else None,
-        rfc3339(since_at(until, now, "until")) if until else None,
-    )
-
-
-def since_at(text: str, now: float, option: str = "since") -> int:
-    """The time of `--since` or `--until`: a duration before now, or a time. Raises InvalidInput."""
-    with suppress(InvalidInput):
-        return int(now) - parse_duration(text, option)
-    try:
-        return parse_instant(text, option)
-    except InvalidInput as error:
-        raise InvalidInput(
-            option, "must be a duration or a time", value=text, accepted=_since_hint(text, now)
-        ) from error
-
-
-def _since_hint(text: str, now: float) -> str:
-    from common.registration.hints import duration_hint  # only for a message
-
-    days = {"today": 0, "yesterday": 1}.get(text.lower())
-    if days is not None:
-        return rfc3339((int(now) // DAY_S - days) * DAY_S)
-    hint = duration_hint(re.sub(r"\s*ago$", "", text)) or instant_hint(text)
-    return hint or f"such as 2h, 7d or {rfc3339(int(now) // DAY_S * DAY_S)}"
 
 
 def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:

@@ -8,6 +8,7 @@ import typer
 
 from cli import completion, output
 from cli.exit_codes import FAILED
+from cli.options import AsJson
 from cli.output import console, print_json, relative
 from cli.session import session
 from common.timing.durations import parse_duration
@@ -16,7 +17,6 @@ app = typer.Typer(
     no_args_is_help=True, help="Addresses that get messages about failures, recoveries and overdue jobs."
 )
 
-_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Name = Annotated[str, typer.Argument(help="The subscription's name.")]
 # The notifier's next round begins within a minute, and the one after it within two.
 _WAIT_S = 150
@@ -45,7 +45,7 @@ def put(
         str | None,
         typer.Option(help="So long after a message no further problem is reported: 1h unless given."),
     ] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Create a subscription or replace the whole of it. A disabled address is enabled again."""
     address = {"kind": "sns", "arn": target} if target.startswith("arn:") else {"kind": "http", "url": target}
@@ -68,7 +68,7 @@ def put(
 
 
 @app.command("list")
-def list_subscriptions(ctx: typer.Context, as_json: _Json = False) -> None:
+def list_subscriptions(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the subscriptions, and whether their deliveries work."""
     with session(ctx).client() as client:
         found = client.subscriptions()

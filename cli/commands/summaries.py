@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.commands.runs import AsJson, Since, Until, range_of
+from cli.options import AsJson, Since, Until, range_of
 from cli.output import console, print_json, seconds
 from cli.session import session
 from common.history.summary import Day, Summary

@@ -9,7 +9,7 @@ import typer
 from cli import output
 from cli.commands.keys import key_table
 from cli.commands.quotas import quota_table, read_quotas
-from cli.commands.runs import Since, Until, range_of
+from cli.options import AsJson, Since, Until, range_of
 from cli.output import console, print_json, relative, seconds, state, when
 from cli.platform import Stage, operator_api, platform
 from cli.session import session
@@ -18,7 +18,6 @@ from minute8_client.shapes import RuleEffects, TenantView
 app = typer.Typer(no_args_is_help=True, help="Tenants; needs an operator key or AWS credentials.")
 
 TenantId = Annotated[str, typer.Argument(help="The tenant's id.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Name = Annotated[str | None, typer.Option(help="A name for people.")]
 Targets = Annotated[
     list[str] | None,

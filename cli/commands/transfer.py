@@ -17,6 +17,7 @@ from rich.progress import Progress
 from cli import output
 from cli.exit_codes import INVALID
 from cli.job_files import yaml_text
+from cli.options import AsJson
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
 from cli.sources import READERS, eventbridge_account, format_of
@@ -73,7 +74,7 @@ def import_jobs(
     past: Annotated[
         bool, typer.Option("--past", help="Accept an `at` that is past, which never fires.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Create and change jobs from a file. Importing it again changes nothing."""
     if file.startswith(PREFIX) and source in (None, "eventbridge"):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from cli import output
-from cli.commands.runs import since_at
+from cli.options import AsJson, Yes, since_at
 from cli.output import console, print_json, relative
 from cli.platform import Platform, Stage, platform
 from cli.session import session
@@ -24,7 +24,6 @@ app = typer.Typer(
 _AT_ONCE = 100
 
 Since = Annotated[str | None, typer.Option(help="Only those due in the last 2h, 7d…, or since a time.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
@@ -56,7 +55,7 @@ def run(
     everything: Annotated[bool, typer.Option("--all", help="Run all that are listed.")] = False,
     since: Since = None,
     stage: Stage = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Send executions again that have no record. They are the same executions: each runs once."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.commands.runs import AsJson
+from cli.options import AsJson, Limit
 from cli.output import console, print_json, relative
 from cli.platform import operator_api
 from cli.session import session
@@ -25,7 +25,7 @@ Within = Annotated[str, typer.Option(help=f"How far ahead: 90m, 24h; at most {MO
 def upcoming(
     ctx: typer.Context,
     within: Within = "24h",
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 50,
+    limit: Limit = 50,
     as_json: AsJson = False,
 ) -> None:
     """List the next executions of all jobs, the earliest first."""

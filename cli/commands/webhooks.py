@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cli.options import AsJson
 from cli.output import print_json
 from cli.session import session
 
@@ -15,7 +16,7 @@ def webhook_secret(
     rotate: Annotated[
         bool, typer.Option(help="Create a new secret; the old one signs for one more day.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key."""
     with session(ctx).client() as client:

@@ -13,6 +13,7 @@ from cli import output
 from cli.doctor.deployment import Deployment, connect
 from cli.doctor.examine import examine
 from cli.doctor.fix import Done, after, fix, repairs
+from cli.options import AsJson
 from cli.output import console, plural, print_json
 from cli.session import session
 from cli.settings import api_url
@@ -33,7 +34,7 @@ def doctor(
         bool, typer.Option("--fix", help="Repair what can be repaired; each repair is shown, and asked for.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.
 
