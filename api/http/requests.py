@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
-from common.errors import InvalidInput, Unauthenticated
+from common.errors import InvalidInput, NotFound, Unauthenticated
+from common.ids import is_id
 from common.platform.api_keys import Credential
 from common.registration.bulk import Line
 from common.texts import check_note
@@ -126,6 +127,13 @@ class Request:
                 accepted='1 to 255 printable ASCII characters but " and \\, such as "8e03978e-40d5-43e8-bc93"',
             )
         return match[1] or match[2]
+
+    def path_id(self, name: str, kind: str, longest: int) -> str:
+        """An id in the path, of a thing of this kind. Raises NotFound if the text cannot be an id."""
+        text = self.path[name]
+        if not is_id(text, longest):
+            raise NotFound(kind, text)
+        return text
 
     def number(self, name: str, default: int, highest: int) -> int:
         """A count from the query, 1 to `highest`. Raises InvalidInput."""

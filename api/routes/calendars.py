@@ -9,10 +9,9 @@ from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
 from api.services import Services
-from common.errors import InvalidInput, NotFound
+from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
 from common.registration.calendar_store import CalendarStore
-from common.registration.schedule_text import check_calendar_name
 from common.timing.instants import rfc3339
 
 
@@ -50,13 +49,7 @@ def _calendars(services: Services) -> CalendarStore:
 
 
 def _existing(request: Request) -> str:
-    """The calendar's name in the path. Raises NotFound if the text cannot be a name."""
-    name = request.path["name"]
-    try:
-        check_calendar_name(name, "name")
-    except InvalidInput:
-        raise NotFound("calendar", name) from None
-    return name
+    return request.path_id("name", "calendar", CALENDAR_NAME_CHARS)
 
 
 def _reply(calendar: Calendar, status: HTTPStatus = HTTPStatus.OK) -> Reply:

@@ -167,10 +167,7 @@ def _excluded(calendars: RememberedCalendars, job: Job) -> Container[str]:
 
 def existing_id(request: Request) -> str:
     """The job id in the path. Raises NotFound if the text cannot be an id."""
-    try:
-        return check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
-    except InvalidInput:
-        raise NotFound("job", request.path["job_id"]) from None
+    return request.path_id("job_id", "job", JOB_ID_CHARS)
 
 
 def _exists(services: Services, tenant: str, job_id: str) -> bool:

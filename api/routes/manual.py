@@ -113,12 +113,7 @@ def cancel_backfill(services: Services, request: Request) -> Reply:
 
 
 def _backfill_id(request: Request) -> str:
-    """The backfill's id in the path. Raises NotFound if the text cannot be one."""
-    named = request.path["backfill_id"]
-    try:
-        return check_id("backfill_id", named, NONCE_CHARS)
-    except InvalidInput:
-        raise NotFound("backfill", named) from None
+    return request.path_id("backfill_id", "backfill", NONCE_CHARS)
 
 
 def _named(fields: Mapping[str, Any], name: str) -> str:

@@ -8,8 +8,6 @@ from typing import Any
 from api.http.requests import Request
 from api.http.routing import Reply, Route
 from api.services import Services
-from common.errors import NotFound
-from common.ids import is_id
 from common.notices.state import FAILED, OVERDUE, Sent, State
 from common.notices.subscription import Subscription
 from common.registration.subscriptions import NAME_CHARS
@@ -50,11 +48,7 @@ def test(services: Services, request: Request) -> Reply:
 
 
 def _existing(request: Request) -> str:
-    """The subscription's name in the path. Raises NotFound if the text cannot be a name."""
-    name = request.path["name"]
-    if not is_id(name, NAME_CHARS):
-        raise NotFound("subscription", name)
-    return name
+    return request.path_id("name", "subscription", NAME_CHARS)
 
 
 def _view(subscription: Subscription) -> dict[str, Any]:

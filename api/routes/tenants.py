@@ -8,7 +8,6 @@ from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
 from api.services import Services
-from common.errors import InvalidInput, NotFound
 from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.tenants import Tenant
 from common.platform.views import tenant_summary, tenant_view
@@ -66,11 +65,7 @@ def resume(services: Services, request: Request) -> Reply:
 
 def existing_tenant(request: Request) -> str:
     """The tenant id in the path. Raises NotFound if the text cannot be an id."""
-    tenant_id = request.path["tenant_id"]
-    try:
-        return check_id("tenant_id", tenant_id, TENANT_ID_CHARS)
-    except InvalidInput:
-        raise NotFound("tenant", tenant_id) from None
+    return request.path_id("tenant_id", "tenant", TENANT_ID_CHARS)
 
 
 def _reply(tenant: Tenant, status: HTTPStatus = HTTPStatus.OK, **headers: str) -> Reply:
