@@ -55,7 +55,7 @@ class PaceKeeper:
                 if is_time():
                     break
         yield from self._placed(first, waiting, places, taken)
-        self._tell(places)
+        self._publish(places)
 
     def _placed(
         self,
@@ -74,7 +74,7 @@ class PaceKeeper:
         self.carried.keep(pace_of(first.shard), self.window.planning_until, first, own)
         return found
 
-    def _tell(self, places: Mapping[Name, Places]) -> None:
+    def _publish(self, places: Mapping[Name, Places]) -> None:
         for name, one in places.items():
             self.summary.over_pace += one.over
             if one.over:

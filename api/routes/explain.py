@@ -93,12 +93,12 @@ def _view(job_id: str, at: int, found: Explained) -> dict[str, Any]:
         "at": rfc3339(at),
         "timezone": zone,
         "local": datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat(),
-        "status": found.told.status,
-        "text": found.told.text,
+        "status": found.explanation.status,
+        "text": found.explanation.text,
         "reasons": [
-            {"code": one.code, "text": one.text, "data": dict(one.data)} for one in found.told.reasons
+            {"code": one.code, "text": one.text, "data": dict(one.data)} for one in found.explanation.reasons
         ],
-        "found": [expected_view(job_id, one) for one in found.told.found],
+        "found": [expected_view(job_id, one) for one in found.explanation.found],
         "schedule_revision": times.schedule_revision if times else None,
         "since": change
         and {

@@ -123,21 +123,26 @@ def explain(
     Without an instant, the last fire time of its schedule is explained.
     """
     with session(ctx).client() as client:
-        told = client.explain(job_id, at)
+        explanation = client.explain(job_id, at)
     if as_json:
-        print_json(told)
+        print_json(explanation)
         return
     out, now = console(), session(ctx).clock.now()
-    out.print(state(word(told["status"])), f"- {told['at']}, {told['local']}", soft_wrap=True, markup=False)
-    out.print(told["text"], soft_wrap=True, markup=False)
-    for one in told["found"]:
+    out.print(
+        state(word(explanation["status"])),
+        f"- {explanation['at']}, {explanation['local']}",
+        soft_wrap=True,
+        markup=False,
+    )
+    out.print(explanation["text"], soft_wrap=True, markup=False)
+    for one in explanation["found"]:
         if "run" in one:
             out.print(f"run {one['run']['execution_id']}", soft_wrap=True, markup=False)
-    if told["since"]:
-        since = told["since"]
+    if explanation["since"]:
+        since = explanation["since"]
         by = since.get("by_name", since["by"])
         out.print(f"times in force since {since['at']}: {since['action']} by {by}", markup=False)
-    if told["next_due_at"]:
-        far = relative(told["next_due_at"], now)
+    if explanation["next_due_at"]:
+        far = relative(explanation["next_due_at"], now)
         words = "was due next" if far.endswith("ago") else "due next"
-        out.print(f"{words} {told['next_due_at']} ({far})", markup=False)
+        out.print(f"{words} {explanation['next_due_at']} ({far})", markup=False)

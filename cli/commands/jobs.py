@@ -229,14 +229,14 @@ def next_fires(
     """Show when a job fires next."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        told = client.next_fires(job_id, count)
+        coming = client.next_fires(job_id, count)
     if as_json:
-        print_json(told)
+        print_json(coming)
         return
-    if not told["fires"]:
-        console().print("it is paused" if told["state"] == "paused" else "never again")
+    if not coming["fires"]:
+        console().print("it is paused" if coming["state"] == "paused" else "never again")
         return
-    zone = [] if told["timezone"] == "UTC" else [told["timezone"]]
+    zone = [] if coming["timezone"] == "UTC" else [coming["timezone"]]
     rows = [
         (
             relative(fire["fire_at"], now),
@@ -244,7 +244,7 @@ def next_fires(
             *([fire["local"]] if zone else []),
             "skipped" if fire["skipped"] else "",
         )
-        for fire in told["fires"]
+        for fire in coming["fires"]
     ]
     console().print(output.table(("IN", "UTC", *zone, ""), rows))
 

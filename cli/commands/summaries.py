@@ -36,10 +36,10 @@ def summary(
             merged.merge((day["date"], Day.of_json(day)) for day in part["days"])
             last = part
     assert last is not None
-    told = {name: last[name] for name in ("from_at", "until_at", "complete", "complete_from_at")}
+    bounds = {name: last[name] for name in ("from_at", "until_at", "complete", "complete_from_at")}
     shown = merged.to_json()
     if as_json:
-        print_json(told | shown)
+        print_json(bounds | shown)
     elif not shown["days"]:
         console().print("no runs")
     else:

@@ -57,7 +57,7 @@ def density(
     named = {one["minute_at"]: one for page in pages for one in page["crowded"]}
     span_s = parse_instant(span["until_at"], "within") - int(now)
     full = crowded({parse_instant(at, "minute_at"): count for at, count in minutes.items()}, span_s)
-    told = {
+    figures = {
         **span,
         "jobs_counted": sum(page["jobs_counted"] for page in pages),
         "executions": minutes.total(),
@@ -70,11 +70,11 @@ def density(
         ],
     }
     if platform:
-        told["tenants"] = dict(_merged(pages, "tenants", "tenant_id").most_common(10))
+        figures["tenants"] = dict(_merged(pages, "tenants", "tenant_id").most_common(10))
     if as_json:
-        print_json(told)
+        print_json(figures)
         return
-    _print_density(told, now)
+    _print_density(figures, now)
 
 
 def clock_changes(
@@ -151,33 +151,33 @@ def _paces(pages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(paces.values())
 
 
-def _print_density(told: Mapping[str, Any], now: float) -> None:
+def _print_density(figures: Mapping[str, Any], now: float) -> None:
     out = console()
-    out.print(f"{told['executions']} executions of {told['jobs_counted']} jobs")
+    out.print(f"{figures['executions']} executions of {figures['jobs_counted']} jobs")
     hours: Counter[str] = Counter()
-    for minute, count in told["minutes"].items():
+    for minute, count in figures["minutes"].items():
         hours[f"{minute[:13]}:00Z"] += count
     fullest = max(hours.values(), default=1)
     bars = [(hour, count, "#" * max(1, count * 40 // fullest)) for hour, count in hours.items()]
     if bars:
         out.print(output.table(("HOUR", "DUE", ""), bars))
-    if told["crowded"]:
+    if figures["crowded"]:
         rows = [
             (one["minute_at"], relative(one["minute_at"], now), one["executions"], _spread(one))
-            for one in told["crowded"]
+            for one in figures["crowded"]
         ]
         out.print(output.table(("CROWDED MINUTE", "", "DUE", "TO SPREAD IT"), rows))
-    if told["paces"]:
+    if figures["paces"]:
         names = ("key", "per_second", "executions", "delayed", "longest_s", "over")
         out.print(
             output.table(
                 ("PACE", "A SECOND", "DUE", "DELAYED", "BY AT MOST, S", "TOO MANY"),
-                [tuple(one[name] for name in names) for one in told["paces"]],
+                [tuple(one[name] for name in names) for one in figures["paces"]],
             )
         )
-    for tenant, count in told.get("tenants", {}).items():
+    for tenant, count in figures.get("tenants", {}).items():
         out.print(f"tenant {tenant}: {count}", markup=False)
-    if not told["complete"]:
+    if not figures["complete"]:
         typer.echo("minute8: there are more jobs; --most reads on", err=True)
 
 

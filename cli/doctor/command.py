@@ -53,7 +53,7 @@ def doctor(
             deployment,
             findings,
             lambda finding, repair: _agrees(finding, repair, yes, as_json),
-            lambda one: _tell(one, as_json),
+            lambda one: _print_done(one, as_json),
         )
         if any(one.result != "left" for one in done):
             findings = after(deployment, done, timeout)
@@ -87,16 +87,16 @@ def _agrees(finding: Finding, repair: Repair, yes: bool, as_json: bool) -> bool:
     return yes or typer.confirm("Do it?")
 
 
-def _tell(done: Done, as_json: bool) -> None:
+def _print_done(done: Done, as_json: bool) -> None:
     if not as_json:
         console().print(f"{done.check}: {done.result}", soft_wrap=True, markup=False)
 
 
 def _print(deployment: Deployment, findings: list[Finding]) -> None:
     counts = Counter(finding.level for finding in findings)
-    told = ", ".join(f"{counts[level]} {level}" for level in Level if counts[level])
+    totals = ", ".join(f"{counts[level]} {level}" for level in Level if counts[level])
     where = f"{deployment.named()} in {deployment.region}, account {deployment.account}"
-    console().print(f"{where}: {told}", markup=False)
+    console().print(f"{where}: {totals}", markup=False)
     worst_first = sorted(findings, key=lambda finding: list(Level).index(finding.level))
     rows = [
         (

@@ -112,8 +112,8 @@ def version(deployment: Deployment) -> Iterator[Finding]:
             )
             deployed.setdefault(named, []).append(name)
     if len(deployed) > 1:
-        told = "; ".join(f"{', '.join(names)}: {one}" for one, names in deployed.items())
-        yield failed(f"the functions run different versions: {told}", DEPLOY)
+        versions = "; ".join(f"{', '.join(names)}: {one}" for one, names in deployed.items())
+        yield failed(f"the functions run different versions: {versions}", DEPLOY)
     elif deployed and VERSION not in deployed:
         yield warning(
             f"the deployment's version is {next(iter(deployed))}, this command's is {VERSION}",

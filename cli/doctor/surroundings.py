@@ -165,11 +165,11 @@ def clock(deployment: Deployment) -> Iterator[Finding]:
         return
     off_s = clock_off_s(before, parsedate_to_datetime(date).timestamp(), after)
     remedy = "set this machine's clock by NTP: what `minute8` says of times is wrong by it"
-    told = f"this machine's clock is {seconds(abs(off_s))} {'ahead of' if off_s > 0 else 'behind'} AWS's"
+    words = f"this machine's clock is {seconds(abs(off_s))} {'ahead of' if off_s > 0 else 'behind'} AWS's"
     if abs(off_s) > _CLOCK_FAILED_S:
-        yield failed(told, remedy)
+        yield failed(words, remedy)
     elif abs(off_s) > _CLOCK_WARNING_S:
-        yield warning(told, remedy)
+        yield warning(words, remedy)
     yield ok("this machine's clock agrees with AWS's to the second")
 
 

@@ -109,7 +109,7 @@ class Explained:
 
     job: Job | None
     era: Era | None
-    told: Explanation
+    explanation: Explanation
     following: Due | None
 
 
@@ -209,9 +209,9 @@ class ExpectedRuns:
         moment = self.moment(now, history)
         due = list(eras.due(at, at + 1, calendars))
         page = self._page(tenant, job_id, eras, due, at, at + 1, moment, 1, attributes=WITH_ERRORS)
-        told = explain(eras, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
+        explanation = explain(eras, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
         following = next(eras.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
-        return Explained(job, eras.at(at), told, following)
+        return Explained(job, eras.at(at), explanation, following)
 
     def _jobs_from(self, tenant: str, place: Place | None) -> Iterator[Job]:
         """The existing jobs from the place on, one more than a call takes."""

@@ -139,6 +139,6 @@ def findings(planned: Planned) -> list[Finding]:
     """The findings of these checks; those that found a problem do not say what else is well."""
     found: list[Finding] = []
     for name, look in CHECKS.items():
-        told = [replace(finding, check=name) for finding in look(planned)]
-        found += [one for one in told if one.level != Level.OK] or told
+        of_check = [replace(finding, check=name) for finding in look(planned)]
+        found += [one for one in of_check if one.level != Level.OK] or of_check
     return found

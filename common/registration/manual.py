@@ -97,7 +97,7 @@ class ManualCommands:
         tx = Transaction(self.store.jobs.client)
         tx.put(self.store.jobs, asked, Expression("attribute_not_exists(pk)", {}))
         try:
-            self._written_down("job.run", [execution], now)(tx)
+            self._with_audit("job.run", [execution], now)(tx)
         except ConditionFailed as before:
             if not before.existing:
                 return execution.fire_at
@@ -106,9 +106,7 @@ class ManualCommands:
             return int(before.existing["fire_at"])
         return execution.fire_at
 
-    def _written_down(
-        self, action: str, executions: Sequence[Execution], now: float, note: str = ""
-    ) -> Commit:
+    def _with_audit(self, action: str, executions: Sequence[Execution], now: float, note: str = "") -> Commit:
         """Commits the command together with an audit entry for each execution."""
         audit, by = self.store.audited.audit, self.store.by
 
@@ -129,7 +127,7 @@ class ManualCommands:
         now = self.clock.now()
         execution = replace(execution, attempt=record.get("attempt", 0))
         overdue = record["status"] == RETRYING and record.get("next_attempt_at", now) <= now
-        commit = self._written_down("run.retried", [execution], now)
+        commit = self._with_audit("run.retried", [execution], now)
         if not overdue and not self.changes.reopen(execution, now, commit):
             raise Conflict(f"run {execution_id} is {record['status']}; only a failed run can be tried again")
         again = replace(
@@ -151,7 +149,7 @@ class ManualCommands:
         if record is None:
             self._check_planned(execution, now)
         detail = _cancelled(note)
-        commit = self._written_down("run.cancelled", [execution], now, note)
+        commit = self._with_audit("run.cancelled", [execution], now, note)
         waits = record is not None and record["status"] == RETRYING
         cancel = self.changes.cancel_retry if waits else self.changes.cancel
         try:
@@ -177,7 +175,7 @@ class ManualCommands:
             raise Conflict(f"job {job_id!r} {why}, so there is nothing to skip")
 
         def cancel(some: Sequence[Execution]) -> Sequence[Execution]:
-            commit = self._written_down("run.cancelled", some, now, note)
+            commit = self._with_audit("run.cancelled", some, now, note)
             return some if self.changes.cancel_all(some, _cancelled(note), now, commit) else ()
 
         self._change(executions, cancel)
@@ -196,7 +194,7 @@ class ManualCommands:
         def take_back(some: Sequence[Execution]) -> Sequence[Execution]:
             now = self.clock.now()
             some = [one for one in some if one.fire_at >= now + LEAST_NOTICE_S]
-            commit = self._written_down("run.restored", some, now)
+            commit = self._with_audit("run.restored", some, now)
             try:
                 return some if some and self.changes.take_back(some, commit) else ()
             finally:

@@ -85,26 +85,26 @@ def samples_in(line: str) -> list[tuple[Metric, float, float]]:
     if '"_aws"' not in line:
         return []
     try:
-        told: Mapping[str, Any] = json.loads(line)
-        about = told["_aws"]
+        parsed: Mapping[str, Any] = json.loads(line)
+        about = parsed["_aws"]
         return [
             (
-                Metric.of(group["Namespace"], one["Name"], **_chosen(told, names)),
+                Metric.of(group["Namespace"], one["Name"], **_chosen(parsed, names)),
                 about["Timestamp"] / 1000,
                 value,
             )
             for group in about["CloudWatchMetrics"]
             for names in group["Dimensions"]
             for one in group["Metrics"]
-            for value in _values(told[one["Name"]])
+            for value in _values(parsed[one["Name"]])
         ]
     except (ValueError, KeyError, TypeError):
         return []  # CloudWatch leaves out such a line
 
 
-def _chosen(told: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
-    return {name: str(told[name]) for name in names}
+def _chosen(parsed: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    return {name: str(parsed[name]) for name in names}
 
 
-def _values(told: Any) -> list[float]:
-    return [float(value) for value in (told if isinstance(told, list) else [told])]
+def _values(parsed: Any) -> list[float]:
+    return [float(value) for value in (parsed if isinstance(parsed, list) else [parsed])]

@@ -187,11 +187,11 @@ def make_deployable(
     Raises EmbeddedError if no deployment can repair the state of the stack.
     """
     give_up_at = time.monotonic() + patience_s
-    told = False
+    reported = False
     while (status := _stack_status(embedded, stage)).endswith("_IN_PROGRESS") and status not in _NEVER_WHOLE:
-        if not told:
+        if not reported:
             report(f"stack minute8-{stage} is {status}; waiting for the end of that …")
-            told = True
+            reported = True
         if time.monotonic() > give_up_at:
             raise EmbeddedError(f"stack minute8-{stage} stays {status}; {_RESET}")
         time.sleep(0.2)

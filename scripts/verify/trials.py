@@ -85,7 +85,7 @@ class Trials:
         findings = examine(
             connect(self._stage.name.removeprefix("minute8-"), SystemClock(), self._api_url), 60
         )
-        told = Counter(str(finding.level) for finding in findings)
+        counts = Counter(str(finding.level) for finding in findings)
         rows = [
             [str(finding.level), finding.check, finding.found]
             for finding in findings
@@ -95,7 +95,7 @@ class Trials:
             "Doctor",
             ["", "check", "found"],
             rows or [["ok", "all", ""]],
-            dict(told),
+            dict(counts),
             [f"doctor: {one.check}: {one.found}" for one in findings if one.level == Level.FAILED],
         )
 

@@ -89,7 +89,7 @@ def explained_as_it_was(played: RandomWorld, job_id: str, found: list[Expected],
     for instant in some:
         told = played.expected.explain(
             "alice", job_id, instant, now, 30 * DAY_S, lambda job: [], lambda by: {}
-        ).told
+        ).explanation
         where = f"seed {played.seed}, {job_id}, {instant}: {told.text}"
         codes = {one.code for one in told.reasons}
         if instant in due:
