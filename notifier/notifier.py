@@ -118,7 +118,7 @@ class Notifier:
         seen = self._seen(tenant, [one for one in found if one.state.disabled_at is None], now)
         due: list[Due] = []
         for subscription in found:
-            due += self._one(subscription, seen, now, len(due))
+            due += self._update(subscription, seen, now, len(due))
         return due
 
     def _seen(self, tenant: str, subscriptions: Sequence[Subscription], now: float) -> Seen:
@@ -142,7 +142,7 @@ class Notifier:
                     state.searched_at, state.searched_after = began_at, after
         return seen
 
-    def _one(self, subscription: Subscription, seen: Seen, now: float, nth: int) -> list[Due]:
+    def _update(self, subscription: Subscription, seen: Seen, now: float, nth: int) -> list[Due]:
         """Take in what happened, decide, store; what is to be sent, or nothing if another writer was faster."""
         state, stored_at = subscription.state, subscription.state.looked_at
         before = replace(state, looked_at=0.0).to_text()

@@ -153,9 +153,8 @@ def _compile(platform: str, mode: str, folders: list[Path]) -> None:
     if interpreter is None:
         return
     command = [interpreter, "-m", "compileall", "-q", "-f", "--invalidation-mode", mode, *map(str, folders)]
-    subprocess.run(
-        command, capture_output=True, check=False
-    )  # a module that does not compile is its package's problem
+    # A module that does not compile is its package's problem.
+    subprocess.run(command, capture_output=True, check=False)
 
 
 def size_bytes(directory: Path) -> int:

@@ -70,7 +70,7 @@ def _wait(state: State, problem: Problem) -> None:
 
 
 def end(state: State, ended: Iterable[str], now: float, *, reports: bool) -> None:
-    """These problems are over. What was not reported yet never is; `reports`: recoveries are reported."""
+    """Take in that these problems are over. A problem that was not reported never is. `reports`: recoveries are."""
     for key in ended:
         state.waiting.pop(key, None)
         if key in state.reported:

@@ -22,8 +22,8 @@ def defined(
     tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
 ) -> Job:
     """The job of a definition: a new one, or the next revision of `old`."""
-    schedule, given = _schedule(tenant, job_id, definition, old, now, limits)
     before = old if old and old.state != DELETED else None
+    schedule, given = _schedule(tenant, job_id, definition, before, now, limits)
     same_times = before is not None and schedule == before.schedule
     state = before.state if before else ACTIVE
     return Job(
@@ -59,11 +59,10 @@ def defined(
 
 
 def _schedule(
-    tenant: str, job_id: str, definition: JobDefinition, old: Job | None, now: float, limits: Limits
+    tenant: str, job_id: str, definition: JobDefinition, before: Job | None, now: float, limits: Limits
 ) -> tuple[Schedule, Mapping[str, Any]]:
-    """The schedule. Unchanged parts keep their meaning: a one-off in the past stays, and so does `every`'s anchor."""
+    """The schedule, and what was given of it. What is unchanged stays: a one-off in the past, the anchor of `every`."""
     given = schedule_given(definition)
-    before = old if old and old.state != DELETED else None
     target = target_definitions.stored(definition.target)
     # A version without paces may have stored it without its own.
     if before and before.schedule_given == given and ("pace" in given) == (before.schedule.pace is not None):
@@ -88,7 +87,7 @@ def _schedule(
 
 
 def _paced_by(schedule: Schedule, given: Mapping[str, Any], target: Mapping[str, Any]) -> Schedule:
-    """The schedule with the target as the key of its pace, if none is given: an ARN, or a host."""
+    """The schedule; its pace gets the target (an ARN, or a host) as its key if it has none of its own."""
     if schedule.pace is None or given.get("pace", {}).get("key"):
         return schedule
     key = read_url(target["url"]).host_header if "url" in target else target["arn"]

@@ -83,9 +83,9 @@ def start(
     `port` is a preference: a taken port is replaced by a free one (0 asks for a free one). An instance that ran before
     prefers its old port, since queue URLs contain it. `auth` enforces IAM. `tied` ends the instance together with the
     calling process. `strict` enforces IAM and adds AWS's rules that the server lacks; with `shares` functions also get
-    the processor share of their memory. `concurrency` is the account's; None: 1,000, or what memory
-    allows. With `tls` every endpoint speaks TLS, by a certificate that clients trust through `env()`. Raises
-    EmbeddedError if it does not come up.
+    the processor share of their memory. `concurrency` is the account's; None: 1,000, or what memory allows. With `tls`
+    every endpoint speaks TLS, by a certificate that clients trust through `env()`.
+    Raises EmbeddedError if it does not come up.
     """
     strict = strict or shares
     auth = auth or strict
