@@ -7,8 +7,8 @@ continues. What lies before the audit entries that it could read is reported as 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -16,8 +16,9 @@ from common.history.eras import CHANGES, Due, Era, Eras, NamesOf, eras_of
 from common.history.expected import Expected, Moment, Record, counts, expected
 from common.history.explain import Reason
 from common.history.explanation import Explanation, explain
+from common.history.past import CalendarReader, History
 from common.history.scheduled_runs import ATTRIBUTES, WITH_ERRORS, ScheduledRuns, few_named
-from common.jobs.calendars import Calendars, Dates, any_of
+from common.jobs.calendars import Calendars
 from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.due_index import DueIndex
 from common.planning.execution import job_key
@@ -59,48 +60,6 @@ class Place:
 
     job_id: str
     at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """Each job's changes since `read_from_at` by the audit, the latest first, and for how long records were kept."""
-
-    changes: Mapping[str, list[Entry]]
-    read_from_at: float
-    kept_s: int
-
-    def of_job(self, job_id: str, job: Job | None) -> list[Entry]:
-        """The changes of a job that had been made when the job was read, the latest first."""
-        changes = [
-            entry for entry in self.changes.get(job_id, ()) if job is None or _revision(entry) <= job.revision
-        ]
-        # Entries of one millisecond are stored in any order.
-        return sorted(changes, key=lambda entry: (entry.at, _revision(entry)), reverse=True)
-
-
-@dataclass(slots=True)
-class CalendarReader:
-    """The calendars of one tenant for one answer, each read once, with the time at which one of them changed last."""
-
-    calendars: Calendars
-    tenant: str
-    _read: dict[str, tuple[Dates | None, float]] = field(default_factory=dict)
-
-    def __call__(self, names: tuple[str, ...]) -> tuple[Container[str], float]:
-        found = [self._one(name) for name in names]
-        dates = any_of(dates for dates, _ in found if dates)
-        return dates, max((at for _, at in found), default=-math.inf)
-
-    def _one(self, name: str) -> tuple[Dates | None, float]:
-        if name not in self._read:
-            self._read[name] = self._load(name)
-        return self._read[name]
-
-    def _load(self, name: str) -> tuple[Dates | None, float]:
-        item = self.calendars.find(self.tenant, name)
-        if item is None:  # whether it fires is not known
-            return None, math.inf
-        return Dates(item["dates"]), float(item["updated_at"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,10 +253,3 @@ class ExpectedRuns:
             records = known
         found = [one for one in expected(due, records, moment) if start <= one.fire_at < until]
         return JobPage(job_id, found, eras.known_from_at, until if until < end else None)
-
-
-def _revision(entry: Entry) -> int:
-    """The revision that a change of a job made; a deletion shows only the one before."""
-    if "revision" in entry.after:
-        return int(entry.after["revision"])
-    return int(entry.before.get("revision", 0)) + 1
