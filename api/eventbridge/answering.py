@@ -159,7 +159,7 @@ def possible_paths(prefix: str, raw_path: str) -> tuple[str, ...]:
 def _object(body: bytes) -> dict[str, Any]:
     found = read_json(body) if body.strip() else {}
     if not isinstance(found, dict):
-        raise InvalidInput("body", "must be an object", value=found)
+        raise InvalidInput("body", "must be an object", value=found, accepted="a JSON object")
     return dict(without_nulls(found))
 
 

@@ -79,7 +79,7 @@ def untag(services: Services, asked: Asked) -> Mapping[str, Any]:
     """UntagResource"""
     fewer = asked.query.get("TagKeys")
     if fewer is None:
-        raise InvalidInput("TagKeys", "is missing")
+        raise InvalidInput("TagKeys", "is missing", accepted="the keys of the tags to remove")
     return _tagged(services, asked, {}, fewer)
 
 
@@ -116,7 +116,9 @@ def _group(asked: Asked) -> str:
 def _tags(given: list[Mapping[str, str]]) -> dict[str, str]:
     tags = {one["Key"]: one["Value"] for one in given}
     if len(tags) < len(given):
-        raise InvalidInput("Tags", "names a key twice", value=[one["Key"] for one in given])
+        raise InvalidInput(
+            "Tags", "names a key twice", value=[one["Key"] for one in given], accepted="each key once"
+        )
     return tags
 
 

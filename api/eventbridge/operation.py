@@ -65,7 +65,7 @@ class Operation:
             if isinstance(shape, Listed):
                 found.setdefault(name, []).append(text)
             elif name in found:
-                raise InvalidInput(name, "is given twice", value=text)
+                raise InvalidInput(name, "is given twice", value=text, accepted="one value")
             else:
                 found[name] = _number(text) if isinstance(shape, Number) else text
         for name, value in found.items():

@@ -95,7 +95,12 @@ def _after(asked: Asked, of: str) -> str:
     try:
         return read_cursor(asked.tenant, of, asked.query.get("NextToken"))
     except InvalidInput as error:
-        raise InvalidInput("NextToken", error.message, value=asked.query["NextToken"]) from None
+        raise InvalidInput(
+            "NextToken",
+            error.message,
+            value=asked.query["NextToken"],
+            accepted="the NextToken of an earlier answer to the same request",
+        ) from None
 
 
 def _jobs_after(

@@ -35,7 +35,7 @@ def run(services: Services, request: Request) -> Reply:
     """POST /v1/platform/unrecorded/run"""
     named = request.fields("execution_ids").get("execution_ids")
     if not isinstance(named, list):
-        raise InvalidInput("execution_ids", "must be a list of execution ids", value=named)
+        raise InvalidInput("execution_ids", "must be a list", value=named, accepted="a list of execution ids")
     sent, recorded = services.run_again.run(named, by=request.credential.by)
     return Reply({"sent": sent, "recorded": recorded})
 

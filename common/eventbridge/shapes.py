@@ -32,7 +32,7 @@ class Text:
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
         if not isinstance(value, str):
-            yield InvalidInput(path, "must be a text", value=value)
+            yield InvalidInput(path, "must be a text", value=value, accepted="a text")
         elif self.choices and value not in self.choices:
             yield InvalidInput(path, "is not a known value", value=value, accepted=", ".join(self.choices))
         elif len(value) < self.least or (self.most is not None and len(value) > self.most):
@@ -80,7 +80,7 @@ class Structure:
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
         if not isinstance(value, Mapping):
-            yield InvalidInput(path or "body", "must be an object", value=value)
+            yield InvalidInput(path or "body", "must be an object", value=value, accepted="a JSON object")
             return
         before = f"{path}." if path else ""
         for name, one in value.items():
@@ -105,7 +105,7 @@ class Listed:
 
     def problems(self, value: object, path: str) -> Iterator[InvalidInput]:
         if not isinstance(value, list):
-            yield InvalidInput(path, "must be a list", value=value)
+            yield InvalidInput(path, "must be a list", value=value, accepted="a list")
         elif len(value) > self.most:
             yield InvalidInput(path, f"has {len(value)} items", accepted=f"at most {self.most}")
         else:

@@ -40,7 +40,9 @@ class GroupDeletions:
         Raises NotFound, InvalidInput (the default group), Busy, UndoneSince.
         """
         if name == DEFAULT_GROUP:
-            raise InvalidInput("Name", "is the default group, which cannot be deleted", value=name)
+            raise InvalidInput(
+                "Name", "is the default group, which cannot be deleted", value=name, accepted="another group"
+            )
         group = self._groups.get(tenant, name)
         if group is None:
             if request.is_known(self.store.jobs, now):

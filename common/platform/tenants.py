@@ -135,7 +135,8 @@ class Tenants:
         """Change the given name and settings. Raises InvalidInput, NotFound, RevisionMismatch."""
         names = ("name", *EDITABLE)
         if unknown := sorted(set(changes) - set(names)):
-            raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(names))
+            name = unknown[0]
+            raise InvalidInput(name, "is not a known field", value=changes[name], accepted=", ".join(names))
         return self._change(
             tenant_id,
             lambda tenant: edited(tenant, changes, expected_revision),

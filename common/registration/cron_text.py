@@ -274,7 +274,12 @@ def _compiled(canonical: str, expression: object) -> Cron:
     try:
         return compile_cron(canonical)
     except Exception as error:
-        raise InvalidInput("schedule.cron", "cannot be read", value=expression) from error
+        raise InvalidInput(
+            "schedule.cron",
+            "cannot be read",
+            value=expression,
+            accepted="five fields, as in 30 9 * * MON-FRI",
+        ) from error
 
 
 def check_fires(cron: Cron, expression: object, shortest_s: int) -> None:

@@ -175,7 +175,12 @@ def _target(given: Mapping[str, Any], schedule_arn: str) -> tuple[dict[str, Any]
 
 def _check_parameters(given: Mapping[str, Any], name: str, kind: str, *, fits: bool) -> None:
     if given.get(name) and not fits:
-        raise InvalidInput(f"Target.{name}", f"does not belong to a target {kind}", value=given[name])
+        raise InvalidInput(
+            f"Target.{name}",
+            f"does not belong to a target {kind}",
+            value=given[name],
+            accepted=f"no {name}",
+        )
 
 
 def _templated(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,5 +199,9 @@ def _templated(given: Mapping[str, Any]) -> dict[str, Any]:
         _check_parameters(given, parameters, f"of the kind {target['kind']}", fits=target["kind"] == wanted)
         target |= {ours: fields[theirs] for theirs, ours in names.items() if theirs in fields}
     if target["kind"] == "event_bus" and "source" not in target:
-        raise InvalidInput("Target.EventBridgeParameters", "is missing, and an event bus needs it")
+        raise InvalidInput(
+            "Target.EventBridgeParameters",
+            "is missing",
+            accepted="DetailType and Source: the target is an event bus",
+        )
     return target

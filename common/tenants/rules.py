@@ -89,7 +89,8 @@ def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
     Raises InvalidInput.
     """
     if unknown := sorted(set(changes) - set(EDITABLE)):
-        raise InvalidInput(unknown[0], "is not a known field", accepted=", ".join(EDITABLE))
+        name = unknown[0]
+        raise InvalidInput(name, "is not a known field", value=changes[name], accepted=", ".join(EDITABLE))
     new = TenantRules()
     if "allowed_targets" in changes:
         given = changes["allowed_targets"]
@@ -160,7 +161,10 @@ def _quotas(quotas: Quotas, given: object) -> Quotas:
     if not isinstance(given, Mapping):
         raise InvalidInput("quotas", "must be an object", value=given, accepted=f"some of {', '.join(names)}")
     if unknown := sorted(set(given) - set(names)):
-        raise InvalidInput(f"quotas.{unknown[0]}", "is not a known quota", accepted=", ".join(names))
+        name = unknown[0]
+        raise InvalidInput(
+            f"quotas.{name}", "is not a known quota", value=given[name], accepted=", ".join(names)
+        )
     default = Quotas()
     values = {
         name: getattr(default, name)
