@@ -28,6 +28,7 @@
 | jobs    | tenant                       | ONCE#sha256 of a client's key   | what a request created, for a day      |
 | jobs    | tenant                       | FORMER#job_id                   | a deleted job that may have runs left  |
 | jobs    | tenant                       | SUBSCRIPTION#name               | an address and what it is still to hear |
+| jobs    | tenant                       | ADDITIONS#kind                  | a mark that each new item changes      |
 | jobs    | SUBSCRIBERS#                 | tenant                          | the tenants that have subscriptions    |
 """
 
@@ -107,6 +108,7 @@ def subscriber(tenant: str) -> Key:
 
 
 def additions(tenant: str, kind: str) -> Key:
+    """The mark of a bounded kind of items, such as `calendars` (common/storage/additions.py)."""
     return {"pk": tenant, "sk": f"ADDITIONS#{kind}"}
 
 

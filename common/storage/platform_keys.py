@@ -6,6 +6,7 @@
 | tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
 | tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
 | tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
+| tenants | tenant                       | ADDITIONS#keys                  | a mark that each new key changes       |
 | tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
 """
 

@@ -27,8 +27,18 @@ from tests.worlds import TABLES, World, at, job
 TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]
 # The kinds of items that the furnished tenants have, by table and the first part of their keys.
 KINDS_OF_ITEMS = {
-    "jobs": {"JOB", "FORMER", "CALENDAR", "BACKFILL", "ASKED", "ONCE", "SCHEDULE_GROUP", "SUBSCRIPTION"},
-    "tenants": {"TENANT", "KEYREF", "WEBHOOK", "RATE"},
+    "jobs": {
+        "JOB",
+        "FORMER",
+        "CALENDAR",
+        "BACKFILL",
+        "ASKED",
+        "ONCE",
+        "SCHEDULE_GROUP",
+        "SUBSCRIPTION",
+        "ADDITIONS",
+    },
+    "tenants": {"TENANT", "KEYREF", "WEBHOOK", "RATE", "ADDITIONS"},
     "audit": {"AUDIT"},
 }
 
