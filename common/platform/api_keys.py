@@ -22,7 +22,7 @@ from common.storage.additions import Addition
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Table, Transaction
 from common.tenants.audit import AWS, Audit
-from common.tenants.states import IS_THERE
+from common.tenants.conditions import IS_THERE
 from common.texts import check_name
 from common.timing.instants import DAY_S
 

@@ -26,8 +26,9 @@ from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
+from common.tenants.conditions import IS_THERE
 from common.tenants.rules_cache import TRUSTED_FOR_S
-from common.tenants.states import DELETED, DELETING, IS_THERE
+from common.tenants.states import DELETED, DELETING
 from common.timing.instants import DAY_S
 
 # About how many items one slice removes. It takes seconds, so every caller stays within its time limit.

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from common.storage.tables import Expression
-
 State = Literal["active", "suspended", "deleting", "deleted"]
 ACTIVE: Final = "active"
 SUSPENDED: Final = "suspended"
 DELETING: Final = "deleting"
 # A deleted tenant leaves a tombstone: its name cannot be used again while some of its items or messages may be left.
 DELETED: Final = "deleted"
-# The condition that an item is that of a tenant which is not being deleted. Items of old versions have no state.
-IS_THERE: Final = Expression(
-    "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
-    {":active": ACTIVE, ":suspended": SUSPENDED},
-)
