@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { levelOf } from "../src/draw/heat";
 import { levels } from "../src/draw/plot";
 import { stepsOf } from "../src/draw/waterfall";
-import { added } from "../src/lib/coming";
+import { added, crowdedIn, dueBy } from "../src/lib/coming";
 import { cli, curl, quoted } from "../src/lib/commands";
 import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
@@ -288,6 +288,49 @@ describe("due instants of many pages", () => {
     });
     expect([found.fires.length, found.complete, found.reading]).toEqual([total, complete, undefined]);
     if (shown) expect(parts).toEqual(shown);
+  });
+});
+
+describe("what is coming of many jobs", () => {
+  const noon = at("2026-01-01T12:00:00Z");
+  const minute = (minutes: number) => new Date(noon + minutes * 60_000).toISOString();
+  const job = (id: string) => ({ job_id: id, proposal: null });
+  const page = (counts: [number, number][], jobs: string[]) => ({
+    minutes: counts.map(([minutes, executions]) => ({ minute_at: minute(minutes), executions })),
+    crowded: counts.map(([minutes, executions]) => ({ minute_at: minute(minutes), executions, jobs: jobs.map(job) })),
+  });
+
+  it("is crowded in a minute by the jobs of all pages", () => {
+    const found = crowdedIn([
+      page([[0, 10]], ["a", "b", "c"]),
+      page(
+        [
+          [0, 20],
+          [5, 25],
+        ],
+        ["d", "e", "f"],
+      ),
+    ]);
+    expect(found.map((one) => [one.minute_at, one.executions, one.jobs.map((named) => named.job_id).join("")])).toEqual(
+      [
+        [minute(0), 30, "abcde"],
+        [minute(5), 25, "def"],
+      ],
+    );
+  });
+
+  it.each([
+    [1, 0, 1],
+    [2, 0, 1],
+    [3, 0, 10],
+    [3, 1, 10],
+    [4, 1, undefined],
+  ])("is due, %i of it after %i min, by minute %s", (count, minutes, by) => {
+    const counts: [number, number][] = [
+      [noon, 2],
+      [noon + 9 * 60_000, 3],
+    ];
+    expect(dueBy(counts, noon + minutes * 60_000, count)).toBe(by && noon + by * 60_000);
   });
 });
 

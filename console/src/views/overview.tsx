@@ -1,17 +1,16 @@
 /** The last and the next 24 hours of all jobs, what needs somebody first, and lateness and success by hour. */
 
-import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { type Cell, Heat } from "../draw/heat";
 import { TimeLine } from "../draw/timeline";
-import { type Coming, loadDensity } from "../lib/coming";
+import { type Coming, type Execution, loadDensity, loadNext } from "../lib/coming";
 import { byHour, countStates, type Expectation, type Fire, loadPast, stateOfFire } from "../lib/expected";
 import { figureOf, healthOf, type Known, knownHealth, MOST_HEALTHS } from "../lib/health";
 import { complete, healths, healthsKnown, type Job, jobs, jobsError, loadJobs, useJobs } from "../lib/jobs";
 import { type Loaded, useLoad } from "../lib/load";
 import { to } from "../lib/router";
-import { api, may } from "../lib/session";
+import { may } from "../lib/session";
 import { DAY, HOUR, MINUTE, now, span } from "../lib/time";
 import { counted } from "../lib/words";
 import { Card, Empty, Figure, Found, Head, Problem, Text, Time, Waiting } from "../ui/parts";
@@ -25,14 +24,17 @@ export function Overview(): JSX.Element {
   useJobs();
   const present = Math.floor(now.value / MINUTE) * MINUTE;
   const found = useLoad("past", loadPast, 30, true);
-  const coming = useLoad("density", loadDensity, 60, true);
+  const coming = useLoad("density", loadDensity, 180, true);
   const fires = found.data?.fires;
   const marks = useMemo(
     () => [
       ...(fires ?? []).map((fire) => ({ at: Date.parse(fire.fire_at), state: stateOfFire(fire) })),
-      ...(coming.data?.minutes ?? []).map(([at, count]) => ({ at, state: "to_come", count })),
+      // What was to come when it was counted may be over.
+      ...(coming.data?.minutes ?? [])
+        .filter(([at]) => at >= present)
+        .map(([at, count]) => ({ at, state: "to_come", count })),
     ],
-    [fires, coming.data],
+    [fires, coming.data, present],
   );
   const all = jobs.value;
   if (complete.value && !all.length) {
@@ -176,27 +178,32 @@ function LastError({ job }: { job: Job }): JSX.Element | null {
   );
 }
 
+// So many of the next executions.
+const SHOWN = 8;
+
 function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
-  const next = useLoad("upcoming", (signal) => api().get("/v1/upcoming", { query: { limit: 8 }, signal }), 15);
-  const crowded = coming.data?.crowded.slice(0, 4) ?? [];
+  const { data } = coming;
+  const isLong = Boolean(data && (data.reading || data.pages > 1));
+  const next = useLoad(`next ${isLong && !data?.reading}`, (signal) => loadNext(signal, data), isLong ? 60 : 15);
+  const isPart = isLong && !data?.complete;
+  const crowded = data?.crowded.slice(0, 4) ?? [];
   return (
     <Card
       title="Next"
-      side={
-        coming.data ? `${coming.data.executions.toLocaleString("en")}${coming.data.complete ? "" : "+"} in 24 h` : null
-      }
+      side={data ? `${data.executions.toLocaleString("en")}${data.complete ? "" : "+"} in 24 h` : null}
     >
       <Found found={next}>
-        {({ executions }) => (
+        {(executions) => (
           <List
             label="Next executions"
             columns={NEXT}
-            rows={executions}
+            rows={executions.filter((one) => Date.parse(one.due_at) >= now.value).slice(0, SHOWN)}
             keyOf={(one) => `${one.job_id} ${one.fire_at}`}
             empty={<Empty title="Nothing is due in the next 24 hours" />}
           />
         )}
       </Found>
+      {isPart ? <p class="hint">Of the first {data?.jobs.toLocaleString("en")} jobs.</p> : null}
       {crowded.length ? (
         <>
           <h3>Crowded minutes</h3>
@@ -217,7 +224,7 @@ function Next({ coming }: { coming: Loaded<Coming> }): JSX.Element {
   );
 }
 
-const NEXT: Column<Shapes["ComingExecution"]>[] = [
+const NEXT: Column<Execution>[] = [
   { name: "", cell: (one) => <Time at={one.due_at} /> },
   jobColumn(),
   {
