@@ -17,7 +17,7 @@ export interface Cell {
 export function Heat({ rows }: { rows: { name: string; cells: Cell[] }[] }): JSX.Element {
   const zone = zoneOf(zoneChoice.value, undefined);
   return (
-    <Scroll label="By hour">
+    <Scroll label="By hour" toEnd>
       <table class="heat" aria-label="By hour">
         <thead>
           <tr>

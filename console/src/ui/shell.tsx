@@ -144,7 +144,7 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
           <div class="who">
             <div>{tenant ? <Text most={60}>{tenant.name || tenant.tenant_id}</Text> : "The platform"}</div>
             <div class="muted small">
-              {tenant ? <code>{tenant.tenant_id}</code> : null} {current?.role}
+              {tenant?.name ? <code>{tenant.tenant_id}</code> : null} {current?.role}
             </div>
             <button type="button" class="quiet" onClick={() => signOut()}>
               Sign out

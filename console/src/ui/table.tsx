@@ -25,13 +25,15 @@ export function actions<T>(cell: (row: T) => ComponentChildren): Column<T> {
   return { name: <span class="sr">Actions</span>, class: "end", cell };
 }
 
-/** A box that scrolls sideways. The keyboard reaches it while what it holds is wider. */
-export function Scroll({ label, children }: { label: string; children: ComponentChildren }): JSX.Element {
+/** A box that scrolls sideways, at first to its end if `toEnd`. The keyboard reaches it while what it holds is wider. */
+export function Scroll(props: { label: string; toEnd?: boolean; children: ComponentChildren }): JSX.Element {
+  const { label, toEnd, children } = props;
   const box = useRef<HTMLDivElement>(null);
   const [isWider, setWider] = useState(false);
   useEffect(() => {
     const shown = box.current;
     if (!shown) return;
+    if (toEnd) shown.scrollLeft = shown.scrollWidth;
     const observer = new ResizeObserver(() => setWider(shown.scrollWidth > shown.clientWidth));
     for (const one of [shown, ...shown.children]) observer.observe(one);
     return () => observer.disconnect();

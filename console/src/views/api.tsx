@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
-import { api } from "../lib/session";
+import { api, hasRole } from "../lib/session";
 import { Card, Code, Head, Problem, Waiting } from "../ui/parts";
 import { Scroll } from "../ui/table";
 
@@ -97,7 +97,8 @@ function operationsOf(document: Document | undefined, search: string): [string, 
     Object.entries(methods).map(([method, operation]): [string, string, Operation] => [method, path, operation]),
   );
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  return all.filter(([method, path, { summary }]) => {
+  return all.filter(([method, path, { summary, "x-minute8-role": needed }]) => {
+    if (needed === "operator" && !hasRole("operator")) return false;
     const text = `${method} ${path} ${summary}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });

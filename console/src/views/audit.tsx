@@ -25,14 +25,14 @@ export function Audit({ owner }: { owner: Owner }): JSX.Element {
   );
 }
 
-export function AuditList({ owner }: { owner: Owner }): JSX.Element {
+export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number }): JSX.Element {
   const { subject = "", action = "" } = place.value.query;
   const settled = useSettled(JSON.stringify({ subject, action }), 300);
   const [pages, setPages] = useState(1);
   const found = useLoad(`audit ${JSON.stringify(owner)} ${settled} ${pages}`, async (signal) => {
     const wanted = JSON.parse(settled) as { subject: string; action: string };
     const query = {
-      limit: 50,
+      limit,
       ...(wanted.subject ? { subject: wanted.subject } : {}),
       ...(wanted.action ? { action: wanted.action } : {}),
     };

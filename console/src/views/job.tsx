@@ -78,6 +78,7 @@ function Sub({ job, health }: { job: JobShape; health: JobHealth | undefined }):
     <>
       <HealthState job={job} found={health} />
       {job.name ? <Text>{job.name}</Text> : null}
+      <Text>{job.schedule_words}</Text>
       <span>
         {late > 60 ? (
           <strong class="bad">late by {span(late)}</strong>

@@ -4,10 +4,11 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { Sparkline } from "../draw/sparkline";
 import { type BulkVerb, manyFilterOf } from "../lib/bulk";
-import { type Health, healthOf } from "../lib/health";
+import { type Health, healthOf, knownHealth, MOST_HEALTHS } from "../lib/health";
 import {
   complete,
   healths,
+  healthsKnown,
   type Job,
   type JobFilter,
   type JobHealth,
@@ -109,6 +110,7 @@ export function Jobs(): JSX.Element {
           </div>
         ) : null}
       </search>
+      {filter.health && knownHealth(healthsKnown.value, all.length) !== "all" ? <HealthKnown /> : null}
       <Problem error={jobsError.value} retry={loadJobs} />
       <div class="card flush">
         {shown.length ? (
@@ -142,6 +144,18 @@ export function Jobs(): JSX.Element {
         <BulkAsk verb={asking} jobs={picked} close={() => setAsking(undefined)} />
       ) : null}
     </>
+  );
+}
+
+/** How much of the jobs' health can be known. */
+export function HealthKnown(): JSX.Element {
+  return (
+    <p class="hint">
+      {healthsKnown.value
+        ? `Looked at are the first ${MOST_HEALTHS.toLocaleString("en")} jobs, and those that failed last.`
+        : "The health of the jobs is being read."}{" "}
+      <a href={to(["failures"])}>Failures of all jobs</a>
+    </p>
   );
 }
 

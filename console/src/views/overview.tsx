@@ -16,7 +16,7 @@ import { counted } from "../lib/words";
 import { Card, Empty, Figure, Found, Head, Problem, Text, Time, Waiting } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 import { hasFailed } from "./job-wrong";
-import { HealthState } from "./jobs";
+import { HealthKnown, HealthState } from "./jobs";
 import { ClockChanges } from "./overview-clock";
 import { jobColumn, whyOf } from "./runs";
 
@@ -140,12 +140,7 @@ function Attention(): JSX.Element {
       ) : (
         <Waiting lines={3} />
       )}
-      {isPart ? (
-        <p class="hint">
-          Looked at are the first {MOST_HEALTHS.toLocaleString("en")} jobs, and those that failed last.{" "}
-          <a href={to(["failures"])}>Failures of all jobs</a>
-        </p>
-      ) : null}
+      {isPart ? <HealthKnown /> : null}
     </Card>
   );
 }

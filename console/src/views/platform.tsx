@@ -9,6 +9,7 @@ import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api } from "../lib/session";
 import { HOUR, MINUTE, now, rfc3339, span } from "../lib/time";
+import { counted } from "../lib/words";
 import { Ask, Input, Note, say } from "../ui/actions";
 import { Card, Figure, Head, Problem, Waiting } from "../ui/parts";
 import { DeadLetters } from "./platform-letters";
@@ -32,7 +33,7 @@ export function Platform(): JSX.Element {
   };
   return (
     <>
-      <Head title="Platform" sub={found.data ? `${tenants.length} tenants` : null}>
+      <Head title="Platform" sub={found.data ? counted(tenants.length, "tenant") : null}>
         <button type="button" class="primary" onClick={() => setCreating(true)}>
           New tenant
         </button>
@@ -57,7 +58,7 @@ export function Platform(): JSX.Element {
             name="Failed runs, 24 h"
             value={sum((tenant) => tenant.failures.count)}
             tone={failed.length ? "bad" : "good"}
-            hint={`of ${failed.length} tenants`}
+            hint={`of ${counted(failed.length, "tenant")}`}
           />
         </dl>
       ) : null}

@@ -55,8 +55,11 @@ export function Run({ id }: { id: string }): JSX.Element {
   );
 }
 
+type Fact = [string, JSX.Element];
+
 function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGone: boolean }): JSX.Element {
   const zone = job?.schedule.timezone ?? undefined;
+  const [last, ...earlier] = [...run.attempts].reverse();
   const address = `${addressOfApi(location.href)}/v1/runs/${encodeURIComponent(run.execution_id).replaceAll("%3A", ":")}`;
   return (
     <>
@@ -73,6 +76,8 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
         <Waterfall run={run} present={now.value} />
         {run.attempts.length ? null : <p class="muted">No attempt was made.</p>}
       </Card>
+      {/* What went wrong last is looked for first. */}
+      <Attempts attempts={last ? [last] : []} />
       <div class="grid">
         <Card title="Facts">
           <Facts
@@ -85,9 +90,11 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
               ["Late by", run.lateness_s == null ? "–" : duration(run.lateness_s)],
               ["Ended", <Time key="x" at={run.finished_at} zone={zone} full />],
               ["Took", run.duration_s == null ? "–" : duration(run.duration_s)],
-              ["Next attempt", <Time key="n" at={run.next_attempt_at} zone={zone} full />],
+              ...(run.next_attempt_at
+                ? [["Next attempt", <Time key="n" at={run.next_attempt_at} zone={zone} full />] as Fact]
+                : []),
               ["Trigger", run.trigger],
-              ...(run.detail ? [["Detail", <Text key="w">{run.detail}</Text>] as [string, JSX.Element]] : []),
+              ...(run.detail ? [["Detail", <Text key="w">{run.detail}</Text>] as Fact] : []),
               ["Schedule’s revision", String(run.schedule_revision)],
             ]}
           />
@@ -108,14 +115,29 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
           )}
         </Card>
       </div>
-      {run.attempts.map((attempt) => (
+      <Attempts attempts={earlier} />
+      <Card title="In a terminal">
+        <Code text={`${cli("runs", "show", run.execution_id)}\n${curl("GET", address)}`} label="commands" />
+      </Card>
+    </>
+  );
+}
+
+function Attempts({ attempts }: { attempts: RunShape["attempts"] }): JSX.Element {
+  return (
+    <>
+      {attempts.map((attempt) => (
         <Card
           key={attempt.attempt}
           title={`Attempt ${attempt.attempt}`}
           side={
             <>
               <State state={attempt.outcome} />
-              {attempt.request_id ? <code>{attempt.request_id}</code> : null}
+              {attempt.request_id ? (
+                <span>
+                  request <code>{attempt.request_id}</code>
+                </span>
+              ) : null}
             </>
           }
         >
@@ -134,9 +156,6 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
           )}
         </Card>
       ))}
-      <Card title="In a terminal">
-        <Code text={`${cli("runs", "show", run.execution_id)}\n${curl("GET", address)}`} label="commands" />
-      </Card>
     </>
   );
 }

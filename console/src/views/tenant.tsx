@@ -51,7 +51,7 @@ export function Tenant({ id }: { id: string }): JSX.Element {
             <KeyList owner={{ kind: "tenant", id }} />
           </div>
           <h2 class="apart">Audit</h2>
-          <AuditList owner={{ kind: "tenant", id }} />
+          <AuditList owner={{ kind: "tenant", id }} limit={10} />
           {dialog === "suspend" ? <Suspend tenant={tenant} close={close} changed={found.reload} /> : null}
           {dialog === "allow" ? <Change id={id} tenant={tenant} close={close} changed={found.reload} /> : null}
         </>
