@@ -125,23 +125,29 @@ describe("a list that takes long", () => {
     const page = await newPage();
     await page.clock.install();
     const asked: Route[] = [];
-    const answer = (next_cursor: string | null) => asked.at(-1)?.fulfill({ json: { expected: [], next_cursor } });
+    const json = { expected: [], by_job: [{}] };
+    const answer = (next_cursor: string | null) => asked.at(-1)?.fulfill({ json: { ...json, next_cursor } });
+    const given = (name: string) => asked.map((route) => new URL(route.request().url()).searchParams.get(name));
+    const partly = page.getByText("The past of 1 job is read. That of the others follows.");
     await page.route("**/v1/expected?*", (route) => void asked.push(route));
     await signIn(page, stage.keys.mallory);
     await expect.poll(() => asked.length).toBe(1);
     await page.clock.fastForward(20_000);
     await answer("second");
-    await page.getByText("The other jobs are still being read.").waitFor();
+    await partly.waitFor();
     await expect.poll(() => asked.length).toBe(2);
     // The list is loaded each 30 s, but the first load is not over.
     await page.clock.fastForward(20_000);
     await answer(null);
-    await page.getByText("The other jobs are still being read.").waitFor({ state: "detached" });
+    await partly.waitFor({ state: "detached" });
     // It took 40 s, so it rests for two minutes.
     await page.clock.fastForward(110_000);
-    expect(asked.map((route) => new URL(route.request().url()).searchParams.get("cursor"))).toEqual([null, "second"]);
+    expect(given("cursor")).toEqual([null, "second"]);
     await page.clock.fastForward(40_000);
     await expect.poll(() => asked.length).toBe(3);
+    // The day was read: now only what may have changed since, some minutes before it was read.
+    const [first = 0, , third = 0] = given("from_at").map((at) => Date.parse(at ?? ""));
+    expect(third - first).toBeGreaterThan(23.9 * 3_600_000);
     await answer(null);
     await page.context().close();
   });

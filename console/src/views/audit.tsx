@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { diffOf } from "../lib/diff";
 import { useLoad } from "../lib/load";
 import { firstPages } from "../lib/pages";
-import { place, setQuery } from "../lib/router";
+import { place, setQuery, to } from "../lib/router";
 import { api, hasRole } from "../lib/session";
 import { useSettled } from "../ui/hooks";
 import { Card, Empty, Found, Head, More, Text, Time } from "../ui/parts";
@@ -64,7 +64,7 @@ export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number 
               {entries.length ? (
                 <ul class="revisions">
                   {entries.map((entry) => (
-                    <Change key={entry.entry_id} entry={entry} />
+                    <Change key={entry.entry_id} entry={entry} isOwn={owner.kind === "self"} />
                   ))}
                 </ul>
               ) : (
@@ -79,12 +79,20 @@ export function AuditList({ owner, limit = 50 }: { owner: Owner; limit?: number 
   );
 }
 
-function Change({ entry }: { entry: Entry }): JSX.Element {
+function Change({ entry, isOwn }: { entry: Entry; isOwn: boolean }): JSX.Element {
+  const hasPage = isOwn && entry.action.startsWith("job.") && entry.action !== "job.deleted";
   return (
     <li>
       <div class="row">
         <span>
-          <strong>{entry.action}</strong> <Text>{entry.subject}</Text>
+          <strong>{entry.action}</strong>{" "}
+          {hasPage ? (
+            <bdi class="text">
+              <a href={to(["jobs", entry.subject])}>{entry.subject}</a>
+            </bdi>
+          ) : (
+            <Text>{entry.subject}</Text>
+          )}
         </span>
         <span class="muted">
           <Time at={entry.at} /> by <Text most={80}>{entry.by_name || entry.by}</Text>
