@@ -1,7 +1,8 @@
 """A platform that creates a job for each of its customers: a report, every night at half past two local time.
 
-    python examples/job_per_customer.py customers.csv arn:aws:lambda:eu-west-1:123456789012:function:report
+    PYTHONPATH=. python examples/job_per_customer.py customers.csv arn:aws:lambda:eu-west-1:123456789012:function:report
 
+`PYTHONPATH=.` is for a checkout; with `pip install minute8` it is not needed.
 The file has the columns `id` and `timezone`. MINUTE8_URL and MINUTE8_KEY hold the API's address and the key. The job
 ids are derived from the customers' ids, so running it again updates the jobs.
 """

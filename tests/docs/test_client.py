@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import minute8_client
+from common.version import VERSION
 from examples.job_per_customer import register_all
 from minute8_client import AsyncClient, Client
 from tests.api.calls import AsyncHandlerTransport, HandlerTransport
@@ -88,3 +90,8 @@ def test_registering_again_changes_what_has_changed(minute8: Client) -> None:
 
 def definition() -> dict[str, Any]:
     return {"schedule": {"every": "1h"}, "target": {"kind": "lambda", "arn": ARN}}
+
+
+def test_the_typescript_client_has_the_version_of_minute8() -> None:
+    package = Path(__file__).resolve().parents[2] / "clients" / "typescript" / "package.json"
+    assert json.loads(package.read_text())["version"] == VERSION
