@@ -79,7 +79,7 @@ def _wire_value(value: Any, deepest: int) -> dict[str, Any]:
             raise NotStorable(f"a number of more than 38 digits: {str(value)[:50]}…")
         return {"N": str(value)}
     if isinstance(value, float) and math.isfinite(value):
-        return {"N": str(Decimal(str(round(value, 3))))}
+        return {"N": str(round(value, 3))}
     if isinstance(value, Decimal):
         return {"N": str(value)}
     if deepest == 1:

@@ -16,11 +16,13 @@ Event = Mapping[str, Any]
 _UNNAMEABLE = re.compile(r"[^A-Za-z0-9_-]", re.ASCII)
 # SQS and SNS refuse U+FFFE and U+FFFF, so they are escaped in the JSON.
 _ESCAPED = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
+_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def encoded(event: Any) -> str:
     """The event as JSON in UTF-8; only the characters that need it are escaped."""
-    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED)
+    text = _json.encode(event)
+    return text if text.isascii() else text.translate(_ESCAPED)
 
 
 def event_body(target: Mapping[str, Any], event: Event) -> str:
