@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from common.planning import executions_queue
 from tests.worlds import World, make_world, world
 
 # They decide how wide and how coloured a command prints, and which stage a function belongs to.
@@ -85,6 +86,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False  # it would begin with the files of most tests
     return ByFile(config, log)
+
+
+@pytest.fixture(autouse=True)
+def one_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are sent in their order, and one thread at a time moves a manual clock."""
+    monkeypatch.setattr(executions_queue, "_SENDERS", 1)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.clock import ManualClock
-from common.planning import executions_queue
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue, HandOverFailed, until_late
 from scheduler.tick import Scheduler
@@ -44,12 +43,6 @@ class Sqs:
 
     def held_s(self) -> list[float]:
         return [Execution.decode(body).visible_at - out for body, out in self.out.items()]
-
-
-@pytest.fixture(autouse=True)
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets one thread at a time move the manual clock."""
-    monkeypatch.setattr(executions_queue, "_SENDERS", 1)
 
 
 def executions(count: int, due_at: int = WINDOW) -> list[Execution]:
