@@ -47,7 +47,7 @@ from api.routes import (
 from api.services import Services
 from common import telemetry
 from common.errors import InvalidInput, shown
-from common.platform.api_keys import Credential
+from common.platform.credential import Credential
 
 Event = dict[str, Any]
 """What API Gateway sends and takes, payload format 2.0."""

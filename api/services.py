@@ -21,7 +21,7 @@ from common.jobs.wiring import job_store
 from common.notices.subscription import Subscriptions
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.alarms import Alarms
-from common.platform.api_keys import Credential
+from common.platform.credential import Credential
 from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
 from common.platform.planning_state import PlanningState

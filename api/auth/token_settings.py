@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from common.config import Config
 from common.errors import InvalidInput
-from common.platform.api_keys import ROLES, Role
+from common.platform.credential import ROLES, Role
 
 # Only asymmetric algorithms, each with its kind of key: (kty, crv).
 # https://www.rfc-editor.org/rfc/rfc7518#section-3.1 and https://www.rfc-editor.org/rfc/rfc8037#section-3.1

@@ -18,7 +18,7 @@ from api.http.requests import read_json
 from common import telemetry
 from common.errors import InvalidInput, Unauthenticated, shown
 from common.ids import TENANT_ID_CHARS, check_id
-from common.platform.api_keys import Credential
+from common.platform.credential import Credential
 
 if TYPE_CHECKING:
     from api.auth.issuer_keys import IssuerKeys

@@ -35,7 +35,7 @@ from common.errors import (
 )
 from common.eventbridge.names import Place
 from common.eventbridge.shapes import without_nulls
-from common.platform.api_keys import Credential
+from common.platform.credential import Credential
 
 Event = dict[str, Any]
 

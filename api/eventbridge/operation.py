@@ -12,7 +12,7 @@ from api.services import Services
 from common.errors import InvalidInput
 from common.eventbridge.names import Place
 from common.eventbridge.shapes import Listed, Number, check
-from common.platform.api_keys import Role
+from common.platform.credential import Role
 
 Query = Mapping[str, Any]
 _SORTED: Final = json.JSONEncoder(sort_keys=True)

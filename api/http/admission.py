@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.services import Services
 from common.errors import Forbidden, Unauthenticated
 from common.jobs.ledger import require_active
-from common.platform.api_keys import OPERATOR, Credential, Role
+from common.platform.credential import OPERATOR, Credential, Role
 from common.tenants.states import ACTIVE, SUSPENDED
 
 

@@ -11,7 +11,7 @@ from api.http.problems import CONTENT_TYPE as PROBLEM
 from api.http.problems import KINDS, Kind
 from api.http.routing import NDJSON, Route
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
-from common.platform.api_keys import OPERATOR
+from common.platform.credential import OPERATOR
 from common.platform.letter import QUEUES
 
 _REF = "#/components/schemas/{model}"

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
 from common.errors import InvalidInput, NotFound, Unauthenticated
 from common.ids import is_id
-from common.platform.api_keys import Credential
+from common.platform.credential import Credential
 from common.registration.bulk import Line
 from common.texts import check_note
 

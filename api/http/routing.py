@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from api.http.requests import Request
 from api.services import Services
-from common.platform.api_keys import Role
+from common.platform.credential import Role
 
 # A payload has at most 128 KiB; its JSON may contain escapes and spaces.
 LONGEST_BODY: Final = 512 * 1024

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from common.cache import Cache
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
+from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys, platform_keys
@@ -25,12 +26,6 @@ from common.tenants.audit import AWS, Audit
 from common.tenants.conditions import IS_THERE
 from common.texts import check_name
 from common.timing.instants import DAY_S
-
-Role = Literal["read", "write", "admin", "operator"]
-# Roles of a tenant's keys; each role includes the rights of those before it.
-ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
-# The role of the platform's own keys, which belong to no tenant.
-OPERATOR: Final = "operator"
 
 # A revoked key is refused after this time at the latest, plus the time of one read.
 TRUSTED_FOR_S: Final = 30
@@ -77,26 +72,6 @@ class ApiKey:
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> ApiKey:
         return cls(**{name: item.get(name) for name in cls.__dataclass_fields__})  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """The identity that a request's key or token proves. Everything that the request does belongs to its tenant."""
-
-    tenant: str
-    role: Role
-    key_id: str
-
-    @property
-    def by(self) -> str:
-        """The name in the audit."""
-        return f"{OPERATOR}:{self.key_id}" if self.role == OPERATOR else self.key_id
-
-    def may(self, needed: Role) -> bool:
-        """Whether the role suffices. Operators may use only operator routes, and tenants only tenant routes."""
-        if OPERATOR in (self.role, needed):
-            return self.role == needed
-        return ROLES.index(self.role) >= ROLES.index(needed)
 
 
 class ApiKeys:

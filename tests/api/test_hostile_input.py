@@ -11,7 +11,7 @@ from api.http.problems import TooLarge
 from api.http.requests import DEEPEST, Request
 from api.routes.bulk import LONGEST_BULK, MOST_LINES
 from common.jobs.placeholders import DEEPEST as DEEPEST_PAYLOAD
-from common.platform.api_keys import Credential
+from common.platform.credential import Credential
 from tests.api.calls import Office
 from tests.worlds import job
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from api.app import ROUTES
-from common.platform.api_keys import OPERATOR
+from common.platform.credential import OPERATOR
 from tests.api.calls import Caller, Office
 from tests.api.walk import NOTHING, ODD_IDS, ROLE_OF, Call, calls_of_document, refusals_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from api.app import ROUTES
 from api.http.openapi import document
-from common.platform.api_keys import OPERATOR, ROLES, Role
+from common.platform.credential import OPERATOR, ROLES, Role
 from common.platform.key_format import hash_of, new_key
 from tests.worlds import job
 
