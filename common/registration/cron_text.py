@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from common.errors import InvalidInput
 from common.registration.hints import cron_hints, other_kind
-from common.timing.cron import Cron, checked_text, compile_cron, ever_fires, shortest_interval_s
+from common.timing.cron import Cron, checked_text, compile_cron, ever_fires, refused, shortest_interval_s
 
 _MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 _WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
@@ -77,13 +77,8 @@ class _Item(NamedTuple):
     seed: str
 
     def refuse(self, message: str, accepted: str = "") -> InvalidInput:
-        return InvalidInput(
-            "schedule.cron",
-            f"{self.field.name}: {message}",
-            value=self.text,
-            position=self.position,
-            accepted=accepted or self.field.accepted,
-        )
+        what = f"{self.field.name}: {message}"
+        return refused(what, self.text, accepted or self.field.accepted, self.position)
 
 
 def read_cron(expression: object, *, job_key: str, shortest_s: int = 1) -> str:
@@ -125,7 +120,7 @@ def _read(expression: object, job_key: str, shortest_s: int) -> str:
             + ", ".join(name.lower() for name in MACROS)
         )
         found = "has 1 field" if len(columns) == 1 else f"has {len(columns)} fields"
-        raise InvalidInput("schedule.cron", found, value=expression, accepted=accepted, position=0)
+        raise refused(found, expression, accepted, 0)
     fields = [
         _read_field(_FIELDS[index], column, 0 if macro else position, job_key)
         for index, (column, position) in enumerate(columns, start=6 - len(columns))
@@ -261,12 +256,11 @@ def _read_nth(item: _Item, match: re.Match[str]) -> str:
 def _check_days(day: str, weekday: str, position: int, expression: object) -> None:
     """With `W`, `#` or `L5` croniter ignores the other day field, or finds no date."""
     if day != "*" and weekday != "*" and ("W" in day or "#" in weekday or "L" in weekday):
-        raise InvalidInput(
-            "schedule.cron",
+        raise refused(
             "`W`, `#` and `L5` cannot be combined with the other day field",
-            value=expression,
-            position=position,
-            accepted="`*` or `?` in the other day field",
+            expression,
+            "`*` or `?` in the other day field",
+            position,
         )
 
 
@@ -274,28 +268,17 @@ def _compiled(canonical: str, expression: object) -> Cron:
     try:
         return compile_cron(canonical)
     except Exception as error:
-        raise InvalidInput(
-            "schedule.cron",
-            "cannot be read",
-            value=expression,
-            accepted="five fields, as in 30 9 * * MON-FRI",
-        ) from error
+        raise refused("cannot be read", expression, "five fields, as in 30 9 * * MON-FRI") from error
 
 
 def check_fires(cron: Cron, expression: object, shortest_s: int) -> None:
     """Whether it ever fires, and not more often than allowed. Raises InvalidInput."""
     if not ever_fires(cron):
-        raise InvalidInput(
-            "schedule.cron",
-            "never fires: no such date comes",
-            value=expression,
-            accepted="a date that exists",
-        )
+        raise refused("never fires: no such date comes", expression, "a date that exists")
     shortest = shortest_interval_s(cron)
     if shortest is not None and shortest < shortest_s:
-        raise InvalidInput(
-            "schedule.cron",
+        raise refused(
             f"fires {shortest} s apart, which is too frequent here",
-            value=expression,
-            accepted=f"at least {shortest_s} s between two fires",
+            expression,
+            f"at least {shortest_s} s between two fires",
         )

@@ -114,26 +114,33 @@ def _begins_at(year: int) -> int:
     return (date(year, 1, 1).toordinal() - EPOCH_ORDINAL) * DAY_S
 
 
+def refused(message: str, value: object, accepted: str, position: int | None = None) -> InvalidInput:
+    """The error for an expression, or a part of one."""
+    return InvalidInput("schedule.cron", message, value=value, accepted=accepted, position=position)
+
+
 def checked_text(expression: object, example: str = "30 9 * * MON-FRI") -> str:
     """Upper-cased text that is safe to parse: short, printable, without huge numbers. Raises InvalidInput."""
-
-    def refused(message: str, accepted: str, position: int | None = None) -> InvalidInput:
-        return InvalidInput("schedule.cron", message, value=expression, accepted=accepted, position=position)
-
     if not isinstance(expression, str):
-        raise refused(f"must be text, not {type(expression).__name__}", f"text such as '{example}'")
+        what = f"must be text, not {type(expression).__name__}"
+        raise refused(what, expression, f"text such as '{example}'")
     if len(expression) > MAX_CHARS:
-        raise refused(f"{len(expression)} characters", f"at most {MAX_CHARS} characters", MAX_CHARS)
+        raise refused(
+            f"{len(expression)} characters", expression, f"at most {MAX_CHARS} characters", MAX_CHARS
+        )
     strange = re.search(r"[^\t -~]", expression)
     if strange:
         raise refused(
             "a character that is not printable ASCII",
+            expression,
             "printable ASCII, fields apart by blanks or tabs",
             strange.start(),
         )
     digits = re.search(r"\d{5,}", expression, re.ASCII)
     if digits:
-        raise refused("a number of more than 4 digits", "numbers of at most 4 digits", digits.start())
+        raise refused(
+            "a number of more than 4 digits", expression, "numbers of at most 4 digits", digits.start()
+        )
     return expression.upper()
 
 

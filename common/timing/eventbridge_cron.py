@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from common.errors import InvalidInput
-from common.timing.cron import Cron, CronInYears, checked_text, runs_freely
+from common.timing.cron import Cron, CronInYears, checked_text, refused, runs_freely
 from common.timing.date_bits import (
     ALL_DAYS,
     ALL_WEEKDAYS,
@@ -72,13 +72,8 @@ class _Item(NamedTuple):
     field: _Field
 
     def refuse(self, message: str, accepted: str = "") -> InvalidInput:
-        return InvalidInput(
-            "schedule.cron",
-            f"{self.field.name}: {message}",
-            value=self.text,
-            position=self.position,
-            accepted=accepted or self.field.accepted,
-        )
+        what = f"{self.field.name}: {message}"
+        return refused(what, self.text, accepted or self.field.accepted, self.position)
 
 
 def read_eventbridge(expression: object) -> str:
@@ -88,17 +83,14 @@ def read_eventbridge(expression: object) -> str:
     """
     text = checked_text(expression, EXAMPLE)
     if called := re.fullmatch(r"\s*CRON\((.*)\)\s*", text):
-        raise InvalidInput(
-            "schedule.cron", "begins with `cron(`", value=expression, accepted=f"without it: {called[1]}"
-        )
+        raise refused("begins with `cron(`", expression, f"without it: {called[1]}")
     columns = [(match.group(), match.start()) for match in re.finditer(r"[^ \t]+", text)]
     if len(columns) != len(_FIELDS):
-        raise InvalidInput(
-            "schedule.cron",
+        raise refused(
             f"has {len(columns)} field{'s' if len(columns) != 1 else ''}",
-            value=expression,
-            accepted=f"6 fields: {' '.join(field.name for field in _FIELDS)}; such as {EXAMPLE}",
-            position=0,
+            expression,
+            f"6 fields: {' '.join(field.name for field in _FIELDS)}; such as {EXAMPLE}",
+            0,
         )
     _masks(columns)
     return " ".join(column for column, _ in columns)
