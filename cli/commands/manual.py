@@ -40,7 +40,11 @@ def run_now(
         if not wait:
             _print_done(started, "is queued", as_json)
             return
-        ended = client.wait_for_run(started["execution_id"], wait_s)
+        try:
+            ended = client.wait_for_run(started["execution_id"], wait_s)
+        except KeyboardInterrupt:
+            typer.echo(f"it goes on; minute8 runs show {started['execution_id']}", err=True)
+            raise
     status = ended["status"]
     _print_done(
         ended, f"{status if status in ENDED else f'has not ended: {status}'} {why(ended)}".strip(), as_json

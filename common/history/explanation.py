@@ -83,7 +83,8 @@ def _became(due: Expected, now: float) -> str:
         case expected.OVERDUE:
             return f"It was due{jitter} {late} ago and has not started: {due.detail}."
     detail = f": {due.detail}" if due.detail else ""
-    return f"It was due{jitter}; {_STATUS_WORDS[due.status]}{detail}."
+    words = f"{_STATUS_WORDS[due.status]}{detail}"
+    return f"It was due{jitter}; {words.replace('cancelled: cancelled', 'cancelled', 1)}."
 
 
 def _ended(one: Expected) -> str:

@@ -74,7 +74,7 @@ def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
     office.alice("POST", "/v1/runs/alice:paris:20261121T033000Z:1/cancel", {"note": "not today"})
     cancelled = why(office.alice, "2026-11-21T03:30:00Z", "paris")
     assert (cancelled["status"], cancelled["reasons"][0]["code"]) == ("cancelled", "cancelled")
-    assert "cancelled by hand: not today" in cancelled["text"]
+    assert "it was cancelled by hand: not today" in cancelled["text"]
     assert office.alice("GET", "/v1/jobs/paris/explain?at=nonsense").problem == "invalid-input"
     assert office.bob("GET", "/v1/jobs/paris/explain").problem == "not-found"
 

@@ -107,6 +107,13 @@ def test_run_now_waits_for_the_end_and_exits_with_it(desk: Desk, monkeypatch: py
     slow = desk("jobs", "run", "report", "--wait", "--wait-for", "2")
     assert (slow.code, "has not ended: queued" in slow.out) == (1, True)
 
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tests.cli.conftest.no_sleep", interrupt)
+    left = desk("jobs", "run", "report", "--wait")
+    assert (left.code, left.err.startswith("it goes on; minute8 runs show alice:report:")) == (130, True)
+
 
 def test_fire_times_are_skipped_and_a_backfill_is_cancelled(desk: Desk) -> None:
     desk("jobs", "create", "report", "--cron", "*/10 * * * *", "--target", ARN)
