@@ -206,7 +206,10 @@ function columns(
     { name: "State", cell: (job) => <HealthState job={job} /> },
     {
       name: "Last outcomes",
-      cell: (job) => <Sparkline states={healthOf(job, healths.value.get(job.job_id)).outcomes} />,
+      cell: (job) => {
+        const found = healths.value.get(job.job_id);
+        return found ? <Sparkline states={healthOf(job, found).outcomes} /> : <span class="muted">–</span>;
+      },
     },
     {
       name: "Schedule",
