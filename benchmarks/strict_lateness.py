@@ -25,6 +25,7 @@ from benchmarks.measure import track
 from benchmarks.result import Goal, Result, Table
 from common.planning.executions_queue import BATCH_SIZE
 from common.planning.packs import MOST_IN_A_PACK, Wake
+from scripts import build_layer
 from scripts.embedded.strict import certificate
 from scripts.embedded.strict.quota import PROCESSOR_MB, Quota
 
@@ -160,11 +161,16 @@ def woken(aws: _Aws, memory_mb: int, batch: int) -> dict[str, float]:
 def _worker(
     aws: _Aws, memory_mb: int, root: Path, *, bare: bool = False
 ) -> Iterator[tuple[subprocess.Popen[str], float]]:
-    """A process after its init at full speed, and the duration of that; with the share of this memory from then on."""
+    """A process after its init at full speed, and the duration of that; with the share of this memory from then on.
+
+    Ours imports from its layer, the bare one from the whole boto3, as Lambda provides it.
+    """
+    layer, _ = build_layer.build("local", "layer")
+    paths = [str(root)] if bare else [str(root), str(layer / "python")]
     worker = subprocess.Popen(
         [sys.executable, str(ROOT / "benchmarks" / "strict_worker.py"), *(["bare"] if bare else [])],
         cwd=root,
-        env=aws.environment | {"PYTHONPATH": str(root)},
+        env=aws.environment | {"PYTHONPATH": os.pathsep.join(paths)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
