@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 _SHOWN_VALUE_CHARS = 120
+# So many problems of one input are named.
+MOST_PROBLEMS = 50
 
 
 class Minute8Error(Exception):
@@ -39,6 +44,15 @@ class InvalidInput(Minute8Error):
         got = f" (got {self.value})" if self.value else ""
         wanted = f"; accepted: {self.accepted}" if self.accepted else ""
         return f"{self.field}{at}: {self.message}{got}{wanted}"
+
+
+def together(problems: Iterable[InvalidInput]) -> InvalidInput | None:
+    """The first problem, with the next ones in `also`. Beyond MOST_PROBLEMS none is made: a body can have thousands."""
+    found = tuple(islice(problems, MOST_PROBLEMS))
+    if not found:
+        return None
+    found[0].also = found[1:]
+    return found[0]
 
 
 class ItemTooLarge(InvalidInput):

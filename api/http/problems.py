@@ -27,7 +27,6 @@ from common.registration.bulk import BulkRefused, LineOutcome, Unfinished
 
 CONTENT_TYPE = "application/problem+json"
 # A body can contain tens of thousands of mistakes, and Lambda's answer is limited to 6 MB.
-_MOST_ERRORS = 50
 _MOST_OF_A_LINE = 3
 _LONGEST_OF_A_LINE = 500
 _TYPE = "urn:minute8:problem:"
@@ -191,7 +190,7 @@ def _cut(value: Any) -> Any:
 
 
 def _errors(error: InvalidInput) -> Iterator[dict[str, Any]]:
-    for one in (error, *error.also[: _MOST_ERRORS - 1]):
+    for one in (error, *error.also):
         fields = {
             "field": one.field,
             "position": one.position,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from api.http.problems import Malformed, TooLarge, UnsupportedMediaType
-from common.errors import InvalidInput, NotFound, Unauthenticated
+from common.errors import InvalidInput, NotFound, Unauthenticated, together
 from common.ids import is_id
 from common.platform.credential import Credential
 from common.registration.bulk import Line
@@ -64,13 +64,12 @@ class Request:
         Raises what `object` raises.
         """
         body = self.object(also) if self.body or not optional else {}
-        unknown = [
+        unknown = together(
             InvalidInput(name, "is not a field here", value=body[name], accepted=", ".join(names) or "none")
             for name in sorted(set(body) - set(names))
-        ]
+        )
         if unknown:
-            unknown[0].also = tuple(unknown[1:])
-            raise unknown[0]
+            raise unknown
         return body
 
     def note(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, together
 from common.eventbridge.names import NAME_CHARS, NAME_PATTERN
 
 
@@ -115,9 +115,8 @@ class Listed:
 
 def check(shape: Shape, value: object, path: str = "") -> None:
     """Raises InvalidInput, with the first problem and the others in `also`."""
-    if found := list(shape.problems(value, path)):
-        found[0].also = tuple(found[1:])
-        raise found[0]
+    if found := together(shape.problems(value, path)):
+        raise found
 
 
 def without_nulls(value: Any) -> Any:

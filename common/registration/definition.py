@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from common.errors import InvalidInput
+from common.errors import InvalidInput, together
 from common.eventbridge import context
 from common.jobs.job import MOST_ATTEMPTS, Retry
 from common.jobs.placeholders import RENDERED_BYTES, check_payload
@@ -248,7 +248,7 @@ def schedule_given(definition: JobDefinition) -> dict[str, Any]:
 
 def invalid_input(error: ValidationError, whole: str, model: type[BaseModel]) -> InvalidInput:
     """What pydantic found wrong with a `model`; `whole` names the object itself. The other problems are in `also`."""
-    problems = [
+    found = together(
         InvalidInput(
             ".".join(str(part) for part in target_definitions.place(problem["type"], problem["loc"]))
             or whole,
@@ -257,10 +257,9 @@ def invalid_input(error: ValidationError, whole: str, model: type[BaseModel]) ->
             accepted=_accepted(problem["type"], problem["loc"], model) or problem_words.accepted(problem),
         )
         for problem in error.errors(include_url=False)
-    ]
-    first, *others = problems
-    first.also = tuple(others)
-    return first
+    )
+    assert found, "a ValidationError has a problem"
+    return found
 
 
 _REQUIRED: Final = {
