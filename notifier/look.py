@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import islice
@@ -20,13 +20,15 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs.records import SUCCEEDED
 from common.storage import keys
-from common.storage.tables import Expression, Item, Table
+from common.storage.tables import Item, Table
 from common.timing.instants import compact_time
 
 # The most failed runs that are read of a tenant in one look; the newest are read.
 MOST_FAILURES: Final = 2_000
 # The most jobs whose lateness is examined in one look.
 MOST_SEARCHED: Final = 200
+# The most jobs that are read to find them: paused and deleted ones are read, too.
+MOST_READ: Final = 2_000
 # How many runs after a failed one are searched for a success.
 _NEWER_RUNS: Final = 20
 _PAGE: Final = 200
@@ -104,8 +106,7 @@ class Look:
         mark = self.index.mark()
         if mark is None:
             return [], ""
-        found = list(islice(self._active(tenant, after_job), MOST_SEARCHED + 1))
-        jobs = found[:MOST_SEARCHED]
+        jobs, following = self._active(tenant, after_job)
         calendars = RememberedCalendars(Calendars(self.jobs))
         moment = Moment(now, mark.planned_until, -math.inf)
         health = JobHealth(self.runs).of_jobs(jobs, moment, calendars)
@@ -114,19 +115,28 @@ class Look:
             for job in jobs
             if (one := health[job.job_id].overdue) is not None
         ]
-        return late, jobs[-1].job_id if len(found) > MOST_SEARCHED else ""
+        return late, following
 
-    def _active(self, tenant: str, after_job: str) -> Iterator[Job]:
+    def _active(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
+        """The active ones among the next jobs, and the last one that was read; empty if none follows."""
         items = self.jobs.query(
             tenant,
             sk_prefix=keys.JOB_PREFIX,
             after=keys.job(tenant, after_job) if after_job else None,
-            where=Expression("#state = :active", {":active": ACTIVE}),
+            limit=MOST_READ + 1,
             page=MOST_SEARCHED + 1,
             attributes=WITHOUT_PAYLOAD,
             consistent=False,
         )
-        return (Job.from_item(item) for item in items)
+        jobs: list[Job] = []
+        last = ""
+        for read, item in enumerate(items):
+            if read == MOST_READ or len(jobs) == MOST_SEARCHED:
+                return jobs, last
+            last = item["job_id"]
+            if item["state"] == ACTIVE:
+                jobs.append(Job.from_item(item))
+        return jobs, ""
 
     def about(self, tenant: str, problems: Sequence[Problem]) -> dict[str, About]:
         """What a message says of these problems: the error of the last run, the job's owner and runbook."""

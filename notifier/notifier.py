@@ -50,6 +50,8 @@ class Seen:
     complete: bool = True
     overdue: list[Problem] = field(default_factory=list)
     named: dict[str, Named] = field(default_factory=dict)
+    # When the search for overdue jobs began, and the job after which it goes on; None: there was none.
+    searched: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,7 @@ class Notifier:
                 late, after = self.look.overdue(tenant, before.searched_after, now)
                 seen.overdue = [problem for problem, _ in late]
                 seen.named |= {problem.job_id: named for problem, named in late}
-                began_at = before.searched_at if before.searched_after else now
-                for state in hear_overdue:
-                    state.searched_at, state.searched_after = began_at, after
+                seen.searched = (before.searched_at if before.searched_after else now, after)
         return seen
 
     def _update(self, subscription: Subscription, seen: Seen, now: float, nth: int) -> list[Due]:
@@ -147,6 +147,8 @@ class Notifier:
         state, stored_at = subscription.state, subscription.state.looked_at
         before = replace(state, looked_at=0.0).to_text()
         if state.disabled_at is None:
+            if seen.searched and OVERDUE_JOBS in subscription.kinds:
+                state.searched_at, state.searched_after = seen.searched
             self._take_in(subscription, seen, now)
             self._examine(subscription, now)
             self._report(subscription, now)

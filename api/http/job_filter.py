@@ -8,7 +8,7 @@ from typing import Final
 
 from api.http.routing import Query
 from common.errors import InvalidInput
-from common.jobs.job import ACTIVE, PAUSED, Job
+from common.jobs.job import ACTIVE, PAUSED, Job, exists
 
 # The most jobs that one request reads.
 MOST_SEEN: Final = 2_000
@@ -53,8 +53,10 @@ class JobFilter:
         return f"jobs:{astuple(self)!r}"
 
     def takes(self, job: Job) -> bool:
+        """Whether the job exists, and is one of these."""
         return (
-            self.state in ("", job.state)
+            exists(job)
+            and self.state in ("", job.state)
             and (not self.tag or self.tag in job.tags)
             and any(text.startswith(self.name_prefix) for text in (job.job_id, job.name))
             and self.target in ("", job.target.get("arn"), job.target.get("url"))

@@ -22,6 +22,7 @@ from api.http.routing import (
 from api.routes.jobs import PAST, registry_for
 from api.services import Services
 from api.views import job_line
+from common.jobs.job import exists
 from common.registration import bulk
 
 # What fits into a request's time on the slowest deployed Lambda; docs/cli.md has the figures.
@@ -69,14 +70,16 @@ def export(services: Services, request: Request) -> Reply:
     after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
     lines: list[str] = []
     size, last, headers = 0, after, {}
-    for job in services.store.list_jobs(request.tenant, after, MOST_LINES + 1):
-        if len(lines) == MOST_LINES or size >= LONGEST_PAGE_BYTES:
+    # Deleted ones count, so that a page reads no more; it can be empty and still have a next one.
+    found = services.store.list_jobs(request.tenant, after, MOST_LINES + 1, deleted=True)
+    for seen, job in enumerate(found):
+        if seen == MOST_LINES or size >= LONGEST_PAGE_BYTES:
             # A relative link: the function does not know its own address if it runs after a gateway.
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
             break
-        line = json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n"
-        lines.append(line)
-        size += len(line.encode())
+        if exists(job):
+            lines.append(json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n")
+            size += len(lines[-1].encode())
         last = job.job_id
     return Reply("".join(lines), headers=headers, content_type=NDJSON)
 

@@ -87,9 +87,9 @@ def list_page(services: Services, request: Request) -> Reply:
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
     size, last, cursor = 0, after, None
-    # Few jobs may match. A page reads at most MOST_SEEN jobs, so it can be empty and still have a next page.
+    # Few jobs may match, and many may be deleted. A page reads at most MOST_SEEN, so it can be empty and have a next.
     at_once = limit + 1 if wanted == JobFilter() else None
-    found = services.store.list_jobs(request.tenant, after, MOST_SEEN + 1, page=at_once)
+    found = services.store.list_jobs(request.tenant, after, MOST_SEEN + 1, page=at_once, deleted=True)
     for seen, job in enumerate(found):
         full = len(page) == limit or size >= LONGEST_PAGE_BYTES
         if seen == MOST_SEEN or (full and wanted.takes(job)):

@@ -115,7 +115,7 @@ def _jobs(
     list_name = f"many:{request.path}:{wanted.list_name}"
     last = read_cursor(request.tenant, list_name, fields.get("cursor"))
     done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
-    found = services.store.list_jobs(request.tenant, last, MOST_SEEN + 1, payloads=False)
+    found = services.store.list_jobs(request.tenant, last, MOST_SEEN + 1, payloads=False, deleted=True)
     for seen, job in enumerate(found):
         full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
         if seen == MOST_SEEN or (wanted.takes(job) and full):

@@ -94,15 +94,24 @@ class JobStore:
         return existing(self.load_all(tenant, [job_id]).get(job_id), job_id, None)
 
     def list_jobs(
-        self, tenant: str, after: str = "", limit: int = 100, page: int | None = None, payloads: bool = True
+        self,
+        tenant: str,
+        after: str = "",
+        limit: int = 100,
+        page: int | None = None,
+        payloads: bool = True,
+        deleted: bool = False,
     ) -> Iterator[Job]:
-        """A tenant's jobs after the id `after`, by their ids, at most `limit`. A request reads `page` jobs, or 1 MB."""
+        """A tenant's jobs after the id `after`, by their ids, at most `limit`. A request reads `page` jobs, or 1 MB.
+
+        With `deleted` also tombstones. Otherwise it reads past any number of them.
+        """
         items = self.jobs.query(
             tenant,
             sk_prefix=keys.JOB_PREFIX,
             after=keys.job(tenant, after) if after else None,
             limit=limit,
-            where=Expression("#state <> :deleted", {":deleted": DELETED}),
+            where=None if deleted else Expression("#state <> :deleted", {":deleted": DELETED}),
             page=page,
             attributes=() if payloads else WITHOUT_PAYLOAD,
         )

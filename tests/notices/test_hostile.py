@@ -57,6 +57,27 @@ def test_a_flood_is_read_to_its_bound_and_the_message_says_so(
     assert bodies["bob"]["complete"] is True
 
 
+def test_a_search_for_overdue_jobs_reads_past_few_others_at_a_time(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tenant with a million deleted jobs took the whole round from all tenants."""
+    monkeypatch.setattr(look, "MOST_READ", 5)
+    w = stage.world
+    stage.subscribe(kinds=["overdue"], delay_s=0)
+    for nth in range(12):
+        w.registry.put("alice", f"gone-{nth:02}", job(cron="15 * * * *"))
+        w.store.delete("alice", f"gone-{nth:02}")
+    w.registry.put("alice", "late", job(cron="15 * * * *"))
+    w.scheduler.tick()
+    w.clock.move_to(w.clock.now() + 300)
+    searched = []
+    for _ in range(3):
+        stage.round()
+        searched.append((stage.state().searched_after, len(stage.addresses.texts)))
+        w.clock.sleep(60)
+    assert searched == [("gone-04", 0), ("gone-09", 0), ("", 1)]
+
+
 def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Stage) -> None:
     """Every text as long as it may be, of the characters that take most bytes."""
     w = stage.world
