@@ -87,7 +87,8 @@ class Play:
     def _cut_power(self) -> None:
         state_dir = Path(self._embedded.state_dir)
         kill(state_dir)
-        start(state_dir, self._embedded.port, auth=True, tied=True)
+        strict = self._embedded.strict
+        start(state_dir, self._embedded.port, auth=True, tied=True, strict=strict, tls=strict)
         self.killed[_AWS] += 1
 
     def _tick_if_due(self) -> None:
