@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.options import AsJson, Limit, Since, Until, range_of
+from cli.options import AsJson, Limit, Since, Until
 from cli.output import console, print_json, relative
 from cli.platform import Stage, platform
 from cli.session import session
+from cli.time_range import range_of
 from minute8_client import AuditEntry
 
 # The most characters of one value, and of all changed values; --json shows everything.

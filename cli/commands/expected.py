@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.options import AsJson, Limit, Since, Until, range_of
+from cli.options import AsJson, Limit, Since, Until
 from cli.output import console, print_json, relative, seconds, state
 from cli.session import session
+from cli.time_range import range_of
 from common.history.expected import QUIET, TO_COME
 from common.timing.durations import parse_instant
 from minute8_client.shapes import ExpectedFire

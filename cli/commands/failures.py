@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from cli import output
-from cli.options import AsJson, Limit, Since, since_at
+from cli.options import AsJson, Limit, Since
 from cli.output import console, print_json, relative, why
 from cli.session import session
+from cli.time_range import since_at
 from common.timing.instants import rfc3339
 
 

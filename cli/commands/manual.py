@@ -8,9 +8,10 @@ import typer
 
 from cli.exit_codes import FAILED
 from cli.job_input import read_payload
-from cli.options import AsJson, JobId, Yes, since_at
+from cli.options import AsJson, JobId, Yes
 from cli.output import console, plural, print_json, relative, table, why
 from cli.session import session
+from cli.time_range import since_at
 from common.timing.instants import rfc3339
 from minute8_client.runs import ENDED, JOBS_PAYLOAD
 

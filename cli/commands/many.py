@@ -9,9 +9,10 @@ import typer
 
 from cli import completion
 from cli.exit_codes import FAILED
-from cli.options import Since, Until, Yes, range_of
+from cli.options import Since, Until, Yes
 from cli.output import console, plural, print_json
 from cli.session import session
+from cli.time_range import range_of
 from minute8_client import Client
 from minute8_client.shapes import ManyDone
 

@@ -13,9 +13,10 @@ import typer
 from rich.text import Text
 
 from cli import completion, output
-from cli.options import AsJson, Limit, Since, Until, range_of
+from cli.options import AsJson, Limit, Since, Until
 from cli.output import console, print_json, relative, seconds, state, when, why
 from cli.session import session
+from cli.time_range import range_of
 from cli.watching import watched
 from common.errors import NotFound
 from common.timing.instants import rfc3339

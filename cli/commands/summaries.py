@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from cli import output
-from cli.options import AsJson, Since, Until, range_of
+from cli.options import AsJson, Since, Until
 from cli.output import console, print_json, seconds
 from cli.session import session
+from cli.time_range import range_of
 from common.history.summary import Day, Summary
 
 _COLUMNS = ("DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER")

@@ -9,10 +9,11 @@ import typer
 from cli import output
 from cli.commands.keys import key_table
 from cli.commands.quotas import quota_table, read_quotas
-from cli.options import AsJson, Since, Until, range_of
+from cli.options import AsJson, Since, Until
 from cli.output import console, print_json, relative, seconds, state, when
 from cli.platform import Stage, operator_api, platform
 from cli.session import session
+from cli.time_range import range_of
 from minute8_client.shapes import RuleEffects, TenantView
 
 app = typer.Typer(no_args_is_help=True, help="Tenants; needs an operator key or AWS credentials.")

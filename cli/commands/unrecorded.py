@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from cli import output
-from cli.options import AsJson, Yes, since_at
+from cli.options import AsJson, Yes
 from cli.output import console, print_json, relative
 from cli.platform import Platform, Stage, platform
 from cli.session import session
+from cli.time_range import since_at
 from common.timing.instants import rfc3339
 from minute8_client.shapes import RanUnrecorded
 
