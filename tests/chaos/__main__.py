@@ -7,7 +7,7 @@
 With --faults an operator's nightmare takes the place of the kills (`make chaos`): faults at random, each of which its
 alarm has to notice in its stated time, and its page of the runbook to repair. At the end every execution that was due
 has one run in a final state, or this exits with 1. The same seed makes the same choices; what they meet depends on the
-machine. The strict layer of docs/embedded-aws.md is on, and every endpoint speaks TLS; --lenient leaves both out.
+machine. With --strict the strict layer of docs/embedded-aws.md is on, and every endpoint speaks TLS.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--faults", action="store_true", help="make faults, and follow the runbook")
     parser.add_argument("--pages", default="", help="only faults of these pages of the runbook, with commas")
-    parser.add_argument("--lenient", action="store_true", help="without the strict layer and TLS")
+    parser.add_argument("--strict", action="store_true", help="with the strict layer and TLS")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="minute8-chaos-") as directory:
         return run(Path(directory), options)
@@ -45,7 +45,7 @@ def main() -> int:
 def run(state_dir: Path, options: argparse.Namespace) -> int:
     """One play from an empty directory to its verdict."""
     say(f"an embedded AWS in {state_dir}, stage test …")
-    strict = not options.lenient
+    strict = options.strict
     embedded = start(state_dir, 0, auth=True, tied=True, strict=strict, tls=strict)
     os.environ.update(embedded.env())  # this process trusts its certificate
     try:
