@@ -63,7 +63,8 @@ class Skipped:
             self.bad.append(entry)
             self._keep(lambda: self.quarantine.add_entry(entry.tenant, entry.job_id, entry.problem, self.now))
         execution = Execution(entry.tenant, entry.job_id, window_start, window_start, schedule_revision=0)
-        self._keep(lambda: self.runs.skip(execution, INVALID, entry.problem, self.now))
+        detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.problem}"
+        self._keep(lambda: self.runs.skip(execution, INVALID, detail, self.now))
         if entry.key:
             self._staying.append(entry.key)
 

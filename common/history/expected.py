@@ -116,7 +116,7 @@ def _unrecorded(due: Due, moment: Moment) -> tuple[str, str, float | None]:
     if due.fire_at >= moment.planned_until:
         return OVERDUE, "no tick has planned it yet", late_s
     if late_s <= NO_RECORD_AFTER_S:
-        return OVERDUE, "it is planned, and has not started yet", late_s
+        return OVERDUE, "its run is planned", late_s
     return NO_RECORD, "it was planned, and nothing is recorded", late_s
 
 

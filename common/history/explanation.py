@@ -81,7 +81,7 @@ def _became(due: Expected, now: float) -> str:
             started = f"It was due{jitter} and started {late} later" if late else f"It was due{jitter}"
             return f"{started}{ended}."
         case expected.OVERDUE:
-            return f"It was due{jitter} {late} ago and has not started: {due.detail}."
+            return f"It was due{jitter} {late} ago and has not started; {due.detail}."
     detail = f": {due.detail}" if due.detail else ""
     words = f"{_STATUS_WORDS[due.status]}{detail}"
     return f"It was due{jitter}; {words.replace('cancelled: cancelled', 'cancelled', 1)}."

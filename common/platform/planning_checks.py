@@ -106,7 +106,7 @@ def set_aside(planned: Planned) -> Iterator[Finding]:
     bad = [one for one in found if one.seen_at > now - 2 * WINDOW_S]
     if bad:
         yield warning(
-            f"{len(bad)} jobs cannot be planned: {shown(bad)}",
+            f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {shown(bad)}",
             "each has a skipped run with the reason; the tenant can put the job again",
         )
     yield ok("nothing is set aside")

@@ -69,7 +69,7 @@ def test_each_due_instant_of_a_job_and_what_became_of_it(office: Office) -> None
     overdue = [one for one in answer["expected"] if one["status"] == "overdue"]
     assert (overdue[-1]["fire_at"], overdue[-1]["late_s"]) == ("2026-11-21T03:31:00Z", 30.0)
     assert overdue[-1]["detail"] == "no tick has planned it yet"
-    assert overdue[0]["detail"] == "it is planned, and has not started yet"
+    assert overdue[0]["detail"] == "its run is planned"
 
 
 def test_pages_of_one_job_and_of_all_are_the_whole_list(office: Office) -> None:

@@ -49,7 +49,7 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     assert why(alice, "2026-11-21T03:21:00Z")["next_due_at"] == "2026-11-21T03:25:00Z"
     w.clock.move_to(at("2026-11-21T03:28:00Z"))
     assert why(alice, "2026-11-21T03:25:00Z")["text"] == (
-        "It was due 180.0 s ago and has not started: it is planned, and has not started yet."
+        "It was due 180.0 s ago and has not started; its run is planned."
     )
     office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": []})
     office.operator("POST", "/v1/tenants/alice/suspend", {"note": "unpaid"})

@@ -71,7 +71,7 @@ def test_a_job_that_cannot_be_planned(night: Desk) -> None:
     w.registry.put("alice", "well", job(cron="* * * * *"))
     damage_entry(w, "alice", "damaged")
     w.run_until("2026-11-21T03:22:00Z", ticks=True)
-    assert "1 jobs cannot be planned: entry alice#damaged" in follow(night, "quarantine", "First look")
+    assert "1 job cannot be planned: entry alice#damaged" in follow(night, "quarantine", "First look")
     follow(night, "quarantine", "Fix", JOB="damaged")
     w.run_until("2026-11-21T03:49:00Z", ticks=True)
     assert "cannot be planned" not in follow(night, "quarantine", "Verify")

@@ -77,7 +77,7 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     ("shares left", half_divided, {"unfinished planning": W}, "2 shares of the window"),
     ("registration cut off", cut_off, {"unfinished planning": W}, "1 registrations were cut off"),
     ("unreadable group", unreadable, {"quarantine": F}, "group cron|Mars/Olympus|* * * * *#0: no such zone"),
-    ("bad entry", bad_entry, {"quarantine": W}, "1 jobs cannot be planned: entry alice#report: [9]"),
+    ("bad entry", bad_entry, {"quarantine": W}, "1 job cannot be planned: entry alice#report: [9]"),
     ("old zones", older_zones, {"time zones": W}, "ticks plan by tzdata 2019a"),
     ("another SDK", other_sdk, {"sdk": W}, "the last tick ran with botocore 1.40.4"),
     (
