@@ -253,6 +253,8 @@ def test_it_packages_for_aws_with_production_data_kept(tmp_path: Path) -> None:
             packed[entry.filename.endswith(".pyc")] += entry.compress_size
     assert packed[False] < 600_000
     assert packed[True] < 1_300_000  # compiled modules, if a python3.13 is available
+    with zipfile.ZipFile(archives / "canary.zip") as code:
+        assert set(code.namelist()) == {"canary/__init__.py", "canary/handler.py"}
     assert (archives / "deps.zip").stat().st_size < 10_000_000
     assert (archives / "jwt.zip").stat().st_size < 10_000_000
 

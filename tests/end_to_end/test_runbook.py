@@ -30,10 +30,14 @@ pytestmark = pytest.mark.embedded
 def site(embedded: Embedded, tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The deployed stage, well: without what other tests left."""
     found = Site(embedded, tmp_path_factory.mktemp("shell"))
-    for feed in FEEDS:
-        found.client("sqs").purge_queue(QueueUrl=found.queue_url(f"{feed.queue}-dead"))
     found.stage.tick()
-    wait_until(lambda: found.problems() == {}, found.problems)  # a cold API may not answer in time
+
+    def is_well() -> bool:
+        for feed in FEEDS:
+            found.client("sqs").purge_queue(QueueUrl=found.queue_url(f"{feed.queue}-dead"))
+        return found.problems() == {}
+
+    wait_until(is_well, found.problems)  # a cold API may not answer in time
     return found
 
 

@@ -336,6 +336,8 @@ def test_chunked_answers_and_those_without_a_length(endpoint: Endpoint) -> None:
 def test_botocore_sends_what_is_not_plain(
     endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, variable: str, value: str | None
 ) -> None:
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.delenv("no_proxy")
     if value is None:
         monkeypatch.delenv(variable)
     else:
