@@ -21,7 +21,7 @@ from tests.alarms import template
 from tests.runbook.faults import FAULTS, Fault
 from tests.runbook.pages import commands
 from tests.runbook.site import Site
-from tests.waiting import wait_until
+from tests.waiting import keep_clear_of_the_rule, wait_until
 
 pytestmark = pytest.mark.embedded
 
@@ -52,6 +52,8 @@ def rounds() -> list[list[Fault]]:
 
 @pytest.mark.parametrize("faults", rounds(), ids=lambda found: "+".join(one.page for one in found))
 def test_pages_repair_their_faults(site: Site, faults: list[Fault]) -> None:
+    if any(fault.part == "ticks" for fault in faults):
+        keep_clear_of_the_rule(60)  # a tick repairs the mark before the doctor looks
     for fault in faults:
         fault.breaks(site)
     assert site.problems().keys() >= {check for fault in faults for check in fault.checks}
