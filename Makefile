@@ -84,18 +84,18 @@ deploy: install ## Deploy to your AWS account: STAGE=… (default dev)
 	@$(RUN) -m scripts.deploy --stage "$(STAGE)" $(ARGS)
 
 rollback: install ## Put STAGE=… back to the deployment before this one
-	@[[ "$(origin STAGE)" != file ]] || { echo "make rollback wants to be told what: make rollback STAGE=…" >&2; exit 2; }
+	@[[ "$(origin STAGE)" != file ]] || { echo "make rollback needs the name of a stage: make rollback STAGE=…" >&2; exit 2; }
 	@$(RUN) -m scripts.stack rollback --stage "$(STAGE)" $(ARGS)
 
 remove: install ## Remove STAGE=… from your AWS account
-	@[[ "$(origin STAGE)" != file ]] || { echo "make remove wants to be told what: make remove STAGE=…" >&2; exit 2; }
+	@[[ "$(origin STAGE)" != file ]] || { echo "make remove needs the name of a stage: make remove STAGE=…" >&2; exit 2; }
 	@$(RUN) -m scripts.stack remove --stage "$(STAGE)" $(ARGS)
 
 chaos: install ## Break an embedded AWS at random for MINUTES=10: each fault is noticed, and repaired by the runbook
 	@$(RUN) -m tests.chaos --faults --seconds $$(( $(or $(MINUTES),10) * 60 )) --jobs 60 --every 60 $(ARGS)
 
 verify: install ## Try everything on a new stage in your AWS account, report, and remove it: STAGE=…
-	@[[ "$(origin STAGE)" != file ]] || { echo "make verify wants to be told what: make verify STAGE=…" >&2; exit 2; }
+	@[[ "$(origin STAGE)" != file ]] || { echo "make verify needs the name of a stage: make verify STAGE=…" >&2; exit 2; }
 	@$(RUN) -m scripts.verify --stage "$(STAGE)" $(ARGS)
 
 # --- what is installed, once ----------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 _SHOWN_VALUE_CHARS = 120
-# So many problems of one input are named.
+# The most problems of one input that an answer names.
 MOST_PROBLEMS = 50
 
 

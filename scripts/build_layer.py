@@ -55,11 +55,14 @@ def build(platform: str, name: str, root: Path = ROOT) -> tuple[Path, bool]:
 
 
 def compile_code(root: Path = ROOT) -> None:
-    """Compile the functions' own code below `root` for AWS, if a python3.13 is available.
+    """Compile the functions' own code below `root` for AWS, or say that no python3.13 is available.
 
     Checked, since people change these files: Python ignores a compiled module whose source has another hash.
     """
-    _compile("arm64", "checked-hash", [root / name for name in _CODE])
+    if not _compile("arm64", "checked-hash", [root / name for name in _CODE]):
+        print(
+            "no python3.13 runs here, so nothing is compiled: cold starts on AWS take longer", file=sys.stderr
+        )
 
 
 def _build(layer: Path, platform: str, requirements: Path) -> bool:
@@ -144,17 +147,18 @@ def _undocumented(shape: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compile(platform: str, mode: str, folders: list[Path]) -> None:
+def _compile(platform: str, mode: str, folders: list[Path]) -> bool:
     """Compile the modules: Lambda cannot store compiled modules, and compiling would take half of a cold start.
 
-    By hashes, because unpacking changes the files' times. For AWS only if a python3.13 is available.
+    By hashes, because unpacking changes the files' times. Returns whether all were compiled. For AWS that needs a
+    python3.13.
     """
     interpreter = sys.executable if platform == "local" else shutil.which("python3.13")
     if interpreter is None:
-        return
+        return False
     command = [interpreter, "-m", "compileall", "-q", "-f", "--invalidation-mode", mode, *map(str, folders)]
-    # A module that does not compile is its package's problem.
-    subprocess.run(command, capture_output=True, check=False)
+    # A package may have a module that does not compile. A found python3.13 may be a link to none.
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def size_bytes(directory: Path) -> int:

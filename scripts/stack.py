@@ -69,7 +69,8 @@ def _agrees(stage: str, region: str) -> bool:
         return True
     print(
         f"This removes stage {stage} in {region}: its API and the API's address, and the executions and retries that"
-        f" wait in its queues.\nIts tables stay. ARGS=--yes does not ask."
+        f" wait in its queues.\nIts tables stay, unless it was deployed with deletionPolicy=Delete."
+        " ARGS=--yes does not ask."
     )
     try:
         return input("The name of the stage: ").strip() == stage

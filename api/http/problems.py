@@ -26,7 +26,7 @@ from common.errors import (
 from common.registration.bulk import BulkRefused, LineOutcome, Unfinished
 
 CONTENT_TYPE = "application/problem+json"
-# A body can contain tens of thousands of mistakes, and Lambda's answer is limited to 6 MB.
+# What an answer shows of the problems of one line in a bulk request: Lambda's answer is limited to 6 MB.
 _MOST_OF_A_LINE = 3
 _LONGEST_OF_A_LINE = 500
 _TYPE = "urn:minute8:problem:"

@@ -106,39 +106,28 @@ class ScheduleGroups:
         """
         if name == DEFAULT:
             raise AlreadyExists("schedule group", name)
-        retry_on_conflict(
-            lambda: self._create(tenant, name, tags, now, audited, request),
-            "the schedule groups",
-            sleep=audited.clock.sleep,
-        )
 
-    def _create(
-        self,
-        tenant: str,
-        name: str,
-        tags: Mapping[str, str],
-        now: float,
-        audited: AuditedCommit,
-        request: GroupRequest | None,
-    ) -> None:
-        addition = Addition(self._table, keys.additions(tenant, "groups"))
-        if self.get(tenant, name) is None:
-            check_room(self.count(tenant))
-        tx = Transaction(self._table.client)
-        if request:
-            request.remember(tx, self._table, now)
-        new = ScheduleGroup(tenant, name, int(now), int(now), ACTIVE, tags)
-        tx.put(self._table, new.to_item(), Expression("attribute_not_exists(pk)", {}))
-        addition.note(tx)
-        try:
-            audited.commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
-        except ConditionFailed as lost:
-            addition.check_first(lost)
-            if not (request and request.was_done(lost)):
-                raise AlreadyExists("schedule group", name) from None
-            group = self.get(tenant, name)
-            if request.is_named and (group is None or group.state != ACTIVE):
-                raise UndoneSince("schedule group", name, made=True) from None
+        def attempt() -> None:
+            addition = Addition(self._table, keys.additions(tenant, "groups"))
+            if self.get(tenant, name) is None:
+                check_room(self.count(tenant))
+            tx = Transaction(self._table.client)
+            if request:
+                request.remember(tx, self._table, now)
+            new = ScheduleGroup(tenant, name, int(now), int(now), ACTIVE, tags)
+            tx.put(self._table, new.to_item(), Expression("attribute_not_exists(pk)", {}))
+            addition.note(tx)
+            try:
+                audited.commit(tx, tenant, "group.created", name, now, after={"tags": dict(tags)})
+            except ConditionFailed as lost:
+                addition.check_first(lost)
+                if not (request and request.was_done(lost)):
+                    raise AlreadyExists("schedule group", name) from None
+                group = self.get(tenant, name)
+                if request.is_named and (group is None or group.state != ACTIVE):
+                    raise UndoneSince("schedule group", name, made=True) from None
+
+        retry_on_conflict(attempt, "the schedule groups", sleep=audited.clock.sleep)
 
     def ensure(self, tenant: str, name: str, now: float, audited: AuditedCommit) -> None:
         """Create the group, without tags, if it is not there. Raises QuotaExceeded, Busy."""

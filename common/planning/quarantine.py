@@ -33,7 +33,7 @@ MOST: Final = 2_000
 # A share that fails is retried in this many parts, and each part again. This finds the one shard that fails.
 PARTS: Final = 16
 _REASON_CHARS: Final = 500
-# TTL removes an entry's record so long after it was last found bad. A record of what stays unreadable is renewed.
+# How long an entry's record stays after the entry was last found bad. Before that, the record is renewed.
 _ENTRY_KEPT_S: Final = DAY_S
 RENEWED_AFTER_S: Final = _ENTRY_KEPT_S - 3 * 3_600
 # How long unreadable items stay: as long as postponed executions. Pending entries have no TTL of their own.

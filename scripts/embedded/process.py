@@ -154,9 +154,10 @@ def kill(state_dir: Path = DEFAULT_STATE_DIR) -> None:
 def free_port(wish: int) -> int:
     """Return `wish` if nothing listens there, else (or for 0) a port that is free now. Raises EmbeddedError.
 
-    It is none that systems give to clients: one of those could take it while the server starts, or starts again.
+    Systems give no such port to clients, so no client can take it while the server starts.
     """
-    for port in [wish, *random.SystemRandom().sample(_PORTS, 100)][not wish :]:
+    wishes = [wish] if wish else []
+    for port in (*wishes, *random.SystemRandom().sample(_PORTS, 100)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):

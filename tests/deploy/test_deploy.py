@@ -298,6 +298,19 @@ def _shapes(client: Any) -> dict[str, Any]:
     }
 
 
+def test_code_that_is_not_compiled_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A version manager may have a link of that name to no interpreter."""
+    link = tmp_path / "python3.13"
+    link.write_text("#!/bin/sh\nexit 127\n")
+    link.chmod(0o755)
+    for found in (None, str(link)):
+        monkeypatch.setattr(build_layer.shutil, "which", lambda _, found=found: found)
+        build_layer.compile_code(tmp_path)
+        assert "nothing is compiled" in capsys.readouterr().err
+
+
 def test_a_layer_is_built_once_if_two_ask_for_it_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -163,6 +163,18 @@ def test_a_delay_beyond_fifteen_minutes_is_refused(aws: Embedded, delay_s: int) 
     assert [entry["Code"] for entry in answer["Failed"]] == ["InvalidParameterValue"]
 
 
+def test_every_second_short_poll_finds_nothing(aws: Embedded) -> None:
+    sqs = client(aws, "sqs")
+    url = sqs.create_queue(QueueName="polled", Attributes={"VisibilityTimeout": "0"})["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="here")
+
+    def found(wait_s: int) -> int:
+        return len(sqs.receive_message(QueueUrl=url, WaitTimeSeconds=wait_s).get("Messages", []))
+
+    assert sorted(found(0) for _ in range(4)) == [0, 0, 1, 1]
+    assert [found(1) for _ in range(4)] == [1, 1, 1, 1]
+
+
 def test_a_write_meets_a_transaction_that_holds_its_item(aws: Embedded) -> None:
     item = {"pk": {"S": "contended"}, "sk": {"S": "one"}}
     key = {"TableName": "seen", "Item": item}

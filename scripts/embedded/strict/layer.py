@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scripts.embedded.strict import conflicts, delays, duplicates, recursion, rules, shares, throughput
+from scripts.embedded.strict import (
+    conflicts,
+    delays,
+    duplicates,
+    polls,
+    recursion,
+    rules,
+    shares,
+    throughput,
+)
 
 
 def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> None:
@@ -20,6 +29,7 @@ def install(throttled: Callable[[str, bool], None], *, with_shares: bool) -> Non
     throughput.install(dynamodb, throttled)
     delays.install(sqs)
     duplicates.install(sqs)
+    polls.install(sqs)
     rules.install(eventbridge)
     if with_shares:
         shares.install(lambda_runtime)
