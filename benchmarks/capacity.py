@@ -15,7 +15,7 @@ from benchmarks.requests import _EXECUTOR_GB, _EXECUTOR_MB, PRICES
 from benchmarks.result import Result, Table
 from benchmarks.setting import Outcome, Setting
 from benchmarks.timing import measured
-from common.planning.packs import MOST_IN_A_PACK, MOST_WAKES, PACK_FROM
+from common.planning.packs import MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
 from scripts.embedded.strict.quota import PROCESSOR_MB
 
 # For this load, set these parameters (of serverless.yml). The account's concurrency is requested from AWS.
@@ -39,7 +39,7 @@ _HOURS_A_MONTH = 730
 # A Lambda environment before the init phase: assumed, for AWS publishes no number.
 SANDBOX_S = 0.5
 # A new table's 4,000 writes a second take over four minutes for a million, whatever reads the queue.
-_MOST_ON_NEW_TABLES = 100_000
+_MAX_ON_NEW_TABLES = 100_000
 # What the table of choices shows.
 _CHOICES_OF = (1_000, 10_000, 100_000)
 # A plot needs no more.
@@ -58,7 +58,7 @@ class Case:
 def cases() -> Iterator[Case]:
     """Each load with the defaults, with its pollers on new tables, with all recommended parameters, and with more."""
     for load, parameters in RECOMMENDED.items():
-        if load <= _MOST_ON_NEW_TABLES:
+        if load <= _MAX_ON_NEW_TABLES:
             yield Case(load, "the defaults", _default(load))
         if load == 10_000:
             yield Case(load, "the defaults, one tenant", replace(_default(load), tenants=1))
@@ -67,7 +67,7 @@ def cases() -> Iterator[Case]:
         recommended = setting(load)
         pollers = f"{recommended.minimum_pollers}-{recommended.maximum_pollers} pollers"
         new = Setting()
-        if load <= _MOST_ON_NEW_TABLES < 10 * load:
+        if load <= _MAX_ON_NEW_TABLES < 10 * load:
             cold = replace(recommended, warm_reads=new.warm_reads, warm_writes=new.warm_writes)
             yield Case(load, f"{pollers}, new tables", cold)
         if recommended.warm_writes != new.warm_writes:
@@ -99,13 +99,13 @@ def _default(load: int) -> Setting:
 
 def pack_of(load: int) -> int:
     """The executions of a message where so many are due at a second, in shares as planners have them."""
-    return min(MOST_IN_A_PACK, -(-min(load, SHARE_ENTRIES) // PACK_FROM))
+    return min(MAX_IN_A_PACK, -(-min(load, SHARE_ENTRIES) // PACK_FROM))
 
 
 def wakes_of(load: int) -> int:
     """The wakes of all shares before a second where so many are due."""
     shares = -(-load // SHARE_ENTRIES)
-    return min(load // MOST_IN_A_PACK, shares * MOST_WAKES)
+    return min(load // MAX_IN_A_PACK, shares * MAX_WAKES)
 
 
 def with_executor(setting: Setting, memory_mb: int) -> Setting:

@@ -13,7 +13,7 @@ from benchmarks.measure import track
 from benchmarks.requests import _EXECUTOR_GB, _EXECUTOR_MB, PRICES
 from benchmarks.result import Goal, Result, Table
 from common.planning.execution import Execution
-from common.planning.packs import MOST_IN_A_PACK, PACK_FROM, packed
+from common.planning.packs import MAX_IN_A_PACK, PACK_FROM, packed
 from common.planning.plan import plan
 from common.timing.instants import DAY_S
 
@@ -57,7 +57,7 @@ def run(scale: float) -> Result:
     }
     single, crowded = Load(), Load()
     single.add([1] * _BATCH, 1)
-    crowded.add([MOST_IN_A_PACK] * _BATCH, 1)
+    crowded.add([MAX_IN_A_PACK] * _BATCH, 1)
     full, parted, _ = mixes[PACK_FROM]
     columns = {
         "ten single messages a batch": _bill(single),

@@ -24,14 +24,14 @@ from benchmarks.executor_stub import ENVIRONMENT, ExecutorStub, inserted
 from benchmarks.measure import track
 from benchmarks.result import Goal, Result, Table
 from common.planning.executions_queue import BATCH_SIZE
-from common.planning.packs import MOST_IN_A_PACK, Wake
+from common.planning.packs import MAX_IN_A_PACK, Wake
 from scripts import build_layer
 from scripts.embedded.strict import certificate
 from scripts.embedded.strict.quota import PROCESSOR_MB, Quota
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORIES_MB = (192, 512, 1024, PROCESSOR_MB)
-BATCHES = (1, 10, BATCH_SIZE * MOST_IN_A_PACK)
+BATCHES = (1, 10, BATCH_SIZE * MAX_IN_A_PACK)
 _BARE = "bare boto3, batches of 10"
 PRICES: Mapping[str, float] = json.loads((ROOT / "benchmarks" / "prices.json").read_text())
 DEFAULT_MB = int(

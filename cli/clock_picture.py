@@ -18,7 +18,7 @@ from common.timing.zones import Change, changes, offset_at
 CELL_S: Final = 600
 _HOURS_AROUND: Final = 3
 _YEAR_S: Final = 366 * DAY_S
-_LONGEST_DRAWN_S: Final = 3 * 3600
+_MAX_DRAWN_S: Final = 3 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _skipped(cron: Cron | None, change: Change) -> Iterator[Cell]:
     """The skipped times; for a whole skipped day only its first hours."""
     first, last = change.at + change.before, change.at + change.after
     owed = cron if cron and cron.names_hour else None
-    if last - first > _LONGEST_DRAWN_S:
+    if last - first > _MAX_DRAWN_S:
         owed_at = [wall for wall in range(first, last, 60) if owed and _names(owed, wall)]
         for wall in range(first, first + 3600, CELL_S):
             yield Cell(change.at, "", 0, skipped=True, instead=bool(owed_at) and wall == first + 3 * CELL_S)

@@ -7,7 +7,7 @@ from itertools import islice
 
 _SHOWN_VALUE_CHARS = 120
 # The most problems of one input that an answer names.
-MOST_PROBLEMS = 50
+MAX_PROBLEMS = 50
 
 
 class Minute8Error(Exception):
@@ -47,8 +47,8 @@ class InvalidInput(Minute8Error):
 
 
 def together(problems: Iterable[InvalidInput]) -> InvalidInput | None:
-    """The first problem, with the next ones in `also`. Beyond MOST_PROBLEMS none is made: a body can have thousands."""
-    found = tuple(islice(problems, MOST_PROBLEMS))
+    """The first problem, with the next ones in `also`. Beyond MAX_PROBLEMS none is made: a body can have thousands."""
+    found = tuple(islice(problems, MAX_PROBLEMS))
     if not found:
         return None
     found[0].also = found[1:]

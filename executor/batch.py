@@ -25,11 +25,11 @@ from executor.sending import Sending, receive
 from executor.together import Due, claim_together
 
 # A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
-_MOST_CALLS: Final = 100
+_MAX_CALLS: Final = 100
 # An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
 # The same number goes over kept connections from one thread. All connections that both use are kept.
-_MOST_EVENTS: Final = 32
-MOST_EVENTS_AT_ONCE: Final = 2 * _MOST_EVENTS
+_MAX_EVENTS: Final = 32
+MAX_EVENTS_AT_ONCE: Final = 2 * _MAX_EVENTS
 # An event that waited so long gets a thread as other calls do.
 _EVENTS_WAIT_S: Final = 2
 # An execution without a thread by then goes back to the queue, for another executor.
@@ -94,7 +94,7 @@ def _begin(executor: Executor, parts: list[Part], leases: dict[Message, float]) 
         for part in together:
             attempt, future = begun.get(part.line), None
             make: Callable[[], Report] = partial(executor.execute, part.line, jobs, came_at, leases, begun)
-            if attempt and attempt.is_ready and len(sent) < _MOST_EVENTS:
+            if attempt and attempt.is_ready and len(sent) < _MAX_EVENTS:
                 sending = Sending(executor.make(attempt))
                 make = sending.rest
                 if sending.step():
@@ -176,12 +176,12 @@ def _given_back(executor: Executor, one: _UnderWay) -> Future[Report]:
 # Kept for the next batches: starting the threads takes a tenth of a batch's processor time.
 @cache
 def _calls() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_MOST_CALLS, thread_name_prefix="execute")
+    return ThreadPoolExecutor(_MAX_CALLS, thread_name_prefix="execute")
 
 
 @cache
 def _events() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_MOST_EVENTS, thread_name_prefix="send")
+    return ThreadPoolExecutor(_MAX_EVENTS, thread_name_prefix="send")
 
 
 def _jobs(executor: Executor, executions: list[Execution], far_from: float) -> Jobs:

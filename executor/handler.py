@@ -16,7 +16,7 @@ from common.planning.packs import is_wake
 from common.storage import aws, deployed
 from common.tenants.rules_cache import KnownTenants
 from executor import wiring
-from executor.batch import MOST_EVENTS_AT_ONCE, execute_batch
+from executor.batch import MAX_EVENTS_AT_ONCE, execute_batch
 from executor.failure_streak import store_of_failures
 from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report
@@ -122,7 +122,7 @@ def _warm_up() -> None:
 def _wake() -> None:
     """Open the connections of a crowded batch, and be busy for a moment: Lambda starts others for the other wakes."""
     aws.connect(aws.dynamodb(), WAKE_CONNECTIONS)
-    aws.connect(_functions(), MOST_EVENTS_AT_ONCE)
+    aws.connect(_functions(), MAX_EVENTS_AT_ONCE)
     SystemClock().sleep(_WAKE_HOLD_S)
 
 

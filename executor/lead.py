@@ -7,7 +7,7 @@ from typing import Final
 _SHARE: Final = 0.2
 # One slow call, such as the first of a process, must not spoil the estimate for the next ones.
 _STEP_S: Final = 0.02
-_MOST_S: Final = 5.0
+_MAX_S: Final = 5.0
 
 
 class Lead:
@@ -19,4 +19,4 @@ class Lead:
     def saw(self, seconds: float) -> None:
         """Take in that a call went out `seconds` after its claim."""
         step_s = max(-_STEP_S, min(_STEP_S, _SHARE * (seconds - self.s)))
-        self.s = max(0.0, min(_MOST_S, self.s + step_s))
+        self.s = max(0.0, min(_MAX_S, self.s + step_s))

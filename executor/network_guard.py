@@ -18,7 +18,7 @@ from common.errors import Minute8Error
 from common.tenants.web_address import IpAddress, WebAddress, is_public
 
 # The most addresses of a name that are tried; hundreds of dead addresses must not use up the time.
-_MOST_ADDRESSES = 4
+_MAX_ADDRESSES = 4
 
 Resolver = Callable[[str, int], list[str]]
 
@@ -47,7 +47,7 @@ class NetworkGuard:
     def connect(self, address: WebAddress, timeout_s: float) -> socket.socket:
         """A connection to the host, made within `timeout_s`. Raises ForbiddenAddress, Unreachable."""
         ends_at = time.monotonic() + timeout_s
-        ips = self.checked(address, timeout_s)[:_MOST_ADDRESSES]
+        ips = self.checked(address, timeout_s)[:_MAX_ADDRESSES]
         why: OSError | None = None
         for ip in ips:
             left_s = ends_at - time.monotonic()

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 AFTER_LEASE_S: Final = 10
 # From the second delivery on, each wait is twice as long. Twenty deliveries then take about an hour.
 _FIRST_WAIT_S: Final = 2
-_LONGEST_WAIT_S: Final = 300
+_MAX_WAIT_S: Final = 300
 # SQS hides no message for longer than 12 hours.
-_MOST_S: Final = 43_200
+_MAX_S: Final = 43_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Redelivery:
     def _wait_s(self, message: Message, error: Exception) -> float:
         if isinstance(error, StillRunning):
             return error.until - self.clock.now() + 1
-        most_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S << min(message.receives - 1, 16))
+        most_s = min(_MAX_WAIT_S, _FIRST_WAIT_S << min(message.receives - 1, 16))
         return self.random.uniform(0.75, 1) * most_s
 
     def _hide(self, waits: Mapping[Message, float]) -> None:
@@ -69,7 +69,7 @@ class Redelivery:
             {
                 "Id": str(number),
                 "ReceiptHandle": message.receipt,
-                "VisibilityTimeout": min(_MOST_S, max(1, math.ceil(wait_s))),
+                "VisibilityTimeout": min(_MAX_S, max(1, math.ceil(wait_s))),
             }
             for number, (message, wait_s) in enumerate(waits.items())
         ]

@@ -12,8 +12,8 @@ from minute8_client.operations import Json, Listing, ListSteps, Request
 from minute8_client.shapes import BulkLine, BulkResult
 
 # The most lines of one request.
-LONGEST_BULK: Final = 4 * 1024 * 1024
-MOST_LINES: Final = 1_000
+MAX_BULK: Final = 4 * 1024 * 1024
+MAX_LINES: Final = 1_000
 
 
 class BulkCalls:
@@ -58,7 +58,7 @@ def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:
     size = 0
     for job in jobs:
         line = json.dumps(job, ensure_ascii=False, separators=(",", ":")).encode()
-        if lines and (len(lines) == MOST_LINES or size + len(line) + 1 > LONGEST_BULK):
+        if lines and (len(lines) == MAX_LINES or size + len(line) + 1 > MAX_BULK):
             yield lines
             lines, size = [], 0
         lines.append(line)

@@ -20,7 +20,7 @@ from minute8_client.operations import AnyCall, Blocking, ListSteps, Request, Ste
 _TIMEOUT: Final = httpx.Timeout(35.0, connect=5.0)
 _TRIES: Final = 4
 _FIRST_WAIT_S: Final = 0.2
-_LONGEST_WAIT_S: Final = 10.0
+_MAX_WAIT_S: Final = 10.0
 
 # What a gateway answers when it has no answer from the API, which may have done all. A 500 is the API's own failure.
 _ANSWER_LOST: Final = (502, 503, 504)
@@ -179,12 +179,12 @@ def _is_to_be_repeated(response: httpx.Response, repeatable: bool) -> bool:
 
 
 def _wait_s(attempt: int) -> float:
-    longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2**attempt)
+    longest = min(_MAX_WAIT_S, _FIRST_WAIT_S * 2**attempt)
     return random.uniform(longest / 2, longest)
 
 
 def _asked_to_wait_s(response: httpx.Response) -> float:
     try:
-        return min(_LONGEST_WAIT_S, float(response.headers.get("Retry-After", 0)))
+        return min(_MAX_WAIT_S, float(response.headers.get("Retry-After", 0)))
     except ValueError:  # a date: our API sends seconds
         return 0.0

@@ -24,11 +24,11 @@ from common.storage.tables import Item, Table
 from common.timing.instants import compact_time
 
 # The most failed runs that are read of a tenant in one look; the newest are read.
-MOST_FAILURES: Final = 2_000
+MAX_FAILURES: Final = 2_000
 # The most jobs whose lateness is examined in one look.
-MOST_SEARCHED: Final = 200
+MAX_SEARCHED: Final = 200
 # The most jobs that are read to find them: paused and deleted ones are read, too.
-MOST_READ: Final = 2_000
+MAX_READ: Final = 2_000
 # How many runs after a failed one are searched for a success.
 _NEWER_RUNS: Final = 20
 _PAGE: Final = 200
@@ -65,10 +65,10 @@ class Look:
                     page=_PAGE,
                     attributes=_FAILURE,
                 ),
-                MOST_FAILURES + 1,
+                MAX_FAILURES + 1,
             )
         )
-        return [_failure(item) for item in reversed(items[:MOST_FAILURES])], len(items) <= MOST_FAILURES
+        return [_failure(item) for item in reversed(items[:MAX_FAILURES])], len(items) <= MAX_FAILURES
 
     def named(self, tenant: str, job_ids: Iterable[str]) -> dict[str, Named]:
         """Name and tags of jobs; a job that does not exist has neither."""
@@ -123,15 +123,15 @@ class Look:
             tenant,
             sk_prefix=keys.JOB_PREFIX,
             after=keys.job(tenant, after_job) if after_job else None,
-            limit=MOST_READ + 1,
-            page=MOST_SEARCHED + 1,
+            limit=MAX_READ + 1,
+            page=MAX_SEARCHED + 1,
             attributes=WITHOUT_PAYLOAD,
             consistent=False,
         )
         jobs: list[Job] = []
         last = ""
         for read, item in enumerate(items):
-            if read == MOST_READ or len(jobs) == MOST_SEARCHED:
+            if read == MAX_READ or len(jobs) == MAX_SEARCHED:
                 return jobs, last
             last = item["job_id"]
             if item["state"] == ACTIVE:

@@ -36,7 +36,7 @@ SEARCH_EACH_S: Final = 600
 # An unchanged state is written at most this often.
 _WRITTEN_EACH_S: Final = 600
 # How many reported problems of a subscription are examined in one look.
-_MOST_EXAMINED: Final = 25
+_MAX_EXAMINED: Final = 25
 _SAVE_TRIES: Final = 3
 _log = logging.getLogger("minute8.notifier")
 T = TypeVar("T")
@@ -183,13 +183,13 @@ class Notifier:
     def _examine(self, subscription: Subscription, now: float) -> None:
         """Find out which problems have ended: some of the reported ones, and the waiting ones before a message."""
         state, reports = subscription.state, RECOVERIES in subscription.kinds
-        reported = [one for one in state.reported.values() if one.key not in state.over][:_MOST_EXAMINED]
+        reported = [one for one in state.reported.values() if one.key not in state.over][:_MAX_EXAMINED]
         grouping.end(state, self.look.ended(subscription.tenant, reported), now, reports=reports)
-        if len(state.reported) > _MOST_EXAMINED:  # the others next time
+        if len(state.reported) > _MAX_EXAMINED:  # the others next time
             for one in reported:
                 if one.key in state.reported:
                     state.reported[one.key] = state.reported.pop(one.key)
-        is_full = len(state.waiting) >= grouping.MOST_WAITING
+        is_full = len(state.waiting) >= grouping.MAX_WAITING
         if is_full or grouping.may_report(state, subscription.delay_s, now):
             ended = self.look.ended(subscription.tenant, list(state.waiting.values()))
             grouping.end(state, ended, now, reports=reports)

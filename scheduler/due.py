@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scheduler.summary import TickSummary
 
 # The most empty shards, and the most misfiled ones, that a tick holds in memory to drop or file them.
-MOST_KEPT: Final = 200_000
+MAX_KEPT: Final = 200_000
 # How long code of an earlier version may write after a deployment or a rollback.
 _DISTRUST_S: Final = DAY_S
 # A longer window was left by an outage: it has so many places that reading everything costs less.
@@ -51,10 +51,10 @@ class Untidy:
             if isinstance(one, BadShard):
                 yield one
             elif one.shard.jobs <= 0:
-                if len(self.empty) < MOST_KEPT:
+                if len(self.empty) < MAX_KEPT:
                     self.empty.append(one)
             else:
-                if not one.is_right and len(self.misfiled) < MOST_KEPT:
+                if not one.is_right and len(self.misfiled) < MAX_KEPT:
                     self.misfiled.append(one)
                 yield one
 

@@ -19,7 +19,7 @@ from common.jobs.backfill import Backfill
 from common.jobs.ended import EndedJobs, Note, fires_again
 from common.jobs.job import ACTIVE, Job, existing
 from common.jobs.revisions import deleted
-from common.jobs.store import MOST_AT_ONCE, JobStore
+from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.planning.execution import BACKFILL, SCHEDULE
 from common.runs.records import Runs
 from common.runs.states import ENDED
@@ -100,8 +100,8 @@ class Completion:
     def _delete(self, jobs: Sequence[Job], until: float) -> list[tuple[str, str]]:
         """Delete jobs of one tenant. Returns those that are left to the next tick."""
         left: list[tuple[str, str]] = []
-        for first in range(0, len(jobs), MOST_AT_ONCE):
-            some = jobs[first : first + MOST_AT_ONCE]
+        for first in range(0, len(jobs), MAX_AT_ONCE):
+            some = jobs[first : first + MAX_AT_ONCE]
             left += self._delete_at_once(some) if self._now() < until else _names(some)
         return left
 

@@ -49,7 +49,7 @@ class Entries:
     def executions(self, progress: Progress, keeper: PaceKeeper, until: float) -> Iterator[Execution]:
         """What the shards have to run in the keeper's window, the shards of a pace together.
 
-        From `until` on no more entries are read, but those of a pace up to its end, or up to MOST_TOGETHER executions.
+        From `until` on no more entries are read, but those of a pace up to its end, or up to MAX_TOGETHER executions.
         """
 
         def is_time() -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 from common.planning.due_index import Mark
 from common.planning.shares import PlanningQueue, Shares
 
-_FEWEST_ENTRIES: Final = 50
+_MIN_ENTRIES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +21,4 @@ class FanOut:
 
     def entries_a_share(self, window: Mark) -> int:
         """The most entries of a share: fewer for each tick that did not finish the window."""
-        return max(min(_FEWEST_ENTRIES, self.share_entries), self.share_entries >> 2 * window.tries)
+        return max(min(_MIN_ENTRIES, self.share_entries), self.share_entries >> 2 * window.tries)

@@ -18,7 +18,7 @@ from common.planning.pace_shards import pace_of
 from scheduler.summary import TickSummary
 
 # How many executions get their places together: some 50 MB. Those that are read later get what is left.
-MOST_TOGETHER: Final = 50_000
+MAX_TOGETHER: Final = 50_000
 
 Planned = Iterator[tuple[DueEntry, list[Execution]]]
 
@@ -36,7 +36,7 @@ class PaceKeeper:
     def kept(self, first: Shard, planned: Planned, is_time: Callable[[], bool]) -> Iterator[Execution]:
         """The executions of a pace's shards, the `first` one's and the others', each with its place.
 
-        If it `is_time` after MOST_TOGETHER executions, the rest is left. Publishes an event for each pace that could
+        If it `is_time` after MAX_TOGETHER executions, the rest is left. Publishes an event for each pace that could
         not be kept.
         """
         taken = self.carried.into(pace_of(first.shard), self.window.planned_until)
@@ -49,7 +49,7 @@ class PaceKeeper:
                 continue
             waiting[Name(entry.tenant, pace.key)] += (Paced(execution, pace) for execution in executions)
             count += len(executions)
-            if count >= MOST_TOGETHER:
+            if count >= MAX_TOGETHER:
                 yield from self._placed(first, waiting, places, taken)
                 count = 0
                 if is_time():

@@ -19,8 +19,8 @@ from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
-from common.planning.packs import MOST_IN_A_PACK
-from common.runs.unrecorded import MOST_LISTED, Unrecorded
+from common.planning.packs import MAX_IN_A_PACK
+from common.runs.unrecorded import MAX_LISTED, Unrecorded
 from common.storage import keys, planned_keys
 from common.storage.tables import Expression, Table
 from common.tenants.states import ACTIVE, SUSPENDED
@@ -77,7 +77,7 @@ class Reconciler:
         end = window_start(int(now) - _SETTLED_AFTER_S)
         begin = (self.due.get(planned_keys.RECONCILED) or {}).get("until", 0)
         compared.planned = sum(self.index.planned.sizes(begin, end).values())
-        room = MOST_LISTED - compared.listed
+        room = MAX_LISTED - compared.listed
         if not compared.planned or room <= 0:
             compared.partly = bool(compared.planned)
             return
@@ -153,7 +153,7 @@ class Reconciler:
             for one in missing
             if now - one.visible_at < NO_RECORD_AFTER_S and one.execution_id not in late
         ]
-        if young and len(young) * step <= self.queue.waiting() * MOST_IN_A_PACK:
+        if young and len(young) * step <= self.queue.waiting() * MAX_IN_A_PACK:
             late |= {one.execution_id: one for one in young}
         return late
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from common.planning import executions_queue
-from tests.worlds import World, make_world, world
+from tests.worlds import World, make_world, open_world
 
 # They decide how wide and how coloured a command prints, and which stage a function belongs to.
 _FOREIGN = ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "STAGE")
@@ -95,9 +95,9 @@ def one_sender(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def w() -> Iterator[World]:
+def world() -> Iterator[World]:
     """A fresh Minute8 at 2026-11-21T03:12:00Z."""
-    with world() as fresh:
+    with open_world() as fresh:
         yield fresh
 
 

@@ -12,13 +12,13 @@ from scheduler.removal import Removal
 from tests.worlds import World
 
 
-def serve(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def serve(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the handler plan, compare and delete in this world."""
-    deletions = Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), w.index)
-    removal = Removal(w.completion, GroupDeletions(w.store), deletions, w.clock)
-    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
-    monkeypatch.setattr(handler, "reconciler", lambda: w.reconciler)
+    deletions = Deletions(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
+    removal = Removal(world.completion, GroupDeletions(world.store), deletions, world.clock)
+    monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
+    monkeypatch.setattr(handler, "reconciler", lambda: world.reconciler)
     monkeypatch.setattr(
-        handler, "_is_anything_left", lambda: anything_left(w.table("due"), w.table("tenants"))
+        handler, "_is_anything_left", lambda: anything_left(world.table("due"), world.table("tenants"))
     )
     monkeypatch.setattr(handler, "_removal", lambda: removal)

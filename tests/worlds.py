@@ -1,10 +1,10 @@
 """A whole Minute8 in one process for the tests: DynamoDB in memory, a queue and a clock that tests move.
 
-with world() as w:
-    w.registry.put("alice", "report", job(cron="0 3 * * *"))
-    w.scheduler.tick()
-    w.run_until("2026-11-21T03:30:00Z")
-    assert w.statuses("alice", "report") == [...]
+with open_world() as world:
+    world.registry.put("alice", "report", job(cron="0 3 * * *"))
+    world.scheduler.tick()
+    world.run_until("2026-11-21T03:30:00Z")
+    assert world.statuses("alice", "report") == [...]
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def put_in_directory(due: Table, sk: str, jobs: object = 1) -> None:
         due.put({"pk": keys.listings(place), "sk": sk})
 
 
-def damage_entry(w: World, tenant: str, job_id: str) -> None:
+def damage_entry(world: World, tenant: str, job_id: str) -> None:
     """As after an edit of the due table by hand."""
-    found = w.store.get(tenant, job_id)
-    w.table("due").put({**keys.due_entry(found.group, found.shard, tenant, job_id), "entry": "[9]"})
+    found = world.store.get(tenant, job_id)
+    world.table("due").put({**keys.due_entry(found.group, found.shard, tenant, job_id), "entry": "[9]"})
 
 
 def make_tables(client: Any, prefix: str = "test") -> None:
@@ -200,7 +200,7 @@ class World:
 
 
 @contextmanager
-def world(now: str = "2026-11-21T03:12:00Z") -> Iterator[World]:
+def open_world(now: str = "2026-11-21T03:12:00Z") -> Iterator[World]:
     """A fresh Minute8 at `now`."""
     yield make_world(MemoryDynamoDB(), now)
 

@@ -28,8 +28,8 @@ AGAIN_S: Final = 30
 # How long cached keys are used while the issuer does not answer.
 STALE_S: Final = DAY_S
 _TIMEOUT_S: Final = 3
-_LONGEST_ANSWER: Final = 256 * 1024
-_MOST_KEYS: Final = 100
+_MAX_ANSWER: Final = 256 * 1024
+_MAX_KEYS: Final = 100
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 
 Fetch = Callable[[str], bytes]
@@ -74,7 +74,7 @@ class IssuerKeys:
         if not isinstance(found, list):
             raise InvalidInput("keys", "must be a list", value=found, accepted="a JSON Web Key Set")
         keys: dict[tuple[str, str], jwt.PyJWK] = {}
-        for raw in found[:_MOST_KEYS]:
+        for raw in found[:_MAX_KEYS]:
             for algorithm in self._algorithms_of(raw):
                 try:
                     keys.setdefault((raw["kid"], algorithm), jwt.PyJWK(raw, algorithm))
@@ -127,9 +127,9 @@ def fetching(context: ssl.SSLContext) -> Fetch:
     def fetch(url: str) -> bytes:
         request = Request(check_https("url", url), headers={"Accept": "application/json"})
         with opener.open(request, timeout=_TIMEOUT_S) as answer:
-            body: bytes = answer.read(_LONGEST_ANSWER + 1)
-        if len(body) > _LONGEST_ANSWER:
-            raise InvalidInput(url, "answers too much", accepted=f"at most {_LONGEST_ANSWER} bytes")
+            body: bytes = answer.read(_MAX_ANSWER + 1)
+        if len(body) > _MAX_ANSWER:
+            raise InvalidInput(url, "answers too much", accepted=f"at most {_MAX_ANSWER} bytes")
         return body
 
     return fetch

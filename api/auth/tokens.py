@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 _LONGEST: Final = 8_192
-_LONGEST_KEY_ID: Final = 255
+_MAX_KEY_ID: Final = 255
 # https://openid.net/specs/openid-connect-core-1_0.html#IDToken
-_LONGEST_SUBJECT: Final = 255
+_MAX_SUBJECT: Final = 255
 # The allowed difference between the issuer's clock and ours.
 LEEWAY_S: Final = 30
 # The same issuer also signs tokens for other purposes (logout, DPoP, security events). Those must be refused.
@@ -105,7 +105,7 @@ class Tokens:
         key_id, algorithm, kind = (header.get(name) for name in ("kid", "alg", "typ"))
         if not isinstance(algorithm, str) or algorithm not in self._settings.algorithms:
             raise _Refused(f"alg is {shown(algorithm)}")
-        if not isinstance(key_id, str) or not 1 <= len(key_id) <= _LONGEST_KEY_ID:
+        if not isinstance(key_id, str) or not 1 <= len(key_id) <= _MAX_KEY_ID:
             raise _Refused(f"kid is {shown(key_id)}")
         if (kind.lower() if isinstance(kind, str) else kind) not in _TYPES:
             raise _Refused(f"typ is {shown(kind)}")
@@ -140,7 +140,7 @@ def _check_claims(claims: Mapping[str, Any], now: float) -> None:
     for name in ("nbf", "iat"):
         if name in claims and not _instant(claims, name) <= now + LEEWAY_S:
             raise _Refused(f"{name} is {claims[name]}, and it is {now:.0f}")
-    if not 1 <= len(claims["sub"]) <= _LONGEST_SUBJECT:
+    if not 1 <= len(claims["sub"]) <= _MAX_SUBJECT:
         raise _Refused(f"sub has {len(claims['sub'])} characters")
     # The token is bound to a key, and we cannot ask for proof of it. https://www.rfc-editor.org/rfc/rfc7800#section-3.1
     if "cnf" in claims:

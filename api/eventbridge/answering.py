@@ -47,8 +47,8 @@ for _one in OPERATIONS:
     _METHODS.setdefault((_one.collection, _one.has_label), {})[_one.method] = _one
 
 # Input has at most 256 KB; its JSON is a text in JSON.
-LONGEST_BODY: Final = 1024 * 1024
-_LONGEST_QUERY: Final = 16 * 1024
+MAX_BODY: Final = 1024 * 1024
+_MAX_QUERY: Final = 16 * 1024
 # Made once: json.dumps makes one for each answer.
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 # No name and no ARN has other characters.
@@ -84,7 +84,7 @@ def answer(services: Services, event: Event, place: str) -> Event:
         operation, label = _operation(event["requestContext"]["http"]["method"], place)
         headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         query = parsed_query(event.get("rawQueryString") or "")
-        body = raw_body(event.get("body"), bool(event.get("isBase64Encoded")), LONGEST_BODY)
+        body = raw_body(event.get("body"), bool(event.get("isBase64Encoded")), MAX_BODY)
         now = services.clock.now()
         credential, signature = _authenticate(services, event, headers, query, body, now)
         admit(services, credential, operation.role, now)
@@ -106,8 +106,8 @@ def answer(services: Services, event: Event, place: str) -> Event:
 
 def parsed_query(text: str) -> list[tuple[str, str]]:
     """The parameters, decoded, in their order. A plus is a plus: SDKs write a space as %20. Raises InvalidInput."""
-    if len(text) > _LONGEST_QUERY:
-        raise InvalidInput("query", f"has {len(text)} characters", accepted=f"at most {_LONGEST_QUERY}")
+    if len(text) > _MAX_QUERY:
+        raise InvalidInput("query", f"has {len(text)} characters", accepted=f"at most {_MAX_QUERY}")
     return parse_qsl(text.replace("+", "%2B"), keep_blank_values=True)
 
 

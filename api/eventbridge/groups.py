@@ -13,7 +13,7 @@ from common.eventbridge.shapes import (
     CLIENT_TOKEN,
     GROUP,
     MAX_RESULTS,
-    MOST_TAGS,
+    MAX_TAGS,
     NAME,
     NEXT_TOKEN,
     TAG_KEY,
@@ -156,7 +156,7 @@ OPERATIONS = (
     ),
     Operation("POST", "tags", "TagResource", "write", tag, takes_body=True),
     Operation(
-        "DELETE", "tags", "UntagResource", "write", untag, query={"TagKeys": Listed(TAG_KEY, MOST_TAGS)}
+        "DELETE", "tags", "UntagResource", "write", untag, query={"TagKeys": Listed(TAG_KEY, MAX_TAGS)}
     ),
     Operation("GET", "tags", "ListTagsForResource", "read", list_tags),
 )

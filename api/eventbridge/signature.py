@@ -27,7 +27,7 @@ _LONGEST: Final = 4_096
 _DATE: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]{1,128}", re.ASCII)
 _SIGNATURE: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_MOST_SIGNED: Final = 64
+_MAX_SIGNED: Final = 64
 # What needs no encoding.
 _UNRESERVED: Final = re.compile(r"[A-Za-z0-9_.~-]*", re.ASCII)
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9_.~/-]*", re.ASCII)
@@ -125,7 +125,7 @@ def _parts(text: str) -> dict[str, str]:
 def _names_in(text: str) -> tuple[str, ...]:
     """The names of SignedHeaders; each client sends the same ones again and again. Raises SignatureRefused."""
     signed = text.split(";")
-    if signed != sorted(set(signed)) or len(signed) > _MOST_SIGNED:
+    if signed != sorted(set(signed)) or len(signed) > _MAX_SIGNED:
         raise _incomplete("SignedHeaders must be sorted, each once")
     for name in signed:
         if not _HEADER_NAME.fullmatch(name):

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from common.errors import InvalidInput
 
 _LONGEST: Final = 2_000
-_LONGEST_KEY: Final = 1_000
+_MAX_KEY: Final = 1_000
 
 Place = TypeVar("Place")
 
@@ -68,7 +68,7 @@ def not_of_this_list(cursor: str | None) -> InvalidInput:
 
 def _is_key(last: str) -> bool:
     """Whether DynamoDB accepts the text as part of a key. A client can write a cursor itself."""
-    return last.isascii() and 0 < len(last) <= _LONGEST_KEY
+    return last.isascii() and 0 < len(last) <= _MAX_KEY
 
 
 def _scope(tenant: str, of: str) -> str:

@@ -11,7 +11,7 @@ from common.errors import InvalidInput
 from common.jobs.job import ACTIVE, PAUSED, Job, exists
 
 # The most jobs that one request reads.
-MOST_SEEN: Final = 2_000
+MAX_SEEN: Final = 2_000
 _LONGEST: Final = 200
 
 FILTERS: Final = (

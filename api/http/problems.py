@@ -27,8 +27,8 @@ from common.registration.bulk import BulkRefused, LineOutcome, Unfinished
 
 CONTENT_TYPE = "application/problem+json"
 # What an answer shows of the problems of one line in a bulk request: Lambda's answer is limited to 6 MB.
-_MOST_OF_A_LINE = 3
-_LONGEST_OF_A_LINE = 500
+_MAX_LINE_PROBLEMS = 3
+_MAX_LINE_PROBLEM_CHARS = 500
 _TYPE = "urn:minute8:problem:"
 
 
@@ -174,7 +174,7 @@ def line_view(outcome: LineOutcome) -> dict[str, Any]:
         problem = problem_of(outcome.error, "").body
         problem |= {"line": outcome.number, "detail": _cut(problem["detail"])}
         if "errors" in problem:
-            shown = problem["errors"][:_MOST_OF_A_LINE]
+            shown = problem["errors"][:_MAX_LINE_PROBLEMS]
             problem["errors"] = [{name: _cut(value) for name, value in one.items()} for one in shown]
         del problem["request_id"]
         view["problem"] = problem
@@ -183,8 +183,8 @@ def line_view(outcome: LineOutcome) -> dict[str, Any]:
 
 def _cut(value: Any) -> Any:
     return (
-        value[:_LONGEST_OF_A_LINE] + "…"
-        if isinstance(value, str) and len(value) > _LONGEST_OF_A_LINE
+        value[:_MAX_LINE_PROBLEM_CHARS] + "…"
+        if isinstance(value, str) and len(value) > _MAX_LINE_PROBLEM_CHARS
         else value
     )
 

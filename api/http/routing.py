@@ -12,13 +12,13 @@ from api.services import Services
 from common.platform.credential import Role
 
 # A payload has at most 128 KiB; its JSON may contain escapes and spaces.
-LONGEST_BODY: Final = 512 * 1024
+MAX_BODY: Final = 512 * 1024
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 PAGE: Final = 50
-LONGEST_PAGE: Final = 200
+MAX_PAGE: Final = 200
 # Bytes of UTF-8. In Lambda's answer, which is limited to 6 MB, a character can take three times as many bytes.
-LONGEST_PAGE_BYTES: Final = 1024 * 1024
+MAX_PAGE_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Route:
     while_suspended: bool = False
     weight: int = 1
     takes_key: bool = False
-    longest_body: int = LONGEST_BODY
+    longest_body: int = MAX_BODY
 
 
 # The weight of a request that may read or change a thousand jobs.
@@ -78,6 +78,6 @@ THOUSANDS: Final = 5
 LIMIT: Final = Query(
     "limit",
     "How many at most.",
-    {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
+    {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
 )
 CURSOR: Final = Query("cursor", "The `next_cursor` of the page before.", {"type": "string", "minLength": 1})

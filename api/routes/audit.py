@@ -7,7 +7,7 @@ from typing import Final
 from api.http.cursors import read_cursor, write_cursor
 from api.http.ranges import INSTANT
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
 from common.platform.views import entry_view
@@ -33,7 +33,7 @@ def list_of_platform(services: Services, request: Request) -> Reply:
 def page_of(services: Services, request: Request, owner: str) -> Reply:
     """A page of the entries of `owner` (a tenant or the platform), filtered by the query."""
     wanted = EntryFilter.of(request.query)
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"audit:{wanted}"
     before = read_cursor(owner, list_name, request.query.get("cursor"))
     entries, next_place = services.audit.page(owner, wanted, limit=limit, before_id=before)

@@ -12,8 +12,8 @@ from api.http.requests import Request
 from api.http.routing import (
     A_THOUSAND_JOBS,
     CURSOR,
-    LONGEST_BODY,
-    LONGEST_PAGE_BYTES,
+    MAX_BODY,
+    MAX_PAGE_BYTES,
     NDJSON,
     Query,
     Reply,
@@ -26,9 +26,9 @@ from common.jobs.job import exists
 from common.registration import bulk
 
 # What fits into a request's time on the slowest deployed Lambda; docs/cli.md has the figures.
-MOST_LINES: Final = 1_000
+MAX_LINES: Final = 1_000
 # Lambda accepts 6 MB, and API Gateway encodes the body as base64.
-LONGEST_BULK: Final = 4 * 1024 * 1024
+MAX_BULK: Final = 4 * 1024 * 1024
 # The lines that count as one request, where that is more than the route's own weight.
 _LINES_A_REQUEST: Final = 10
 _EXPORT: Final = "export"
@@ -45,7 +45,7 @@ _BULK_FLAGS = (
 def put_all(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/_bulk"""
     dry_run = request.flag("dry_run")
-    lines = request.lines(MOST_LINES, LONGEST_BODY)
+    lines = request.lines(MAX_LINES, MAX_BODY)
     services.count_as(request.tenant, request.now, len(lines) // _LINES_A_REQUEST, A_THOUSAND_JOBS)
     outcomes = bulk.put_all(
         registry_for(services, request),
@@ -71,9 +71,9 @@ def export(services: Services, request: Request) -> Reply:
     lines: list[str] = []
     size, last, headers = 0, after, {}
     # Deleted ones count, so that a page reads no more; it can be empty and still have a next one.
-    found = services.store.list_jobs(request.tenant, after, MOST_LINES + 1, deleted=True)
+    found = services.store.list_jobs(request.tenant, after, MAX_LINES + 1, deleted=True)
     for seen, job in enumerate(found):
-        if seen == MOST_LINES or size >= LONGEST_PAGE_BYTES:
+        if seen == MAX_LINES or size >= MAX_PAGE_BYTES:
             # A relative link: the function does not know its own address if it runs after a gateway.
             headers["Link"] = f'<?cursor={write_cursor(request.tenant, _EXPORT, last)}>; rel="next"'
             break
@@ -91,6 +91,6 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/jobs/_bulk", "put_jobs", put_all, "write", "Create and replace many jobs", "BulkResult",
-        takes="BulkJob", takes_type=NDJSON, query=_BULK_FLAGS, longest_body=LONGEST_BULK, weight=A_THOUSAND_JOBS,
+        takes="BulkJob", takes_type=NDJSON, query=_BULK_FLAGS, longest_body=MAX_BULK, weight=A_THOUSAND_JOBS,
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Reply, Route
 from api.services import Services
 from common.ids import CALENDAR_NAME_CHARS
 from common.jobs.calendars import Calendar
@@ -36,7 +36,7 @@ def delete(services: Services, request: Request) -> Reply:
 
 def list_page(services: Services, request: Request) -> Reply:
     """GET /v1/calendars"""
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(request.tenant, "calendars", request.query.get("cursor"))
     found = list(_calendars(services).list_calendars(request.tenant, after, limit + 1))
     page = found[:limit]

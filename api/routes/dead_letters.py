@@ -14,7 +14,7 @@ from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339
 
 # How many executions of a pack are named.
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 _ID_CHARS: Final = 100
 
 
@@ -73,7 +73,7 @@ def _view(letter: Letter) -> dict[str, Any]:
         "message_id": letter.message_id,
         "sent_at": rfc3339(letter.sent_at),
         "bytes": letter.size,
-        "about": list(letter.about[:_MOST_NAMED]),
+        "about": list(letter.about[:_MAX_NAMED]),
         "problem": letter.problem or None,
     }
 

@@ -18,8 +18,8 @@ from common.planning.execution import execution_id
 from common.timing.instants import DAY_S, rfc3339
 
 PAGE: Final = 500
-LONGEST_PAGE: Final = 5_000
-_MOST_DAYS: Final = 92
+MAX_PAGE: Final = 5_000
+_MAX_DAYS: Final = 92
 _LATEST: Final = 10**11
 
 
@@ -27,7 +27,7 @@ def of_job(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/expected"""
     job_id = existing_id(request)
     start, end = span_of(request)
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"expected:{job_id}:{_named(request)}"
     place = _read_place(request, list_name)
     begin = place.at if place and place.at is not None else start
@@ -52,7 +52,7 @@ def of_job(services: Services, request: Request) -> Reply:
 def of_tenant(services: Services, request: Request) -> Reply:
     """GET /v1/expected"""
     start, end = span_of(request)
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"expected::{_named(request)}"
     place = _read_place(request, list_name)
     kept_s = kept_s_of(services, request)
@@ -83,7 +83,7 @@ def span_of(request: Request) -> tuple[int, int]:
     given = bounds(request.query)
     from_at = given.get("from_at", max(0, min(int(request.now), given.get("until_at", _LATEST)) - DAY_S))
     until_at = given.get("until_at", max(int(request.now), from_at) + DAY_S)
-    check_length(from_at, until_at, _MOST_DAYS)
+    check_length(from_at, until_at, _MAX_DAYS)
     return from_at, until_at
 
 
@@ -161,7 +161,7 @@ _QUERY: Final = (
     Query(
         "limit",
         "How many due instants at most.",
-        {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
     ),
     CURSOR,
     *SPAN,

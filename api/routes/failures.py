@@ -9,7 +9,7 @@ from typing import Any, Final
 from api.http.cursors import read_place, write_cursor
 from api.http.ranges import INSTANT
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, THOUSANDS, Query, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, THOUSANDS, Query, Reply, Route
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput
@@ -26,7 +26,7 @@ _TAG_CHARS: Final = 200
 
 def failures(services: Services, request: Request) -> Reply:
     """GET /v1/failures"""
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request, 0)
     list_name = f"failures:{_named(request)}"
     before = _read_place(request, list_name)

@@ -11,9 +11,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from api.http.cursors import read_cursor, write_cursor
-from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
+from api.http.job_filter import FILTERS, MAX_SEEN, JobFilter
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, LONGEST_PAGE_BYTES, PAGE, Query, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Reply, Route
 from api.job_health import health_of_jobs
 from api.services import Services
 from api.views import coming_fires, job_view
@@ -30,7 +30,7 @@ from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming
 
-_MOST_FIRES = 100
+_MAX_FIRES = 100
 _FIRES = 5
 
 
@@ -80,19 +80,19 @@ def patch(services: Services, request: Request) -> Reply:
 
 def list_page(services: Services, request: Request) -> Reply:
     """GET /v1/jobs"""
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = JobFilter.of(request.query)
     after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
     calendars = _calendars(services)
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
     size, last, cursor = 0, after, None
-    # Few jobs may match, and many may be deleted. A page reads at most MOST_SEEN, so it can be empty and have a next.
+    # Few jobs may match, and many may be deleted. A page reads at most MAX_SEEN, so it can be empty and have a next.
     at_once = limit + 1 if wanted == JobFilter() else None
-    found = services.store.list_jobs(request.tenant, after, MOST_SEEN + 1, page=at_once, deleted=True)
+    found = services.store.list_jobs(request.tenant, after, MAX_SEEN + 1, page=at_once, deleted=True)
     for seen, job in enumerate(found):
-        full = len(page) == limit or size >= LONGEST_PAGE_BYTES
-        if seen == MOST_SEEN or (full and wanted.takes(job)):
+        full = len(page) == limit or size >= MAX_PAGE_BYTES
+        if seen == MAX_SEEN or (full and wanted.takes(job)):
             cursor = write_cursor(request.tenant, wanted.list_name, last)
             break
         if wanted.takes(job):
@@ -129,7 +129,7 @@ def resume(services: Services, request: Request) -> Reply:
 
 def next_fires(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/next"""
-    count = request.number("count", _FIRES, _MOST_FIRES)
+    count = request.number("count", _FIRES, _MAX_FIRES)
     job = services.store.get(request.tenant, existing_id(request))
     timing = job.schedule.timing
     times = coming_fires(job, request.now, count, _excluded(_calendars(services), job))
@@ -192,7 +192,7 @@ def _new_id() -> str:
 _COUNT = Query(
     "count",
     "How many fire times.",
-    {"type": "integer", "minimum": 1, "maximum": _MOST_FIRES, "default": _FIRES},
+    {"type": "integer", "minimum": 1, "maximum": _MAX_FIRES, "default": _FIRES},
 )
 
 PAST = Query(

@@ -7,7 +7,7 @@ from typing import Any
 
 from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request, boolean
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
 from common.platform.api_keys import ApiKey
@@ -69,7 +69,7 @@ def _tenant(services: Services, request: Request) -> str:
 
 
 def _page(services: Services, request: Request, owner: str) -> Reply:
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(owner, "keys", request.query.get("cursor"))
     found = [key for key in services.tenants.api_keys.keys_of(owner) if _place(key) > after]
     page = found[:limit]

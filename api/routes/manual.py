@@ -15,15 +15,15 @@ from api.views import run_view
 from common.errors import InvalidInput, NotFound
 from common.ids import NONCE_CHARS, check_id
 from common.jobs.backfill import Backfill
-from common.jobs.skips import MOST_SKIPPED, SKIPPED_AHEAD_S
+from common.jobs.skips import MAX_SKIPPED, SKIPPED_AHEAD_S
 from common.planning.execution import Execution
-from common.registration.backfills import MOST_LISTED
+from common.registration.backfills import MAX_LISTED
 from common.registration.definition import payload_text
 from common.texts import check_note
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
-_MOST_AT_A_TIME = 100
+_MAX_AT_A_TIME = 100
 # How many bytes of a run's own payload count as one more request.
 _BYTES_A_REQUEST = 4 * 1024
 
@@ -57,7 +57,7 @@ def cancel(services: Services, request: Request) -> Reply:
 def skip(services: Services, request: Request) -> Reply:
     """POST /v1/jobs/{job_id}/skip"""
     fields = request.fields("count", "note", optional=True)
-    count, note = whole_number(fields, "count", MOST_SKIPPED), check_note(fields.get("note", ""))
+    count, note = whole_number(fields, "count", MAX_SKIPPED), check_note(fields.get("note", ""))
     services.count_as(request.tenant, request.now, count)
     executions = services.manual.skip_next(request.tenant, existing_id(request), count, note)
     items = services.runs.found(executions)
@@ -79,7 +79,7 @@ def backfill(services: Services, request: Request) -> Reply:
     fields = request.fields("start_at", "end_at", "concurrency", "dry_run", "backfill_id", optional=True)
     job_id = existing_id(request)
     start, end = (_instant(fields, name) for name in ("start_at", "end_at"))
-    concurrency = whole_number(fields, "concurrency", _MOST_AT_A_TIME)
+    concurrency = whole_number(fields, "concurrency", _MAX_AT_A_TIME)
     dry_run = boolean(fields, "dry_run")
     total = services.manual.backfills.count(request.tenant, job_id, start, end)
     if dry_run:
@@ -162,7 +162,7 @@ ROUTES = (
     ),
     Route(
         "DELETE", "/v1/jobs/{job_id}/skip", "unskip_fires", unskip, "write",
-        f"Undo the cancellation of the next fire times, {MOST_SKIPPED} at most", "RestoredFires", weight=THOUSANDS,
+        f"Undo the cancellation of the next fire times, {MAX_SKIPPED} at most", "RestoredFires", weight=THOUSANDS,
     ),
     Route(
         "POST", "/v1/runs/{execution_id}/retry", "retry_run", retry, "write", "Try a failed run once more", "Run",
@@ -180,7 +180,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/jobs/{job_id}/backfills", "list_backfills", backfills, "read",
-        f"A job's backfills of the last 90 days, the newest first; {MOST_LISTED} at most", "Backfills",
+        f"A job's backfills of the last 90 days, the newest first; {MAX_LISTED} at most", "Backfills",
         weight=THOUSANDS,
     ),
     Route(

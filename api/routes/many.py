@@ -15,11 +15,11 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from api.http.cursors import read_cursor, read_place, write_cursor
-from api.http.job_filter import FILTERS, MOST_SEEN, JobFilter
+from api.http.job_filter import FILTERS, MAX_SEEN, JobFilter
 from api.http.problems import problem_of
 from api.http.ranges import bounds, check_range
 from api.http.requests import Request, boolean
-from api.http.routing import A_THOUSAND_JOBS, LONGEST_PAGE, Reply, Route
+from api.http.routing import A_THOUSAND_JOBS, MAX_PAGE, Reply, Route
 from api.routes.failing_jobs import SINCE_S, failing_jobs
 from api.routes.failures import place_of
 from api.routes.runs import RECENT_S
@@ -38,7 +38,7 @@ AT_ONCE: Final = 100
 _ACTING_S: Final = 18
 _ERROR_FIELDS: Final = ("error_type", "fingerprint")
 _JOB_FIELDS: Final = ("all", *(query.name for query in FILTERS), *_ERROR_FIELDS)
-_LONGEST_TEXT: Final = 200
+_MAX_TEXT: Final = 200
 _LONGEST: Final = {"cursor": 2_000, "target": 2_000, "note": NOTE_CHARS}
 
 
@@ -115,10 +115,10 @@ def _jobs(
     list_name = f"many:{request.path}:{wanted.list_name}"
     last = read_cursor(request.tenant, list_name, fields.get("cursor"))
     done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
-    found = services.store.list_jobs(request.tenant, last, MOST_SEEN + 1, payloads=False, deleted=True)
+    found = services.store.list_jobs(request.tenant, last, MAX_SEEN + 1, payloads=False, deleted=True)
     for seen, job in enumerate(found):
         full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
-        if seen == MOST_SEEN or (wanted.takes(job) and full):
+        if seen == MAX_SEEN or (wanted.takes(job) and full):
             return done.reply(write_cursor(request.tenant, list_name, last))
         if wanted.takes(job) and not done.act(job.job_id, partial(act, job.job_id)):
             return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
@@ -195,7 +195,7 @@ def cancel(services: Services, request: Request) -> Reply:
     list_name = f"many waiting:{status}:{prefix}:{from_at if given else ''}:{until_at}"
     place = read_place(request.tenant, list_name, fields.get("cursor"), Place.of_text)
     place = place or Place.start(request.now, from_at, until_at)
-    page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=LONGEST_PAGE)
+    page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
     done = _Done(fields["dry_run"])
     for item in page.runs:
         name = execution_id(item["tenant"], item["job_id"], item["sk"])
@@ -215,10 +215,10 @@ def _fields(request: Request, *names: str) -> dict[str, Any]:
             boolean(fields, name)
         elif (
             not isinstance(value, str)
-            or len(value) > _LONGEST.get(name, _LONGEST_TEXT)
+            or len(value) > _LONGEST.get(name, _MAX_TEXT)
             or not (value or name == "note")
         ):
-            most = _LONGEST.get(name, _LONGEST_TEXT)
+            most = _LONGEST.get(name, _MAX_TEXT)
             raise InvalidInput(
                 name, "must be a text", value=value, accepted=f"a text of 1 to {most} characters"
             )

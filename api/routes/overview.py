@@ -10,12 +10,12 @@ from typing import Any, Final
 from api.http.cursors import read_cursor, write_cursor
 from api.http.ranges import INSTANT, bounds, check_length
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
 from common.history.expected import Moment
 from common.history.tenant_health import Failures
-from common.platform.rule_effects import MOST_JOBS, TARGETS_NAMED, effects, overused
+from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects, overused
 from common.platform.tenants import Tenant, edited
 from common.platform.views import tenant_summary, tenant_view
 from common.storage import keys
@@ -23,13 +23,13 @@ from common.tenants.rules import EDITABLE
 from common.tenants.states import SUSPENDED
 from common.timing.instants import DAY_S, rfc3339
 
-_MOST_DAYS: Final = 31
+_MAX_DAYS: Final = 31
 
 
 def overview(services: Services, request: Request) -> Reply:
     """GET /v1/operator-overview"""
     from_at, until_at = _span(request)
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = ":".join(
         ["overview", *(request.query.get(name, "") for name in ("from_at", "until_at", "problems"))]
     )
@@ -89,7 +89,7 @@ def check(services: Services, request: Request) -> Reply:
     changes: Mapping[str, Any] = request.fields("name", *EDITABLE, also="application/merge-patch+json")
     before = services.tenants.get(existing_tenant(request))
     after = edited(before, changes, request.if_match())
-    found = effects(before, after, services.store.list_jobs(before.tenant_id, limit=MOST_JOBS + 1))
+    found = effects(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
     return Reply(
         {
             "tenant": tenant_view(after),
@@ -112,7 +112,7 @@ def _span(request: Request) -> tuple[int, int]:
     given = bounds(request.query)
     until_at = given.get("until_at", int(request.now) + 1)
     from_at = given.get("from_at", max(0, until_at - DAY_S))
-    check_length(from_at, until_at, _MOST_DAYS)
+    check_length(from_at, until_at, _MAX_DAYS)
     return from_at, until_at
 
 

@@ -17,21 +17,21 @@ from common.platform.planning_checks import findings, ticks_missed
 from common.timing.instants import rfc3339
 
 # A day of windows.
-_MOST_WINDOWS: Final = 144
+_MAX_WINDOWS: Final = 144
 _WINDOWS: Final = 36
 # The most groups and shares set aside that are shown, the oldest first.
-_MOST_SET_ASIDE: Final = 50
+_MAX_SET_ASIDE: Final = 50
 _LEVELS: Final = {level: level.name.lower() for level in Level}
 
 
 def planning(services: Services, request: Request) -> Reply:
     """GET /v1/operator-planning"""
-    windows = request.number("windows", _WINDOWS, _MOST_WINDOWS)
+    windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
     state = services.planning
     mark = state.index().mark()
     quarantine = state.quarantine()
-    set_aside = [*islice(quarantine.waiting(), _MOST_SET_ASIDE)]
-    set_aside += islice(quarantine.bad_entries(), _MOST_SET_ASIDE - len(set_aside))
+    set_aside = [*islice(quarantine.waiting(), _MAX_SET_ASIDE)]
+    set_aside += islice(quarantine.bad_entries(), _MAX_SET_ASIDE - len(set_aside))
     return Reply(
         {
             "mark": _mark_view(mark, request.now) if mark else None,
@@ -101,7 +101,7 @@ ROUTES = (
             Query(
                 "windows",
                 "How many of the last windows at most.",
-                {"type": "integer", "minimum": 1, "maximum": _MOST_WINDOWS, "default": _WINDOWS},
+                {"type": "integer", "minimum": 1, "maximum": _MAX_WINDOWS, "default": _WINDOWS},
             ),
         ),
     ),

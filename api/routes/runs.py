@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from api.http.cursors import read_cursor, read_place, write_cursor
 from api.http.ranges import INSTANT, bounds
 from api.http.requests import Request
-from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Reply, Route
 from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import run_view
@@ -28,7 +28,7 @@ RECENT_S = DAY_S
 def of_job(services: Services, request: Request) -> Reply:
     """GET /v1/jobs/{job_id}/runs"""
     job_id = existing_id(request)
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request.query)
     list_name = f"runs:{job_id}:{wanted}"
     before = read_cursor(request.tenant, list_name, request.query.get("cursor"))
@@ -41,7 +41,7 @@ def of_job(services: Services, request: Request) -> Reply:
 
 def of_tenant(services: Services, request: Request) -> Reply:
     """GET /v1/runs"""
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request.query)
     list_name = f"runs::{wanted}"
     place = read_place(request.tenant, list_name, request.query.get("cursor"), Place.of_text)

@@ -16,7 +16,7 @@ from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
 
-_MOST_FIRES = 100
+_MAX_FIRES = 100
 _FIRES = 10
 
 
@@ -64,8 +64,8 @@ def _checked(body: dict[str, Any]) -> dict[str, Any]:
             accepted='such as {"cron": "30 2 * * *"}',
         )
     count = body.get("count", _FIRES)
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MOST_FIRES:
-        raise InvalidInput("count", "is out of range", value=count, accepted=f"1 to {_MOST_FIRES}")
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MAX_FIRES:
+        raise InvalidInput("count", "is out of range", value=count, accepted=f"1 to {_MAX_FIRES}")
     return body
 
 

@@ -17,7 +17,7 @@ from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 _DAYS: Final = 7
-_MOST_DAYS: Final = 92
+_MAX_DAYS: Final = 92
 
 
 def of_job(services: Services, request: Request) -> Reply:
@@ -60,7 +60,7 @@ def _start(request: Request) -> Place:
     given = bounds(request.query)
     until_at = given.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
     from_at = given.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_DAYS - 1) * DAY_S))
-    check_length(from_at, until_at, _MOST_DAYS)
+    check_length(from_at, until_at, _MAX_DAYS)
     return Place.start(request.now, from_at, until_at)
 
 

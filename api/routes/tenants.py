@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from api.http.cursors import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Reply, Route
 from api.services import Services
 from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.tenants import Tenant
@@ -26,7 +26,7 @@ def create(services: Services, request: Request) -> Reply:
 
 def list_page(services: Services, request: Request) -> Reply:
     """GET /v1/tenants"""
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(keys.OPERATORS, "tenants", request.query.get("cursor"))
     found = list(services.tenants.list_tenants(after, limit + 1))
     page = found[:limit]

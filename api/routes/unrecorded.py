@@ -7,7 +7,7 @@ from typing import Final
 from api.http.cursors import read_cursor, write_cursor
 from api.http.ranges import INSTANT
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, LONGEST_PAGE, PAGE, Query, Reply, Route
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Reply, Route
 from api.services import Services
 from common.errors import InvalidInput
 from common.platform.unrecorded import unrecorded_view
@@ -17,7 +17,7 @@ from common.timing.durations import parse_instant
 
 def list_all(services: Services, request: Request) -> Reply:
     """GET /v1/platform/unrecorded"""
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     given = request.query.get("from_at", "")
     from_at = parse_instant(given, "from_at") if "from_at" in request.query else 0
     list_name = f"unrecorded:{given}"

@@ -12,7 +12,7 @@ from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.services import Services
 from common.errors import InvalidInput
-from common.history.density import MOST_AHEAD_DAYS, Density, jobs_in, proposal
+from common.history.density import MAX_AHEAD_DAYS, Density, jobs_in, proposal
 from common.history.platform_density import Spot, platform_density
 from common.history.upcoming import PacedJobs, Place
 from common.ids import JOB_ID_CHARS, is_id
@@ -20,7 +20,7 @@ from common.storage import keys
 from common.timing.instants import DAY_S, rfc3339
 
 PAGE: Final = 100
-LONGEST_PAGE: Final = 1_000
+MAX_PAGE: Final = 1_000
 _HOUR_S: Final = 3_600
 _TENANTS_SHOWN: Final = 10
 
@@ -28,7 +28,7 @@ _TENANTS_SHOWN: Final = 10
 def upcoming(services: Services, request: Request) -> Reply:
     """GET /v1/upcoming"""
     start, end = _span(request, DAY_S)
-    limit = request.number("limit", PAGE, LONGEST_PAGE)
+    limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
     place = read_place(request.tenant, list_name, request.query.get("cursor"), _place_of) or Place()
     found, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
@@ -134,12 +134,12 @@ def _span(request: Request, default_s: int) -> tuple[int, int]:
             value=request.query["until_at"],
             accepted=f"{rfc3339(now)} or later",
         )
-    if end - start > MOST_AHEAD_DAYS * DAY_S:
+    if end - start > MAX_AHEAD_DAYS * DAY_S:
         raise InvalidInput(
             "until_at",
             "is too far from from_at",
             value=rfc3339(end),
-            accepted=f"a range of up to {MOST_AHEAD_DAYS} days, from now on",
+            accepted=f"a range of up to {MAX_AHEAD_DAYS} days, from now on",
         )
     return start, max(start, end)
 
@@ -185,7 +185,7 @@ def _between(default: str) -> Iterable[Query]:
 _LIMIT: Final = Query(
     "limit",
     "How many at most.",
-    {"type": "integer", "minimum": 1, "maximum": LONGEST_PAGE, "default": PAGE},
+    {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
 )
 
 ROUTES = (

@@ -13,7 +13,7 @@ from common.timing.instants import rfc3339
 from common.timing.schedule import Timing
 
 # The most timings whose fires one call compares with those of an earlier tzdata release.
-MOST_COMPARED: Final = 50
+MAX_COMPARED: Final = 50
 
 
 def clock_changes(services: Services, request: Request) -> Reply:
@@ -53,7 +53,7 @@ def tzdata_changes(services: Services, request: Request) -> Reply:
     for number, job in enumerate(jobs):
         if timing := compared(job.schedule, since):
             timings.add(timing)
-        if len(timings) > MOST_COMPARED:
+        if len(timings) > MAX_COMPARED:
             jobs, after_job = jobs[:number], jobs[number - 1].job_id
             break
     found = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
 from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
 from common.ids import NONCE_CHARS, id_pattern
-from common.jobs.skips import MOST_SKIPPED
+from common.jobs.skips import MAX_SKIPPED
 from common.texts import NOTE_CHARS
 
 
@@ -169,7 +169,7 @@ class SkipFires(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    count: int = Field(default=1, ge=1, le=MOST_SKIPPED, description="How many of the next ones.")
+    count: int = Field(default=1, ge=1, le=MAX_SKIPPED, description="How many of the next ones.")
     note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(default="", description="Why.")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.shapes.parts import Answer, Instant, Shapes
-from common.platform.unrecorded import MOST_RUN
+from common.platform.unrecorded import MAX_RUN
 
 
 class RunUnrecorded(BaseModel):
@@ -15,7 +15,7 @@ class RunUnrecorded(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    execution_ids: Annotated[list[str], Field(min_length=1, max_length=MOST_RUN)] = Field(
+    execution_ids: Annotated[list[str], Field(min_length=1, max_length=MAX_RUN)] = Field(
         description="As the list has them.", examples=[["acme:nightly-report:20261121T013000Z:4"]]
     )
 

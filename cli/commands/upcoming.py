@@ -15,11 +15,11 @@ from cli.output import console, print_json, relative
 from cli.platform import operator_api
 from cli.session import session
 from common.errors import InvalidInput
-from common.history.density import MOST_AHEAD_DAYS, crowded
+from common.history.density import MAX_AHEAD_DAYS, crowded
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
-Within = Annotated[str, typer.Option(help=f"How far ahead: 90m, 24h; at most {MOST_AHEAD_DAYS}d.")]
+Within = Annotated[str, typer.Option(help=f"How far ahead: 90m, 24h; at most {MAX_AHEAD_DAYS}d.")]
 
 
 def upcoming(
@@ -122,11 +122,11 @@ def _until(within: str, now: float) -> str:
         try:
             span_s = parse_instant(within, "--within") - int(now)
         except InvalidInput:
-            accepted = f"a duration such as 90m or 24h, at most {MOST_AHEAD_DAYS}d, or a time"
+            accepted = f"a duration such as 90m or 24h, at most {MAX_AHEAD_DAYS}d, or a time"
             raise InvalidInput("--within", "is no span of time", value=within, accepted=accepted) from None
-    if span_s > MOST_AHEAD_DAYS * DAY_S:
+    if span_s > MAX_AHEAD_DAYS * DAY_S:
         raise InvalidInput(
-            "--within", "is too far ahead", value=within, accepted=f"at most {MOST_AHEAD_DAYS}d"
+            "--within", "is too far ahead", value=within, accepted=f"at most {MAX_AHEAD_DAYS}d"
         )
     return rfc3339(int(now) + span_s)
 

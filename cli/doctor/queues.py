@@ -17,7 +17,7 @@ from common.tenants.audit import Audit, AuditedCommit
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000
 # How many dead letters of a queue one repair sorts out.
-_MOST_LETTERS: Final = 1_000
+_MAX_LETTERS: Final = 1_000
 
 
 def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _sort_out(deployment: Deployment, queue: str) -> str:
     """Send them again or discard them, and note it in the audit. Returns the counts as text."""
     sqs = deployment.client("sqs")
     url = sqs.get_queue_url(QueueName=deployment.named(EXECUTIONS))["QueueUrl"]
-    done = DeadLetters(sqs, url).redrive(queue, _MOST_LETTERS, discard_garbage=True)
+    done = DeadLetters(sqs, url).redrive(queue, _MAX_LETTERS, discard_garbage=True)
     commit = AuditedCommit(Audit(deployment.tenants_table()), clock=deployment.clock)
     write_down(commit, queue, done, deployment.clock.now())
     counts = {"moved": done.moved, "discarded": done.discarded, "left": done.left}

@@ -8,7 +8,7 @@ from typing import Final
 from cli.doctor.deployment import Deployment
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.findings import Finding, Repair, failed, ok
-from common.platform.unrecorded import MOST_RUN, RunAgain
+from common.platform.unrecorded import MAX_RUN, RunAgain
 from common.timing.instants import rfc3339
 
 # What one call of the doctor looks at.
@@ -37,7 +37,7 @@ def _run(deployment: Deployment, ids: list[str]) -> str:
     url = sqs.get_queue_url(QueueName=deployment.named("executions"))["QueueUrl"]
     queue = ExecutionsQueue(sqs, url, deployment.clock)
     again = RunAgain(deployment.unrecorded(), queue, deployment.tenants_table(), deployment.clock)
-    sent = sum(len(again.run(ids[at : at + MOST_RUN])[0]) for at in range(0, len(ids), MOST_RUN))
+    sent = sum(len(again.run(ids[at : at + MAX_RUN])[0]) for at in range(0, len(ids), MAX_RUN))
     # They have their records in seconds if the executor runs.
     for _ in range(10):
         if not deployment.unrecorded().page(limit=_MOST)[0]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from cli.sources import day_fields
 from cli.sources.found import Defaults, Found, Known, NotHere, left_out
 from cli.sources.text import payload_of
-from common.jobs.job import MOST_ATTEMPTS
+from common.jobs.job import MAX_ATTEMPTS
 
 _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
 # Kubernetes' own default: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-backoff-failure-policy
@@ -44,7 +44,7 @@ _WHY = {
 }
 
 # Each value takes a character, unless an alias repeats it. Some lines of aliases of aliases stand for billions.
-_MOST_REPEATED: Final = 100_000
+_MAX_REPEATED: Final = 100_000
 
 
 def read(text: str, defaults: Defaults) -> Iterator[Found]:
@@ -57,16 +57,16 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
 
         def flatten_mapping(self, node: Any) -> None:
             super().flatten_mapping(node)
-            if len(node.value) > _MOST_REPEATED:
-                raise ValueError(f"merge keys make more than {_MOST_REPEATED} fields of one object")
+            if len(node.value) > _MAX_REPEATED:
+                raise ValueError(f"merge keys make more than {_MAX_REPEATED} fields of one object")
 
     try:
         documents = list(yaml.load_all(text, Loader))
         nodes = _nodes(documents, {})
         if nodes == math.inf:
             raise ValueError("it nests too deeply: an alias stands for what contains it")
-        if nodes > len(text) + _MOST_REPEATED:
-            raise ValueError(f"its aliases repeat more than {_MOST_REPEATED} values")
+        if nodes > len(text) + _MAX_REPEATED:
+            raise ValueError(f"its aliases repeat more than {_MAX_REPEATED} values")
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
         yield Found("file", refusal=f"not YAML: {error}")
         return
@@ -132,11 +132,9 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> Found:
             notes.append(f"startingDeadlineSeconds {deadline} becomes 1, the shortest")
     given = job.get("backoffLimit")
     attempts = (_BACKOFF_LIMIT if given is None else given) + 1
-    definition["retry"] = {"max_attempts": min(attempts, MOST_ATTEMPTS)}
-    if attempts > MOST_ATTEMPTS:
-        notes.append(
-            f"backoffLimit {given} becomes {MOST_ATTEMPTS - 1}: {MOST_ATTEMPTS} attempts are the most"
-        )
+    definition["retry"] = {"max_attempts": min(attempts, MAX_ATTEMPTS)}
+    if attempts > MAX_ATTEMPTS:
+        notes.append(f"backoffLimit {given} becomes {MAX_ATTEMPTS - 1}: {MAX_ATTEMPTS} attempts are the most")
     for number in range(1, len(containers)):
         notes.append(f"containers.{number} is left out: only the first container is taken")
     notes += left_out(document, KNOWN, _WHY)

@@ -16,9 +16,9 @@ from common.errors import InvalidInput
 KIND: Final = "eventbridge"
 # How long the requests that changed a schedule are known: twice as long as a signature is valid.
 KNOWN_FOR_S: Final = 30 * 60
-MOST_KNOWN: Final = 32
+MAX_KNOWN: Final = 32
 # The most bytes of a request's payload, and of the rest of it. One item of at most 400 KB holds both.
-MOST_BYTES: Final = 144 * 1024
+MAX_BYTES: Final = 144 * 1024
 
 # The parts of a job that a schedule says, by the names in its item.
 _PARTS: Final = ("schedule_given", "target", "payload", "retry", "name", "after_completion", "dead_letter")
@@ -46,9 +46,9 @@ def origin_of(
         }
     # As text: DynamoDB's numbers differ from JSON's.
     text = json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
-    if (size := len(text.encode(errors="replace"))) > MOST_BYTES:
+    if (size := len(text.encode(errors="replace"))) > MAX_BYTES:
         raise InvalidInput(
-            "Target.Input", f"makes a schedule of {size} bytes", accepted=f"at most {MOST_BYTES}"
+            "Target.Input", f"makes a schedule of {size} bytes", accepted=f"at most {MAX_BYTES}"
         )
     return {
         "kind": KIND,
@@ -67,7 +67,7 @@ def with_hashes(origin: Origin, item: Mapping[str, Any]) -> Origin:
 def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
     """The origin that also knows this request."""
     fresh = still_known(origin, now).split()
-    return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MOST_KNOWN:])}
+    return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MAX_KNOWN:])}
 
 
 def still_known(origin: Origin, now: float) -> str:

@@ -132,8 +132,8 @@ STATE: Final = Text(choices=("ENABLED", "DISABLED"))
 MAX_RESULTS: Final = Number(1, 100)
 NEXT_TOKEN: Final = Text(2_048)
 TAG_KEY: Final = Text(128)
-MOST_TAGS: Final = 200
-TAGS: Final = Listed(Structure({"Key": TAG_KEY, "Value": Text(256)}, ("Key", "Value")), MOST_TAGS)
+MAX_TAGS: Final = 200
+TAGS: Final = Listed(Structure({"Key": TAG_KEY, "Value": Text(256)}, ("Key", "Value")), MAX_TAGS)
 _NOT_CALLED: Final = "belongs to a target that Minute8 does not call"
 
 TARGET: Final = Structure(

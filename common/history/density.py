@@ -15,7 +15,7 @@ from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, Schedule
 
 MINUTE_S: Final = 60
 # How far ahead the lists of what is coming reach.
-MOST_AHEAD_DAYS: Final = 2
+MAX_AHEAD_DAYS: Final = 2
 # A minute is crowded if it has CROWDED_TIMES the average, and at least CROWDED_LEAST executions.
 CROWDED_TIMES: Final = 3
 CROWDED_LEAST: Final = 10

@@ -29,10 +29,10 @@ from common.tenants.audit import Audit, Entry, EntryFilter
 from common.timing.instants import DAY_S
 
 # The most audit entries, records of runs and jobs of one call; and jobs whose runs need queries of their own.
-MOST_ENTRIES: Final = 2_000
-MOST_RECORDS: Final = 10_000
-MOST_JOBS: Final = 1_000
-MOST_QUERIED: Final = 200
+MAX_ENTRIES: Final = 2_000
+MAX_RECORDS: Final = 10_000
+MAX_JOBS: Final = 1_000
+MAX_QUERIED: Final = 200
 _LOOK_AHEAD_S: Final = 366 * DAY_S
 
 
@@ -108,7 +108,7 @@ class ExpectedRuns:
     ) -> tuple[list[JobPage], Place | None]:
         """The same for the tenant's jobs by their ids, and where the list continues.
 
-        At most MOST_JOBS, and MOST_QUERIED of them with queries of their own.
+        At most MAX_JOBS, and MAX_QUERIED of them with queries of their own.
         """
         jobs = list(self._jobs_from(tenant, place))
         history = self.history(tenant, min(start, now), kept_s)
@@ -117,7 +117,7 @@ class ExpectedRuns:
         looks: list[_Look] = []
         named: dict[str, list[Due]] = {}
         room = limit
-        for job in jobs[:MOST_JOBS]:
+        for job in jobs[:MAX_JOBS]:
             within = place is not None and place.job_id == job.job_id and place.at is not None
             begin = place.at if within and place and place.at is not None else start
             eras = self.eras(tenant, job.job_id, job, history, calendars)
@@ -126,11 +126,11 @@ class ExpectedRuns:
             if (few := few_named(job, eras, due, begin, now)) is not None:
                 named[job.job_id] = few
             room -= len(due)
-            if room <= 0 or len(looks) - len(named) == MOST_QUERIED:
+            if room <= 0 or len(looks) - len(named) == MAX_QUERIED:
                 break
         known = self._runs.by_name(tenant, named, moment)
         pages: list[JobPage] = []
-        left, queries_left = limit, MOST_QUERIED
+        left, queries_left = limit, MAX_QUERIED
         for one in looks:
             job_id = one.job.job_id
             if job_id not in known:
@@ -159,7 +159,7 @@ class ExpectedRuns:
         blocks: Callable[[Job | None], list[Reason]],
         names_of: NamesOf,
     ) -> Explained:
-        """Why the job is or is not due at an instant, from the newest MOST_ENTRIES entries of the audit."""
+        """Why the job is or is not due at an instant, from the newest MAX_ENTRIES entries of the audit."""
         item = self._jobs.get(keys.job(tenant, job_id))
         job = Job.from_item(item) if item else None
         history = self.history(tenant, 0, kept_s)
@@ -180,12 +180,12 @@ class ExpectedRuns:
             tenant,
             sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""),
             where=there,
-            page=MOST_JOBS + 2,
+            page=MAX_JOBS + 2,
             attributes=WITHOUT_PAYLOAD,
         )
         jobs = (Job.from_item(item) for item in items)
         wanted = (job for job in jobs if place is None or place.at is not None or job.job_id != place.job_id)
-        return islice(wanted, MOST_JOBS + 1)
+        return islice(wanted, MAX_JOBS + 1)
 
     def moment(self, now: float, history: History) -> Moment:
         """The time of a question at `now`, with the mark as it is stored."""
@@ -196,7 +196,7 @@ class ExpectedRuns:
     def history(self, tenant: str, from_at: float, kept_s: int) -> History:
         """The tenant's audit since `from_at`, or as far back as a call reads."""
         wanted = EntryFilter(from_at=max(0, math.floor(from_at)))
-        entries, more = self._audit.page(tenant, wanted, limit=MOST_ENTRIES)
+        entries, more = self._audit.page(tenant, wanted, limit=MAX_ENTRIES)
         read_from_at = entries[-1].at if more and entries else from_at
         # Some records are kept for 30 days, whatever the tenant's retention is.
         kept_days = [
@@ -243,8 +243,8 @@ class ExpectedRuns:
         until = due.pop().fire_at if len(due) > limit else end
         if known is None:
             read = self._runs.between(tenant, job_id, start, until, attributes=attributes)
-            records = list(islice(read, MOST_RECORDS + 1))
-            if len(records) > MOST_RECORDS:
+            records = list(islice(read, MAX_RECORDS + 1))
+            if len(records) > MAX_RECORDS:
                 until = max(start + 1, records[-1]["fire_at"])
                 records = [one for one in records if one["fire_at"] < until]
                 due = [one for one in due if one.fire_at < until]

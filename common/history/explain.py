@@ -46,7 +46,7 @@ CODES: Final[dict[str, str]] = {
     HELD: "the platform holds the job's target now, for all tenants",
 }
 
-_LONGEST_SHIFT_S: Final = 26 * 3_600
+_MAX_SHIFT_S: Final = 26 * 3_600
 _MONTHS: Final = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September",
                   "October", "November", "December")  # fmt: skip
 _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -151,7 +151,7 @@ def _cron_reasons(timing: CronTiming, at: int) -> Iterator[Reason]:
         yield from found
         return
     local = datetime.fromtimestamp(at + offset_at(zone, at), UTC)
-    first = next((one for one in reversed(list(changes(zone, at - _LONGEST_SHIFT_S, at + 1)))), None)
+    first = next((one for one in reversed(list(changes(zone, at - _MAX_SHIFT_S, at + 1)))), None)
     earlier = rfc3339(at - (first.before - first.after)) if first else ""
     yield Reason(
         CLOCK_CHANGE,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.history.lists import MOST_RETRIES, MOST_SEEN, retries_in
+from common.history.lists import MAX_RETRIES, MAX_SEEN, retries_in
 from common.jobs.job import DELETED
 from common.runs.outcome import last_attempt
 from common.storage import keys
@@ -78,7 +78,7 @@ class FailedRuns:
         found: list[Item] = []
         place, retries = before, 0
         for seen, (item, takes) in enumerate(self._from(tenant, wanted, before)):
-            if seen == MOST_SEEN or retries >= MOST_RETRIES or (takes and len(found) == limit):
+            if seen == MAX_SEEN or retries >= MAX_RETRIES or (takes and len(found) == limit):
                 return found, place
             retries += retries_in(item)
             if takes:
@@ -93,7 +93,7 @@ class FailedRuns:
         read: list[Item] = []
         place, retries = before, 0
         for seen, (item, takes) in enumerate(self._from(tenant, wanted, before)):
-            if seen == MOST_SEEN or retries >= MOST_RETRIES:
+            if seen == MAX_SEEN or retries >= MAX_RETRIES:
                 return grouped(read), place
             retries += retries_in(item)
             if takes:  # with the last attempt alone, which holds the error
@@ -133,7 +133,7 @@ def _pages(items: Iterable[Item]) -> Iterator[list[Item]]:
     for item in items:
         page.append(item)
         retries += retries_in(item)
-        if len(page) == _PAGE or retries >= MOST_RETRIES:
+        if len(page) == _PAGE or retries >= MAX_RETRIES:
             yield page
             page, retries = [], 0
     yield page

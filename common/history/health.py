@@ -26,7 +26,7 @@ from common.timing.instants import DAY_S
 
 OUTCOMES: Final = 20
 # How many records the second query looks at.
-_MOST_SEEN: Final = 200
+_MAX_SEEN: Final = 200
 _THREADS: Final = 32
 _ATTRIBUTES: Final = (
     *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
@@ -86,10 +86,10 @@ class JobHealth:
         newest = runs(OUTCOMES)
         seen = newest
         if len(newest) == OUTCOMES and not any(map(_is_scheduled, newest)):
-            seen = runs(_MOST_SEEN)
+            seen = runs(_MAX_SEEN)
         day_ago = math.ceil(moment.now) - DAY_S  # as long as any record is kept
         since = next((run["fire_at"] + 1 for run in seen if _is_scheduled(run)), day_ago)
-        return newest, max(since, seen[-1]["fire_at"]) if len(seen) == _MOST_SEEN else since
+        return newest, max(since, seen[-1]["fire_at"]) if len(seen) == _MAX_SEEN else since
 
     def with_errors(self, runs: Sequence[Record]) -> list[Record]:
         """The runs, with the last attempt of those that did not succeed: it holds the error.

@@ -14,10 +14,10 @@ from common.storage import keys
 from common.storage.tables import Item, Table
 
 # How many records one call reads.
-MOST_SEEN: Final = 2_000
+MAX_SEEN: Final = 2_000
 # A page ends early after this many retries: each takes up to 1.6 KB, which an answer's JSON can triple, and Lambda's
 # answer is limited to 6 MB.
-MOST_RETRIES: Final = 800
+MAX_RETRIES: Final = 800
 _PAGE: Final = 200
 
 
@@ -64,7 +64,7 @@ class RunLists:
         last_seen, retries = before, 0
         for seen, item in enumerate(items):
             is_full = len(found) == limit and wanted.takes(item)
-            if seen == MOST_SEEN or retries >= MOST_RETRIES or is_full:
+            if seen == MAX_SEEN or retries >= MAX_RETRIES or is_full:
                 return found, last_seen
             retries += retries_in(item)
             if wanted.takes(item):

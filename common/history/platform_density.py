@@ -22,9 +22,9 @@ from common.timing.groups import group_can_fire
 from common.timing.windows import window_start
 
 # What one call reads and counts at most. A single job may have more executions.
-MOST_SHARDS: Final = 5_000
-MOST_ENTRIES: Final = 10_000
-MOST_COUNTED: Final = 200_000
+MAX_SHARDS: Final = 5_000
+MAX_ENTRIES: Final = 10_000
+MAX_COUNTED: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def platform_density(index: DueIndex, spot: Spot, start: int, end: int, now: flo
     page = PlatformPage(Density(max(start, math.ceil(now)), end))
     done = Spot(spot.partition, spot.shard)
     for seen, (number, shard, after) in enumerate(_shards(index, spot, page.density.start, end)):
-        if seen >= MOST_SHARDS:
+        if seen >= MAX_SHARDS:
             page.next = done
             return page
         if isinstance(shard, BadShard):
@@ -88,13 +88,13 @@ def _count(index: DueIndex, shard: Shard, after: str, page: PlatformPage) -> str
     if shard.jobs <= 0 or not _may_fire(shard, page.density):
         return None
     for entry in index.entries(shard, after):
-        if page.jobs + page.unreadable >= MOST_ENTRIES:
+        if page.jobs + page.unreadable >= MAX_ENTRIES:
             return after
         found = None if isinstance(entry, BadEntry) else _minutes(entry, page.density)
         if found is None:
             page.unreadable += 1
         else:
-            if page.jobs and page.density.total + found.total() > MOST_COUNTED:
+            if page.jobs and page.density.total + found.total() > MAX_COUNTED:
                 return after
             page.density.add(found)
             page.tenants[entry.tenant] += found.total()

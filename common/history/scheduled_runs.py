@@ -13,7 +13,7 @@ from typing import Final
 from common.history.eras import Due, Eras
 from common.history.expected import Moment, Record
 from common.jobs.job import Job
-from common.jobs.skips import MOST_SKIPPED
+from common.jobs.skips import MAX_SKIPPED
 from common.planning.execution import Execution
 from common.storage import keys
 from common.storage.tables import Table
@@ -28,7 +28,7 @@ FEW: Final = 4
 # No tick plans this far ahead, so no run planned before a change of a job comes later after it.
 SETTLED_S: Final = 3_600
 # How many records after a range are read, to find one that counts missed fire times of the range.
-_MOST_AFTER: Final = 200
+_MAX_AFTER: Final = 200
 
 
 class ScheduledRuns:
@@ -65,7 +65,7 @@ class ScheduledRuns:
         )
         if not unrecorded or until > moment.now:
             return []
-        following = islice(self.between(tenant, job_id, until, None, _MOST_AFTER), _MOST_AFTER)
+        following = islice(self.between(tenant, job_id, until, None, _MAX_AFTER), _MAX_AFTER)
         return [one for one in following if one.get("skipped_from_at", until) < until][:1]
 
     def by_name(
@@ -100,7 +100,7 @@ def few_named(job: Job, eras: Eras, due: Sequence[Due], start: int, now: float) 
     A coming instant has a record only if it is cancelled, which the job notes.
     """
     is_settled = job.updated_at + SETTLED_S <= start and eras.known_from_at <= start
-    if not is_settled or len(job.skips) >= MOST_SKIPPED:
+    if not is_settled or len(job.skips) >= MAX_SKIPPED:
         return None
     named = [one for one in due if one.fire_at <= now or one.fire_at in job.skips]
     return named if len(named) <= FEW else None

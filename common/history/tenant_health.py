@@ -22,8 +22,8 @@ from common.storage import keys
 from common.storage.tables import Expression, Table
 
 # The most failed runs and jobs that are read of one tenant.
-MOST_FAILURES: Final = 1_000
-MOST_JOBS: Final = 500
+MAX_FAILURES: Final = 1_000
+MAX_JOBS: Final = 500
 _AT_ONCE: Final = 100
 _THREADS: Final = 32
 
@@ -75,7 +75,7 @@ class TenantHealth:
             times: list[float] = []
             jobs: set[str] = set()
             for seen, item in enumerate(items):
-                if item["failed_at"] < from_at or seen == MOST_FAILURES:
+                if item["failed_at"] < from_at or seen == MAX_FAILURES:
                     complete = item["failed_at"] < from_at
                     return Failures(len(times), len(jobs), max(times, default=None), complete)
                 if item["failed_at"] < until_at:
@@ -92,18 +92,18 @@ class TenantHealth:
         return summary.total(), following is None
 
     def jobs(self, tenant: str, moment: Moment) -> JobCounts:
-        """The first MOST_JOBS jobs: how many are active, paused, failing, overdue."""
+        """The first MAX_JOBS jobs: how many are active, paused, failing, overdue."""
         there = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
             tenant,
             sk_prefix=keys.JOB_PREFIX,
             where=there,
-            page=MOST_JOBS + 1,
+            page=MAX_JOBS + 1,
             attributes=WITHOUT_PAYLOAD,
         )
-        jobs = [Job.from_item(item) for item in islice(items, MOST_JOBS + 1)]
-        found = JobCounts(complete=len(jobs) <= MOST_JOBS)
-        jobs = jobs[:MOST_JOBS]
+        jobs = [Job.from_item(item) for item in islice(items, MAX_JOBS + 1)]
+        found = JobCounts(complete=len(jobs) <= MAX_JOBS)
+        jobs = jobs[:MAX_JOBS]
         found.read = len(jobs)
         found.active = sum(job.state == ACTIVE for job in jobs)
         found.paused = found.read - found.active

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from common.history.lists import MOST_RETRIES, MOST_SEEN, RunFilter, retries_in
+from common.history.lists import MAX_RETRIES, MAX_SEEN, RunFilter, retries_in
 from common.history.summary import Summary
 from common.history.walk import Place, Rank
 from common.storage import keys
@@ -46,7 +46,7 @@ class Bounds:
     # How many further queries it makes for the older runs of a job.
     more: int = 500
     # How many runs it reads for a page of a list, and how many for a summary.
-    listed: int = MOST_SEEN
+    listed: int = MAX_SEEN
     summarised: int = 10_000
 
 
@@ -88,7 +88,7 @@ class TenantRuns:
         def take(item: Item) -> bool:
             nonlocal seen, retries
             is_full = len(found) == limit and wanted.takes(item)
-            if seen == self._bounds.listed or retries >= MOST_RETRIES or is_full:
+            if seen == self._bounds.listed or retries >= MAX_RETRIES or is_full:
                 return False
             seen += 1
             if wanted.takes(item):

@@ -1,6 +1,6 @@
 """What is coming: the next executions of all of a tenant's jobs, as a list and as a density per minute.
 
-A call reads up to MOST_JOBS definitions, and nothing else but the calendars that they name.
+A call reads up to MAX_JOBS definitions, and nothing else but the calendars that they name.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from common.storage import keys
 from common.storage.tables import Table
 from common.timing.fires import due_at, fires
 
-MOST_JOBS: Final = 1_000
+MAX_JOBS: Final = 1_000
 # The most executions that one call counts by minute; a single job may have more.
-MOST_COUNTED: Final = 200_000
+MAX_COUNTED: Final = 200_000
 # The most of these that have paces: each gets a place.
-MOST_PACED: Final = 50_000
+MAX_PACED: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Upcoming:
     ) -> tuple[list[Coming], Place | None]:
         """The next executions with fire times in [start, end) after `place`, the earliest first; and the next place.
 
-        A tenant with more than MOST_JOBS jobs gets them in chunks of that size, each in its own order.
+        A tenant with more than MAX_JOBS jobs gets them in chunks of that size, each in its own order.
         """
         jobs, last_job = self.jobs(tenant, place.after_job)
         start = max(start, math.ceil(now))
@@ -112,7 +112,7 @@ class Upcoming:
                 found = by_minute(due)
             else:
                 found = density.of_job(job.schedule, job.key, job.effective_at, excluded)
-            is_full = density.total + found.total() > MOST_COUNTED or (due and paced + len(due) > MOST_PACED)
+            is_full = density.total + found.total() > MAX_COUNTED or (due and paced + len(due) > MAX_PACED)
             if counted and is_full:
                 return DensityPage(density, counted, paces, counted[-1].job_id)
             density.add(found)
@@ -125,14 +125,14 @@ class Upcoming:
         return DensityPage(density, counted, paces, last_job)
 
     def jobs(self, tenant: str, after_job: str) -> tuple[list[TimedJob], str]:
-        """The active ones of the next MOST_JOBS jobs, and the last one's id; empty if no job follows."""
+        """The active ones of the next MAX_JOBS jobs, and the last one's id; empty if no job follows."""
         after = keys.job(tenant, after_job) if after_job else None
         items = self._jobs.query(
-            tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MOST_JOBS + 1, attributes=ATTRIBUTES
+            tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MAX_JOBS + 1, attributes=ATTRIBUTES
         )
         jobs = [TimedJob.from_item(item) for item in items]
-        last_job = jobs[MOST_JOBS - 1].job_id if len(jobs) > MOST_JOBS else ""
-        return [job for job in jobs[:MOST_JOBS] if job.state == ACTIVE], last_job
+        last_job = jobs[MAX_JOBS - 1].job_id if len(jobs) > MAX_JOBS else ""
+        return [job for job in jobs[:MAX_JOBS] if job.state == ACTIVE], last_job
 
 
 def _coming(job: TimedJob, start: int, end: int, calendars: RememberedCalendars) -> Iterator[Coming]:

@@ -19,8 +19,8 @@ from common.planning.execution import split_run_name
 from common.timing.instants import DAY_S
 
 _FIRST_SLICE_S: Final = 600
-_LEAST_SLICE_S: Final = 60
-_MOST_SLICE_S: Final = 7 * DAY_S
+_MIN_SLICE_S: Final = 60
+_MAX_SLICE_S: Final = 7 * DAY_S
 # A slice with fewer runs is followed by a wider one, and a slice with more runs by a narrower one.
 _FEW: Final = 500
 _MANY: Final = 5_000
@@ -140,7 +140,7 @@ class Place:
             all(type(count) is int and 0 <= count < _LATEST for count in counts)
             and from_at <= slice_from
             and (until_at is None or slice_from < until_at)
-            and _LEAST_SLICE_S <= width_s <= _MOST_SLICE_S
+            and _MIN_SLICE_S <= width_s <= _MAX_SLICE_S
             and (after_job == "" or _is_job_id(after_job))
             and (last_job in ("", None) or (_is_job_id(last_job) and after_job < last_job))
             and (before is None or last_job is not None)
@@ -163,8 +163,8 @@ def _rank(before: Any, slice_from: int) -> Rank:
 def next_width_s(width_s: int, seen: int) -> int:
     """The width of the next slice, after one of `width_s` with `seen` runs."""
     if seen < _FEW:
-        return min(2 * width_s, _MOST_SLICE_S)
-    return max(width_s // 2, _LEAST_SLICE_S) if seen > _MANY else width_s
+        return min(2 * width_s, _MAX_SLICE_S)
+    return max(width_s // 2, _MIN_SLICE_S) if seen > _MANY else width_s
 
 
 def _fire_at(run_name: object) -> int | None:

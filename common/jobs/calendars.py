@@ -154,10 +154,10 @@ def any_of(calendars: Iterable[Dates]) -> Container[str]:
 class RememberedCalendars:
     """The calendars for one tick or one answer: each is read once, also a missing one.
 
-    At most MOST_DATES are kept. The least recently used calendars are then read again.
+    At most MAX_DATES are kept. The least recently used calendars are then read again.
     """
 
-    MOST_DATES = 4_000_000
+    MAX_DATES = 4_000_000
 
     def __init__(self, calendars: Calendars) -> None:
         self._calendars = calendars
@@ -185,7 +185,7 @@ class RememberedCalendars:
             found = missing.with_traceback(None)
         self._read[tenant, name] = found
         self._weight += _weight(found)
-        while self._weight > self.MOST_DATES and len(self._read) > 1:
+        while self._weight > self.MAX_DATES and len(self._read) > 1:
             _, forgotten = self._read.popitem(last=False)
             self._weight -= _weight(forgotten)
         return found

@@ -19,13 +19,13 @@ from common.jobs.group_requests import GroupRequest
 from common.jobs.job import DELETED, Job, exists
 from common.jobs.revisions import deleted
 from common.jobs.schedule_groups import ACTIVE, DELETING, ScheduleGroups
-from common.jobs.store import MOST_AT_ONCE, Change, JobStore
+from common.jobs.store import MAX_AT_ONCE, Change, JobStore
 from common.storage import group_keys, keys
 from common.storage.conflicts import retry_on_conflict
 from common.storage.tables import ConditionFailed, Expression, Transaction
 
 # The schedules that one step deletes: two transactions.
-STEP: Final = 2 * MOST_AT_ONCE
+STEP: Final = 2 * MAX_AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class GroupDeletions:
         if group.state != DELETING:
             return 0  # another step was faster, and there is a new group of this name
         found = list(islice(self._schedules(tenant, name), STEP))
-        for first in range(0, len(found), MOST_AT_ONCE):
-            some = found[first : first + MOST_AT_ONCE]
+        for first in range(0, len(found), MAX_AT_ONCE):
+            some = found[first : first + MAX_AT_ONCE]
             self.store.change_all(tenant, {job_id: self._deletion(tenant, name) for job_id in some})
         if len(found) < STEP:
             # Another request deletes a group of this name that was made since. Earlier versions did not say which.

@@ -27,7 +27,7 @@ DELETED = "deleted"
 TOMBSTONE_KEPT_S = 15 * DAY_S
 
 # EventBridge Scheduler's first attempt and its 185 retries.
-MOST_ATTEMPTS = 186
+MAX_ATTEMPTS = 186
 
 Overlap = Literal["allow", "skip", "queue_one"]
 OnCrash = Literal["retry", "fail"]

@@ -21,8 +21,8 @@ from common.storage.tables import ConditionFailed, Expression, Item, Table, Tran
 from common.tenants.audit import AuditedCommit
 
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html
-MOST_GROUPS: Final = 500
-MOST_TAGS: Final = 200
+MAX_GROUPS: Final = 500
+MAX_TAGS: Final = 200
 ACTIVE: Final = "ACTIVE"
 DELETING: Final = "DELETING"
 # Every tenant has it. It is stored only once it has tags.
@@ -137,8 +137,8 @@ class ScheduleGroups:
             self.create(tenant, name, {}, now, audited)
 
     def count(self, tenant: str) -> int:
-        """How many groups are stored, at most MOST_GROUPS."""
-        stored = self._table.query(tenant, sk_prefix=group_keys.PREFIX, limit=MOST_GROUPS, attributes=("sk",))
+        """How many groups are stored, at most MAX_GROUPS."""
+        stored = self._table.query(tenant, sk_prefix=group_keys.PREFIX, limit=MAX_GROUPS, attributes=("sk",))
         return sum(1 for _ in stored)
 
     def tag(
@@ -157,8 +157,8 @@ class ScheduleGroups:
             group = stored or self.existing(tenant, name)
             group.check_active()
             tags = {key: value for key, value in {**group.tags, **more}.items() if key not in fewer}
-            if len(tags) > MOST_TAGS:
-                raise InvalidInput("Tags", f"would be {len(tags)}", accepted=f"at most {MOST_TAGS}")
+            if len(tags) > MAX_TAGS:
+                raise InvalidInput("Tags", f"would be {len(tags)}", accepted=f"at most {MAX_TAGS}")
             if tags == group.tags:
                 request.remember_alone(self._table, now)
                 return
@@ -194,8 +194,8 @@ class ScheduleGroups:
 
 def check_room(used: int) -> None:
     """Whether there is room for another group. Raises QuotaExceeded."""
-    if used >= MOST_GROUPS:
-        raise QuotaExceeded("schedule groups", MOST_GROUPS, used, 1)
+    if used >= MAX_GROUPS:
+        raise QuotaExceeded("schedule groups", MAX_GROUPS, used, 1)
 
 
 def joins(old: Job | None, new: Job) -> bool:

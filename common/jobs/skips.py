@@ -11,7 +11,7 @@ from typing import Final
 from common.jobs.job import Job
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import MOST_WRITES, ConditionFailed, Expression, Table, TransactionConflict
+from common.storage.tables import MAX_WRITES, ConditionFailed, Expression, Table, TransactionConflict
 from common.timing.instants import DAY_S
 
 # Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.
@@ -19,7 +19,7 @@ SKIPPED_AHEAD_S = 366 * DAY_S
 
 # The most fire times that one call skips, takes back, or notes: one transaction has a record and an audit entry
 # of each.
-MOST_SKIPPED: Final = MOST_WRITES // 2
+MAX_SKIPPED: Final = MAX_WRITES // 2
 
 
 def note_skips(

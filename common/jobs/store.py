@@ -38,7 +38,7 @@ from common.timing.instants import DAY_S
 _FORMER_KEPT_S = 410 * DAY_S
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
 # counts and pending entry. The tenant's counts are one more, and so is each calendar that they newly name.
-MOST_AT_ONCE = 14
+MAX_AT_ONCE = 14
 
 _log = logging.getLogger("minute8.job_store")
 
@@ -148,7 +148,7 @@ class JobStore:
     def change_all(
         self, tenant: str, changes: Mapping[str, Change], idempotency_key: IdempotencyKey | None = None
     ) -> dict[str, Job]:
-        """`change` for up to MOST_AT_ONCE jobs in one transaction: all or none. Raises TooManyWrites (calendars)."""
+        """`change` for up to MAX_AT_ONCE jobs in one transaction: all or none. Raises TooManyWrites (calendars)."""
         conflicts = 0
         placement = Placement(self.index.directory, self.rng)
 

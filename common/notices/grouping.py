@@ -16,8 +16,8 @@ from common.notices.state import Message, Problem, Sent, State
 from common.timing.instants import DAY_S
 
 # How many problems wait, and how many reported ones are known: an item has room for 400 KB.
-MOST_WAITING: Final = 100
-MOST_REPORTED: Final = 200
+MAX_WAITING: Final = 100
+MAX_REPORTED: Final = 200
 AGAIN_S: Final = DAY_S
 # How far back the index of failures is read again, because failures can appear late in it.
 LATE_S: Final = 60
@@ -26,7 +26,7 @@ _BY_HAND_S: Final = 10 * LATE_S
 
 # A message is tried again after 1, 2, 4… minutes, at most an hour.
 FIRST_RETRY_S: Final = 60
-LONGEST_RETRY_S: Final = 3_600
+MAX_RETRY_S: Final = 3_600
 DISABLED_AFTER_S: Final = 3 * DAY_S
 # How long nobody else sends a message that is being sent.
 LEASE_S: Final = 120
@@ -59,7 +59,7 @@ def notice(state: State, found: Iterable[Problem]) -> None:
 def _wait(state: State, problem: Problem) -> None:
     waiting = state.waiting.get(problem.key)
     if waiting is None:
-        if len(state.waiting) >= MOST_WAITING:
+        if len(state.waiting) >= MAX_WAITING:
             state.complete = False
         else:
             state.waiting[problem.key] = problem
@@ -106,7 +106,7 @@ def report(state: State, group_s: int, now: float) -> Report:
     for problem in problems:
         state.reported.pop(problem.key, None)  # so that the newest come last
         state.reported[problem.key] = replace(problem, reported_at=now)
-    for key in list(state.reported)[: max(0, len(state.reported) - MOST_REPORTED)]:
+    for key in list(state.reported)[: max(0, len(state.reported) - MAX_REPORTED)]:
         del state.reported[key]
     return Report(problems, recovered, complete)
 
@@ -142,7 +142,7 @@ def sent(state: State, message_id: str, ok: bool, error: str, now: float) -> Non
         _works(state)
         return
     tries = state.message.tries + 1
-    wait_s = min(FIRST_RETRY_S * 2 ** min(tries - 1, 10), LONGEST_RETRY_S)
+    wait_s = min(FIRST_RETRY_S * 2 ** min(tries - 1, 10), MAX_RETRY_S)
     state.message = replace(state.message, tries=tries, next_at=now + wait_s)
     if state.failing_since is None:
         state.failing_since = now

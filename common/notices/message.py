@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from common.notices.subscription import Subscription
 
 # How many jobs of each kind a message describes; it counts all.
-MOST_JOBS: Final = 10
+MAX_JOBS: Final = 10
 TEXT_BYTES: Final = 200
 # How many job ids the summary names.
 _NAMED: Final = 3
@@ -48,7 +48,7 @@ def listed(reported: Report) -> list[Problem]:
     return [
         *_first(reported.problems, FAILED),
         *_first(reported.problems, OVERDUE),
-        *reported.recovered[:MOST_JOBS],
+        *reported.recovered[:MAX_JOBS],
     ]
 
 
@@ -68,15 +68,15 @@ def body(
             "failed": {
                 "jobs": _jobs(failed),
                 "runs": sum(one.runs for one in failed),
-                "first": [_failed(one, about) for one in failed[:MOST_JOBS]],
+                "first": [_failed(one, about) for one in failed[:MAX_JOBS]],
             },
             "overdue": {
                 "jobs": len(overdue),
-                "first": [_overdue(one, about) for one in overdue[:MOST_JOBS]],
+                "first": [_overdue(one, about) for one in overdue[:MAX_JOBS]],
             },
             "recovered": {
                 "jobs": _jobs(reported.recovered),
-                "first": [_recovered(one, about) for one in reported.recovered[:MOST_JOBS]],
+                "first": [_recovered(one, about) for one in reported.recovered[:MAX_JOBS]],
             },
         }
     )
@@ -117,7 +117,7 @@ def _head(kind: str, subscription: Subscription, message_id: str, now: float) ->
 
 
 def _first(problems: Sequence[Problem], kind: str) -> list[Problem]:
-    return [one for one in problems if one.kind == kind][:MOST_JOBS]
+    return [one for one in problems if one.kind == kind][:MAX_JOBS]
 
 
 def _jobs(problems: Sequence[Problem]) -> int:

@@ -20,7 +20,7 @@ FAILURES: Final = "failures"
 RECOVERIES: Final = "recoveries"
 OVERDUE_JOBS: Final = "overdue"
 KINDS: Final = (FAILURES, RECOVERIES, OVERDUE_JOBS)
-MOST_SUBSCRIPTIONS: Final = 20
+MAX_SUBSCRIPTIONS: Final = 20
 
 # What the client writes; the rest is the notifier's.
 GIVEN: Final = ("target", "kinds", "job_id", "name_prefix", "tag", "delay_s", "group_s")
@@ -106,7 +106,7 @@ class Subscriptions:
         return Subscription.from_item(item)
 
     def of_tenant(self, tenant: str, *, consistent: bool = True) -> list[Subscription]:
-        """All of a tenant, by name: at most MOST_SUBSCRIPTIONS."""
+        """All of a tenant, by name: at most MAX_SUBSCRIPTIONS."""
         items = self.table.query(tenant, sk_prefix=keys.SUBSCRIPTION_PREFIX, consistent=consistent)
         return [Subscription.from_item(item) for item in items]
 

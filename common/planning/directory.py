@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from common.planning.pace_shards import nth_shard, shard_number
 from common.storage import keys, pace_keys
 from common.storage.tables import (
-    MOST_WRITES,
+    MAX_WRITES,
     ConditionFailed,
     Expression,
     Item,
@@ -206,7 +206,7 @@ class Directory:
         for one in listings:
             alone = Transaction(self._table.client)
             add(alone, one)
-            if len(tx) + len(alone) > MOST_WRITES:
+            if len(tx) + len(alone) > MAX_WRITES:
                 yield tx, some
                 tx, some = Transaction(self._table.client), []
             tx.extend(alone)

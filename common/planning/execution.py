@@ -19,7 +19,7 @@ from common.timing.instants import compact_time, parse_compact
 
 MESSAGE_VERSION = 1
 # Our own messages have at most some 600 bytes; longer ones are not parsed.
-_LONGEST_BODY = 8_192
+_MAX_BODY = 8_192
 SCHEDULE = "schedule"
 MANUAL = "manual"
 BACKFILL = "backfill"
@@ -133,10 +133,8 @@ class Execution:
         Raises:
             UnreadableMessage: it is not one.
         """
-        if len(body) > _LONGEST_BODY:
-            raise UnreadableMessage(
-                f"a body of {len(body)} characters, an execution has at most {_LONGEST_BODY}"
-            )
+        if len(body) > _MAX_BODY:
+            raise UnreadableMessage(f"a body of {len(body)} characters, an execution has at most {_MAX_BODY}")
         try:
             fields = json.loads(body)
             if _whole(fields["v"]) != MESSAGE_VERSION:

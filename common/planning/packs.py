@@ -16,16 +16,16 @@ from common.planning.execution import Execution
 
 # A batch has ten messages, and the executor a thread for each of a hundred calls: no call waits for another's end.
 # Ten of the longest executions in each of ten messages take a quarter of what SQS takes in one request.
-MOST_IN_A_PACK: Final = 10
+MAX_IN_A_PACK: Final = 10
 # `packFrom` of serverless.yml. Lambda's polling begins with five batches of ten messages at once.
 PACK_FROM: Final = 50
 # More than any version wrote. What an executor has no thread for in time goes back to the queue.
-MOST_LINES: Final = 100
+MAX_LINES: Final = 100
 # A cold start takes about a second, and an environment stays for minutes.
 WAKE_S: Final = 5
 _WOKEN_FOR_S: Final = 60
 # With default polling, twenty batches of wakes are over after two seconds. More could be in the burst's way.
-MOST_WAKES: Final = 200
+MAX_WAKES: Final = 200
 _WAKE: Final = "wake"
 # How many executions are in memory together to find the crowded seconds among them: some 10 MB.
 _LOOKED_AT: Final = 20_000
@@ -86,7 +86,7 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
     A crowded second fills at least `pack_from` messages before packs grow, since several executors share its work. A
     tenant with many executions has packs of its own: its message group then holds back nobody else. The others are
     mixed, and the mixed packs are in different groups. The first crowded second of a minute has wakes before it, as
-    many as it would have full packs, `MOST_WAKES` at most. A later one that is larger adds the rest.
+    many as it would have full packs, `MAX_WAKES` at most. A later one that is larger adds the rest.
     """
     if not pack_from:
         yield from map(alone, executions)
@@ -106,13 +106,13 @@ def packed(executions: Iterable[Execution], pack_from: int) -> Iterator[QueueMes
 def _wakes(second: int, count: int, woken: Counter[int]) -> Iterator[Wake]:
     """The wakes before a second with `count` executions. `woken` counts the wakes of each minute so far."""
     minute = second // _WOKEN_FOR_S
-    more = max(0, min(MOST_WAKES, count // MOST_IN_A_PACK) - woken[minute])
+    more = max(0, min(MAX_WAKES, count // MAX_IN_A_PACK) - woken[minute])
     woken[minute] += more
     yield from repeat(Wake(second - WAKE_S), more)
 
 
 def _of_second(executions: list[Execution], pack_from: int) -> Iterator[Pack]:
-    size = min(MOST_IN_A_PACK, -(-len(executions) // pack_from))
+    size = min(MAX_IN_A_PACK, -(-len(executions) // pack_from))
     if size == 1:
         yield from map(alone, executions)
         return
@@ -139,4 +139,4 @@ def lines(body: str) -> list[str]:
     """
     if is_wake(body):
         return []
-    return [body] if body.count("\n") >= MOST_LINES else body.split("\n")
+    return [body] if body.count("\n") >= MAX_LINES else body.split("\n")

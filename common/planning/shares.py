@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MESSAGE_VERSION = 1
 # The names of the shards of one share. A DynamoDB item holds at most 400 KB.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
-MOST_TEXT_BYTES = 300_000
+MAX_TEXT_BYTES = 300_000
 # Reading an empty shard costs a planner about as much as reading this many entries.
 _SHARD_WEIGHT = 8
 # A share's number: its random division, and how many of its shares were recorded before.
@@ -107,7 +107,7 @@ def _filled(units: Iterable[list[Shard]], span_s: int, entries_a_share: int) -> 
         if pace_of(unit[0].shard):  # what its pace took before is read, too
             more += len(unit) * _SHARD_WEIGHT
         bytes_more = sum(len(_name(shard).encode()) + 1 for shard in unit)
-        if share and (weight + more > entries_a_share or size + bytes_more > MOST_TEXT_BYTES):
+        if share and (weight + more > entries_a_share or size + bytes_more > MAX_TEXT_BYTES):
             yield share
             share, weight, size = [], 0, 0
         share += unit

@@ -31,7 +31,7 @@ from common.timing.instants import DAY_S
 TRUSTED_FOR_S: Final = 30
 _TRUSTED_KEYS: Final = 10_000
 # The most keys of one owner, including revoked ones that are still listed.
-MOST_KEYS: Final = 1_000
+MAX_KEYS: Final = 1_000
 # How long a revoked key is listed; the audit keeps it longer.
 _REVOKED_KEPT_S: Final = 30 * DAY_S
 
@@ -122,9 +122,9 @@ class ApiKeys:
     def _check_room(self, owner: str, now: float) -> None:
         """Check the number of keys. Raises Conflict."""
         listed = [key for key in self.keys_of(owner) if key.expires_at is None or key.expires_at > now]
-        if len(listed) >= MOST_KEYS:
+        if len(listed) >= MAX_KEYS:
             raise Conflict(
-                f"there are {len(listed)} keys; accepted: {MOST_KEYS}, those that were revoked in the last "
+                f"there are {len(listed)} keys; accepted: {MAX_KEYS}, those that were revoked in the last "
                 f"{_REVOKED_KEPT_S // DAY_S} days included"
             )
 

@@ -24,7 +24,7 @@ _UNFINISHED_S: Final = 300
 # A registration enqueues its executions within a second of its commit.
 _PENDING_S: Final = 2
 # How much is read of each list of problems: enough to act.
-MOST_READ: Final = 1_000
+MAX_READ: Final = 1_000
 
 
 class Planned(Protocol):
@@ -95,14 +95,14 @@ def unfinished(planned: Planned) -> Iterator[Finding]:
 def set_aside(planned: Planned) -> Iterator[Finding]:
     """What could not be planned: groups and shares that wait for it, and jobs' entries in the windows just planned."""
     now = planned.clock.now()
-    waiting = list(islice(planned.quarantine().waiting(), MOST_READ))
+    waiting = list(islice(planned.quarantine().waiting(), MAX_READ))
     if waiting:
         since = when(min(one.start_at for one in waiting), now)
         yield failed(
             f"{len(waiting)} groups or shares are not planned, the first since {since}: {shown(waiting)}",
             "each tick tries them again; where the reason is a later version or other time zones, deploy it again",
         )
-    found = islice(planned.quarantine().bad_entries(), MOST_READ)
+    found = islice(planned.quarantine().bad_entries(), MAX_READ)
     bad = [one for one in found if one.seen_at > now - 2 * WINDOW_S]
     if bad:
         yield warning(
@@ -124,7 +124,7 @@ def _left_pending(planned: Planned) -> int:
 def _pending_keys(planned: Planned) -> set[str]:
     return {
         f"{pending.tenant}#{pending.job_id}" if isinstance(pending, BadEntry) else pending.key["sk"]
-        for pending in islice(planned.index().pending(), MOST_READ)
+        for pending in islice(planned.index().pending(), MAX_READ)
     }
 
 

@@ -16,7 +16,7 @@ from common.timing.cron import shortest_interval_s
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
 
 # The most jobs that one request reads, and the most targets that it names.
-MOST_JOBS: Final = 2_000
+MAX_JOBS: Final = 2_000
 TARGETS_NAMED: Final = 20
 
 
@@ -36,11 +36,11 @@ class Effects:
 
 
 def effects(before: Tenant, after: Tenant, jobs: Iterable[Job]) -> Effects:
-    """The effects on the first MOST_JOBS jobs; more of them make it incomplete."""
+    """The effects on the first MAX_JOBS jobs; more of them make it incomplete."""
     found = Effects()
     was, will = before.rules, after.rules
     for job in jobs:
-        if found.jobs_read == MOST_JOBS:
+        if found.jobs_read == MAX_JOBS:
             found.complete = False
             break
         found.jobs_read += 1

@@ -24,7 +24,7 @@ from common.errors import Conflict
 TRUSTED_FOR_S: Final = 60
 # An id of an unknown version, such as one that was made a moment ago, has them read again after this time.
 _READ_AGAIN_AFTER_S: Final = 5
-MOST_VERSIONS: Final = 999
+MAX_VERSIONS: Final = 999
 _MASTER_BYTES: Final = 32
 _BASE32: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _ACCESS_KEY_ID: Final = re.compile(r"M8AK([0-9]{3})[A-Z2-7]{26}", re.ASCII)
@@ -61,8 +61,8 @@ class Masters:
         """The masters with a new current one. Existing pairs keep working. Raises Conflict."""
         known = dict(before.by_version) if before else {}
         version = max(known, default=0) + 1
-        if version > MOST_VERSIONS:
-            raise Conflict(f"there were {MOST_VERSIONS} masters, which are the most")
+        if version > MAX_VERSIONS:
+            raise Conflict(f"there were {MAX_VERSIONS} masters, which are the most")
         return cls(version, known | {version: secrets.token_bytes(_MASTER_BYTES)})
 
     def retired(self, version: int) -> Masters:

@@ -16,7 +16,7 @@ from common.storage.tables import Table, Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.instants import rfc3339
 
-MOST_RUN: Final = 100
+MAX_RUN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class RunAgain:
     clock: Clock
 
     def run(self, execution_ids: Sequence[str], by: str = AWS) -> tuple[list[str], list[str]]:
-        """Send these again, at most MOST_RUN. Returns the ids that were sent, and those that have a record meanwhile.
+        """Send these again, at most MAX_RUN. Returns the ids that were sent, and those that have a record meanwhile.
 
         Raises InvalidInput; NotFound if one is not listed, and then sends none; HandOverFailed.
         """
-        if not 1 <= len(execution_ids) <= MOST_RUN:
+        if not 1 <= len(execution_ids) <= MAX_RUN:
             raise InvalidInput(
                 "execution_ids",
                 "must be a list of execution ids",
                 value=execution_ids,
-                accepted=f"1 to {MOST_RUN} ids of the list",
+                accepted=f"1 to {MAX_RUN} ids of the list",
             )
         # Only ids are keys: no other text is looked up.
         named = [one for one in execution_ids if isinstance(one, str) and split_execution_id(one)]

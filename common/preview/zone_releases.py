@@ -25,7 +25,7 @@ from common.timing.zones import TZDATA_VERSION, changes, offset_at
 FILE: Final = Path(__file__).with_name("former_zones.json")
 _YEAR_S: Final = 366 * DAY_S
 # The most fires that are compared in a stretch of different offsets: a week of minutes.
-_MOST_COMPARED: Final = 10_080
+_MAX_COMPARED: Final = 10_080
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _moved(timing: CronTiming, release: str, now: int) -> Moved | None:
     for start, end, former_s in _stretches(timing.timezone, release, now, now + _YEAR_S):
         former = (at - former_s for at in cron_fires(cron, "UTC", start + former_s, end + former_s))
         present = cron_fires(cron, timing.timezone, start, end)
-        for before_at, after_at in islice(zip_longest(former, present), _MOST_COMPARED):
+        for before_at, after_at in islice(zip_longest(former, present), _MAX_COMPARED):
             if before_at != after_at:
                 return Moved(before_at, after_at)
     return None

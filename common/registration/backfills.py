@@ -27,7 +27,7 @@ BACKFILL_LIMIT: Final = 10_000
 # The most calendar dates of a backfill. Each of its runs writes its item, which contains them.
 BACKFILL_EXCLUDED_DATES: Final = 1_000
 # The most backfills of a job that a list shows.
-MOST_LISTED: Final = 200
+MAX_LISTED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ class BackfillCommands:
         return schedule, times
 
     def listed(self, tenant: str, job_id: str) -> list[Backfill]:
-        """The kept backfills of a job, the newest first, at most MOST_LISTED. Raises NotFound."""
+        """The kept backfills of a job, the newest first, at most MAX_LISTED. Raises NotFound."""
         self.store.get(tenant, job_id)
-        items = self.store.jobs.query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MOST_LISTED)
+        items = self.store.jobs.query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_LISTED)
         return sorted(map(Backfill.from_item, items), key=lambda one: one.created_at, reverse=True)
 
 

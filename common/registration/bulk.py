@@ -1,7 +1,7 @@
 """Bulk requests: each line is a job to create or replace, or one that needs no change.
 
 First all lines are checked against the stored jobs, the quotas and the allowed targets. Then the changes are written,
-up to MOST_AT_ONCE in a transaction. A tenant's registrations all write its counts, so parallel transactions would not
+up to MAX_AT_ONCE in a transaction. A tenant's registrations all write its counts, so parallel transactions would not
 be faster; several jobs in one transaction write the counts once.
 
 With `atomic` nothing is written unless every line is valid, allowed and within the quotas. The writing itself can still
@@ -21,7 +21,7 @@ from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job, exists
 from common.jobs.schedule_groups import DEFAULT, ScheduleGroups, check_room, joins
-from common.jobs.store import MOST_AT_ONCE
+from common.jobs.store import MAX_AT_ONCE
 from common.registration.defined_job import defined
 from common.registration.eventbridge_jobs import FIELD, group_in, same_schedule, with_schedule
 from common.registration.patching import changed, definition_of, same_json
@@ -244,8 +244,8 @@ def _written(
     registry: Registry, tenant: str, changing: Sequence[_Wanted], until: float
 ) -> Iterator[LineOutcome]:
     ensured: set[str] = set()
-    for start in range(0, len(changing), MOST_AT_ONCE):
-        some = changing[start : start + MOST_AT_ONCE]
+    for start in range(0, len(changing), MAX_AT_ONCE):
+        some = changing[start : start + MAX_AT_ONCE]
         if registry.store.clock.now() < until:
             yield from _written_at_once(registry, tenant, some, ensured)
         else:

@@ -30,7 +30,7 @@ from common.storage.tables import ConditionFailed, Expression, Item, Table, Tran
 from common.tenants.audit import AuditedCommit
 
 # Each has up to 27 KB, and a page of the list has 200.
-MOST_CALENDARS = 100
+MAX_TENANT_CALENDARS = 100
 # How many of the jobs that name the calendar an error shows.
 _NAMED_JOBS = 3
 
@@ -86,10 +86,12 @@ class CalendarStore(Calendars):
     def _check_room(self, tenant: str) -> None:
         """Raises Conflict."""
         names = self.table.query(
-            tenant, sk_prefix=keys.CALENDAR_PREFIX, limit=MOST_CALENDARS, attributes=("name",)
+            tenant, sk_prefix=keys.CALENDAR_PREFIX, limit=MAX_TENANT_CALENDARS, attributes=("name",)
         )
-        if sum(1 for _ in names) >= MOST_CALENDARS:
-            raise Conflict(f"there are {MOST_CALENDARS} calendars, which are the most; delete one before")
+        if sum(1 for _ in names) >= MAX_TENANT_CALENDARS:
+            raise Conflict(
+                f"there are {MAX_TENANT_CALENDARS} calendars, which are the most; delete one before"
+            )
 
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a calendar that no job names. Reads the tenant's jobs.

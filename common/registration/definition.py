@@ -23,7 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from common.errors import InvalidInput, together
 from common.eventbridge import context
-from common.jobs.job import MOST_ATTEMPTS, Retry
+from common.jobs.job import MAX_ATTEMPTS, Retry
 from common.jobs.placeholders import RENDERED_BYTES, check_payload
 from common.registration import problem_words, target_definitions
 from common.registration.schedule_definition import (
@@ -75,7 +75,7 @@ def _as_stored(number: float) -> float:
 class RetryDefinition(Strict):
     """When a failed attempt is retried: base · factor^(n-1), at most cap, with jitter, within the maximum age."""
 
-    max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=MOST_ATTEMPTS)
+    max_attempts: int = Field(default=_RETRY.max_attempts, ge=1, le=MAX_ATTEMPTS)
     base_s: int = Field(default=_RETRY.base_s, ge=1, le=DAY_S)
     factor: Annotated[float, Field(ge=1, le=10, strict=False), AfterValidator(_as_stored)] = _RETRY.factor
     cap_s: int = Field(default=_RETRY.cap_s, ge=1, le=DAY_S)

@@ -28,7 +28,7 @@ Event = Any
 MAX_BYTES: Final = 256 * 1024
 MAX_EVENTS: Final = 2_000
 TIMEOUT_S: Final = 5.0
-_LONGEST_EVENT: Final = timedelta(days=366)
+_MAX_EVENT: Final = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ def _length(event: Event) -> timedelta:
         length = event["DURATION"].dt if "DURATION" in event else timedelta(days=1)
     # Some programs write the start as the end, and mean one day.
     length = max(length, timedelta(days=1))
-    if length > _LONGEST_EVENT:
-        _refuse(event, f"lasts {length.days} days; at most {_LONGEST_EVENT.days} are read")
+    if length > _MAX_EVENT:
+        _refuse(event, f"lasts {length.days} days; at most {_MAX_EVENT.days} are read")
     return length
 
 

@@ -11,7 +11,7 @@ from common.clock import Clock
 from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
-from common.jobs.skips import MOST_SKIPPED, SKIPPED_AHEAD_S, note_skips
+from common.jobs.skips import MAX_SKIPPED, SKIPPED_AHEAD_S, note_skips
 from common.jobs.store import JobStore
 from common.planning.execution import (
     MANUAL,
@@ -38,7 +38,7 @@ _ASKED_KEPT_S = DAY_S
 # How long the payload of a single run is kept: a failed run can be retried until then.
 PAYLOAD_KEPT_S = 30 * DAY_S
 # A skip can be taken back until this long before its fire time: its message must not have come yet.
-LEAST_NOTICE_S = 60
+MIN_NOTICE_S = 60
 # If taking back ends less than this before the fire time, the message may have come, so another one is sent.
 _SENT_AGAIN_S = 5
 
@@ -182,10 +182,10 @@ class ManualCommands:
         return executions
 
     def skipped(self, tenant: str, job_id: str) -> list[Execution]:
-        """The next fire times that are cancelled beforehand, not due within LEAST_NOTICE_S. Raises NotFound."""
+        """The next fire times that are cancelled beforehand, not due within MIN_NOTICE_S. Raises NotFound."""
         job = self.store.get(tenant, job_id)
         return self._skipped_from(
-            tenant, job_id, job.schedule_revision, math.ceil(self.clock.now()) + LEAST_NOTICE_S
+            tenant, job_id, job.schedule_revision, math.ceil(self.clock.now()) + MIN_NOTICE_S
         )
 
     def take_back(self, skipped: Sequence[Execution]) -> list[Execution]:
@@ -193,7 +193,7 @@ class ManualCommands:
 
         def take_back(some: Sequence[Execution]) -> Sequence[Execution]:
             now = self.clock.now()
-            some = [one for one in some if one.fire_at >= now + LEAST_NOTICE_S]
+            some = [one for one in some if one.fire_at >= now + MIN_NOTICE_S]
             commit = self._with_audit("run.restored", some, now)
             try:
                 return some if some and self.changes.take_back(some, commit) else ()
@@ -235,7 +235,7 @@ class ManualCommands:
         self, tenant: str, job_id: str, schedule_revision: int, from_at: int
     ) -> list[Execution]:
         until_at = math.floor(self.clock.now()) + SKIPPED_AHEAD_S
-        return self.changes.cancelled(tenant, job_id, schedule_revision, from_at, until_at, MOST_SKIPPED)
+        return self.changes.cancelled(tenant, job_id, schedule_revision, from_at, until_at, MAX_SKIPPED)
 
     def coming(self, job: Job, count: int, now: float) -> list[Execution]:
         """The executions of a job's next fire times within SKIPPED_AHEAD_S; none while it is paused.

@@ -18,7 +18,7 @@ from common.notices.state import Message, State
 from common.notices.subscription import (
     FAILURES,
     KINDS,
-    MOST_SUBSCRIPTIONS,
+    MAX_SUBSCRIPTIONS,
     OVERDUE_JOBS,
     Subscription,
     Subscriptions,
@@ -139,9 +139,9 @@ class SubscriptionStore:
             addition = Addition(self.stored.table, keys.subscriber(tenant))
             items = {one.name: one for one in self.stored.of_tenant(tenant)}
             old = items.get(name)
-            if old is None and len(items) >= MOST_SUBSCRIPTIONS:
+            if old is None and len(items) >= MAX_SUBSCRIPTIONS:
                 raise Conflict(
-                    f"there are {MOST_SUBSCRIPTIONS} subscriptions, which are the most; delete one first"
+                    f"there are {MAX_SUBSCRIPTIONS} subscriptions, which are the most; delete one first"
                 )
             new = Subscription(
                 **{**given, "kinds": tuple(one for one in KINDS if one in given["kinds"])},

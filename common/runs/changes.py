@@ -15,7 +15,7 @@ from common.storage.tables import ConditionFailed, Expression, Table, Transactio
 # How a change is committed; a manual change is committed together with its audit entries.
 Commit = Callable[[Transaction], None]
 # How many records `cancelled` reads at most, and how many a request.
-MOST_SEEN = 1_000
+MAX_SEEN = 1_000
 _PAGE = 100
 
 
@@ -88,7 +88,7 @@ class RunChanges:
     ) -> list[Execution]:
         """The fire times of a schedule in [from_at, until_at) that are cancelled, at most so many.
 
-        Looks at the first MOST_SEEN records there: those of former schedules are among them.
+        Looks at the first MAX_SEEN records there: those of former schedules are among them.
         """
         wanted = {
             "status": SKIPPED,
@@ -99,7 +99,7 @@ class RunChanges:
         items = self._table.query(
             keys.runs_of_job(tenant, job_id),
             sk_between=keys.runs_between(from_at, until_at),
-            limit=MOST_SEEN,
+            limit=MAX_SEEN,
             page=_PAGE,
             attributes=("fire_at", "due_at", *wanted),
         )

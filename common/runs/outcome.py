@@ -20,7 +20,7 @@ _KEPT_BYTES: Final = {
     "request_id": TYPE_BYTES,
 }
 # No retry policy waits longer; a longer wish of a target is reduced to this.
-LONGEST_WISH_S: Final = 365.0 * DAY_S
+MAX_WISH_S: Final = 365.0 * DAY_S
 
 
 def cut(text: str, most_bytes: int) -> str:
@@ -42,7 +42,7 @@ class Outcome:
     began, so the attempt does not count.
 
     Every outcome can be stored, whatever a target answered: texts are cut between characters, and the delay is at most
-    LONGEST_WISH_S.
+    MAX_WISH_S.
     """
 
     ok: bool
@@ -60,7 +60,7 @@ class Outcome:
         if self.retry_after_s is not None:
             is_number = self.retry_after_s >= 0  # false for NaN
             object.__setattr__(
-                self, "retry_after_s", min(self.retry_after_s, LONGEST_WISH_S) if is_number else None
+                self, "retry_after_s", min(self.retry_after_s, MAX_WISH_S) if is_number else None
             )
 
     def to_item(self) -> Item:

@@ -17,7 +17,7 @@ from common.storage.tables import ConditionFailed, Expression, Item, Table
 from common.timing.instants import DAY_S
 
 # How many are listed. Ticks look for no others before these are run or dismissed.
-MOST_LISTED: Final = 10_000
+MAX_LISTED: Final = 10_000
 _KEPT_S: Final = 30 * DAY_S
 
 
@@ -74,7 +74,7 @@ class Unrecorded:
         return _read(self._due.query(planned_keys.UNRECORDED))
 
     def page(
-        self, after_id: str = "", from_at: int = 0, limit: int = MOST_LISTED
+        self, after_id: str = "", from_at: int = 0, limit: int = MAX_LISTED
     ) -> tuple[list[WithoutRecord], str]:
         """Those due from `from_at` on that have no record now, by their ids, and where the list continues."""
         after = planned_keys.unrecorded(after_id) if after_id else None

@@ -13,7 +13,7 @@ from common.storage.expressions import TransactionConflict
 TRIES = 12
 # A transaction holds an item for some tens of milliseconds.
 _FIRST_WAIT_S = 0.04
-_LONGEST_WAIT_S = 0.5
+_MAX_WAIT_S = 0.5
 
 _T = TypeVar("_T")
 
@@ -34,7 +34,7 @@ def retry_on_conflict(
     """
     for nth in range(tries):
         if nth:
-            sleep(uniform(0, min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (nth - 1))))
+            sleep(uniform(0, min(_MAX_WAIT_S, _FIRST_WAIT_S * 2 ** (nth - 1))))
         try:
             return attempt()
         except on as error:

@@ -26,14 +26,14 @@ from botocore.exceptions import (
 from common.storage import outgoing
 from common.storage.steps import Steps
 
-_LONGEST_LINE: Final = 16 * 1024
-_MOST_HEADERS: Final = 100
+_MAX_LINE: Final = 16 * 1024
+_MAX_HEADERS: Final = 100
 # How much the system takes at once for a connection that carries nothing else.
 _SENT_AT_ONCE: Final = 8 * 1024
 # A read without any time would fail in another way than by its time limit.
-_SHORTEST_READ_S: Final = 0.001
+_MIN_READ_S: Final = 0.001
 # DynamoDB answers with at most 16 MB of items.
-MOST_BYTES: Final = 64 * 1024 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
 
 
 class _Garbled(Exception):
@@ -99,7 +99,7 @@ class Connections:
             for connection in taken:
                 self._give_back(connection)
 
-    def exchange(self, request: bytes, read_timeout_s: float, most_bytes: int = MOST_BYTES) -> Steps[Answer]:
+    def exchange(self, request: bytes, read_timeout_s: float, most_bytes: int = MAX_BYTES) -> Steps[Answer]:
         """Send a request once, and return the answer; of the body of a success at most `most_bytes`.
 
         The first step sends it if a connection is kept and the request is short; the next one may connect otherwise.
@@ -118,7 +118,7 @@ class Connections:
             connection.socket.sendall(request)
             ends_at = time.monotonic() + read_timeout_s
             yield connection.socket
-            connection.socket.settimeout(max(_SHORTEST_READ_S, ends_at - time.monotonic()))
+            connection.socket.settimeout(max(_MIN_READ_S, ends_at - time.monotonic()))
             answer, is_reusable = _read(connection.file, most_bytes)
         except TimeoutError as error:
             raise ReadTimeoutError(endpoint_url=self._url, error=error) from error
@@ -191,7 +191,7 @@ def _read(file: BinaryIO, most_bytes: int) -> tuple[Answer, bool]:
         status = _status(_line(file))
         headers = _headers(file)
     if status >= 300:
-        most_bytes = MOST_BYTES
+        most_bytes = MAX_BYTES
     if status == 204:
         return Answer(status, headers, b""), headers.get("connection", "").lower() != "close"
     if headers.get("transfer-encoding", "").lower() == "chunked":
@@ -213,7 +213,7 @@ def _status(line: bytes) -> int:
 
 def _headers(file: BinaryIO) -> dict[str, str]:
     found: dict[str, str] = {}
-    for _ in range(_MOST_HEADERS):
+    for _ in range(_MAX_HEADERS):
         if not (line := _line(file)):
             return found
         name, _, value = line.decode("latin-1").partition(":")
@@ -242,7 +242,7 @@ def _exactly(file: BinaryIO, size: int) -> bytes:
 
 
 def _line(file: BinaryIO) -> bytes:
-    line = file.readline(_LONGEST_LINE)
+    line = file.readline(_MAX_LINE)
     if not line.endswith(b"\n"):
         raise _Garbled("the answer breaks off, or has a line that is too long")
     return line.rstrip(b"\r\n")

@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
 
-from common.storage.connections import MOST_BYTES, Answer, Connections
+from common.storage.connections import MAX_BYTES, Answer, Connections
 from common.storage.signing import Credentials, sign
 from common.storage.steps import Steps, at_once
 
@@ -66,7 +66,7 @@ class Requests:
         botocores: Callable[[], Any],
         *,
         read_timeout_s: float | None = None,
-        most_bytes: int = MOST_BYTES,
+        most_bytes: int = MAX_BYTES,
     ) -> Steps[Answer | Any]:
         """The answer if it is a success; else what `botocores` returns, which makes the same request through botocore.
 

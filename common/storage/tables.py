@@ -14,7 +14,7 @@ from common.storage.expressions import Expression as Expression
 from common.storage.expressions import TransactionConflict as TransactionConflict
 from common.storage.expressions import expression_arguments, refused_write
 from common.storage.keys import Index, Key
-from common.storage.transactions import MOST_WRITES as MOST_WRITES
+from common.storage.transactions import MAX_WRITES as MAX_WRITES
 from common.storage.transactions import TooManyWrites as TooManyWrites
 from common.storage.transactions import Transaction as Transaction
 from common.storage.wire_format import Item as Item

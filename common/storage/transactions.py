@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from common.storage.tables import Table
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-MOST_WRITES = 100
+MAX_WRITES = 100
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
-MOST_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
 # How many items fit whatever their sizes are.
-_ALWAYS_FIT = MOST_BYTES // wire_format.MOST_BYTES
+_ALWAYS_FIT = MAX_BYTES // wire_format.MAX_BYTES
 
 
 class TooManyWrites(Minute8Error):
@@ -82,11 +82,11 @@ class Transaction:
     def _check_size(self) -> None:
         """Raises TooManyWrites."""
         count = len(self._writes)
-        if count > MOST_WRITES:
-            raise TooManyWrites(f"a transaction of {count} writes; DynamoDB takes {MOST_WRITES}")
+        if count > MAX_WRITES:
+            raise TooManyWrites(f"a transaction of {count} writes; DynamoDB takes {MAX_WRITES}")
         # The JSON is longer than the items, and is made in a fifth of the time that counting them takes.
-        if count > _ALWAYS_FIT and (size := len(json.dumps(self._writes))) > MOST_BYTES:
-            raise TooManyWrites(f"a transaction of {size} bytes; DynamoDB takes {MOST_BYTES}")
+        if count > _ALWAYS_FIT and (size := len(json.dumps(self._writes))) > MAX_BYTES:
+            raise TooManyWrites(f"a transaction of {size} bytes; DynamoDB takes {MAX_BYTES}")
 
     def commit(self) -> None:
         """Write everything.
@@ -94,7 +94,7 @@ class Transaction:
         Raises:
             ConditionFailed: a condition did not hold; nothing was written.
             TransactionConflict: another transaction was writing an item; nothing was written.
-            TooManyWrites: there are more than MOST_WRITES, or they have more than MOST_BYTES.
+            TooManyWrites: there are more than MAX_WRITES, or they have more than MAX_BYTES.
             ItemTooLarge: an update makes an item larger than DynamoDB takes; nothing was written.
         """
         self._check_size()

@@ -15,7 +15,7 @@ Item = dict[str, Any]
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 DEEPEST: Final = 32
 LARGEST: Final = 10**38
-MOST_BYTES: Final = 400 * 1024
+MAX_BYTES: Final = 400 * 1024
 
 
 class NotStorable(TypeError):
@@ -35,7 +35,7 @@ def item_to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
     """As `to_wire`, for a whole item. Raises NotStorable, and ItemTooLarge above DynamoDB's 400 KB."""
     wire = to_wire(item)
     # The JSON is longer than the item, and is made in a fifth of the time.
-    if len(json.dumps(wire)) > MOST_BYTES and (size := item_bytes(wire)) > MOST_BYTES:
+    if len(json.dumps(wire)) > MAX_BYTES and (size := item_bytes(wire)) > MAX_BYTES:
         raise ItemTooLarge(size)
     return wire
 

@@ -27,10 +27,10 @@ KEPT_S: Final = 400 * DAY_S
 # The author if no key was used: AWS credentials, or Minute8 itself.
 AWS: Final = "aws"
 ITSELF: Final = "minute8"
-_LONGEST_VALUE: Final = 1_000
-_LONGEST_WORD: Final = 200
+_MAX_VALUE: Final = 1_000
+_MAX_WORD: Final = 200
 # How many entries one call reads.
-MOST_SEEN: Final = 2_000
+MAX_SEEN: Final = 2_000
 # Sorts after every entry's id.
 _LAST: Final = "~"
 
@@ -74,9 +74,9 @@ class EntryFilter:
         """A filter from texts; unknown names are ignored. Raises InvalidInput."""
         for name in ("subject", "action"):
             word = given.get(name, "")
-            if len(word) > _LONGEST_WORD:
+            if len(word) > _MAX_WORD:
                 raise InvalidInput(
-                    name, "is too long", value=word, accepted=f"at most {_LONGEST_WORD} characters"
+                    name, "is too long", value=word, accepted=f"at most {_MAX_WORD} characters"
                 )
         bounds = {name: parse_instant(given[name], name) for name in ("from_at", "until_at") if name in given}
         return cls(**bounds, subject=given.get("subject", ""), action=given.get("action", ""))
@@ -153,14 +153,14 @@ class Audit:
     ) -> tuple[list[Entry], str]:
         """The entries, newest first, and the id after which the next page starts; empty at the end.
 
-        A call reads at most MOST_SEEN entries, and returns where the next call continues even if it found none.
+        A call reads at most MAX_SEEN entries, and returns where the next call continues even if it found none.
         """
         found: list[Entry] = []
         seen_id = before_id
-        most = MOST_SEEN if wanted.subject or wanted.action else limit
+        most = MAX_SEEN if wanted.subject or wanted.action else limit
         for seen, item in enumerate(self._between(tenant, wanted, before_id, most + 2)):
             entry = _entry(item)
-            if seen == MOST_SEEN or (len(found) == limit and wanted.takes(entry)):
+            if seen == MAX_SEEN or (len(found) == limit and wanted.takes(entry)):
                 return found, seen_id
             if wanted.takes(entry):
                 found.append(entry)
@@ -223,7 +223,7 @@ def _time_id(at: float) -> str:
 
 def _shown(value: Any) -> Any:
     text = _text(value)
-    if len(text) <= _LONGEST_VALUE:
+    if len(text) <= _MAX_VALUE:
         return value
     data = text.encode()
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}

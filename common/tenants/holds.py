@@ -20,7 +20,7 @@ from common.tenants.held_targets import from_item, held_targets
 from common.tenants.rules import check_pattern
 from common.texts import check_note
 
-MOST_HOLDS: Final = 100
+MAX_HOLDS: Final = 100
 
 
 class Holds:
@@ -40,8 +40,8 @@ class Holds:
 
         def change(holds: list[Hold]) -> list[Hold]:
             others = [one for one in holds if one.pattern != added.pattern]
-            if len(others) == MOST_HOLDS:
-                raise Conflict(f"there are {MOST_HOLDS} holds, which are the most; release one first")
+            if len(others) == MAX_HOLDS:
+                raise Conflict(f"there are {MAX_HOLDS} holds, which are the most; release one first")
             return [*others, added]
 
         return self._change(change, "target.held", added.pattern, now, by, {"note": added.note or None})

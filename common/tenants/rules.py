@@ -15,9 +15,9 @@ from common.errors import InvalidInput
 from common.tenants.states import ACTIVE, State
 from common.timing.instants import DAY_S
 
-_MOST_DAYS: Final = 400
-MOST_SPREAD_S: Final = 3_600
-_MOST_PATTERNS: Final = 100
+_MAX_DAYS: Final = 400
+MAX_SPREAD_S: Final = 3_600
+_MAX_PATTERNS: Final = 100
 _PATTERN_CHARS: Final = 512
 # An ARN in its six parts; or a host, `*.` and a host, or an IPv6 address, each with an optional port.
 _PATTERN: Final = re.compile(
@@ -100,11 +100,11 @@ def changed(rules: TenantRules, changes: Mapping[str, Any]) -> TenantRules:
         rules = replace(rules, allowed_targets=_edited(rules.allowed_targets, changes))
     if "retention_days" in changes:
         given = changes["retention_days"]
-        days = new.retention_days if given is None else _whole("retention_days", given, _MOST_DAYS)
+        days = new.retention_days if given is None else _whole("retention_days", given, _MAX_DAYS)
         rules = replace(rules, retention_days=days)
     if "spread_s" in changes:
         given = changes["spread_s"]
-        spread_s = None if given is None else _whole("spread_s", given, MOST_SPREAD_S, least=0)
+        spread_s = None if given is None else _whole("spread_s", given, MAX_SPREAD_S, least=0)
         rules = replace(rules, spread_s=spread_s)
     if "quotas" in changes:
         given = changes["quotas"]
@@ -134,12 +134,12 @@ def _edited(patterns: tuple[str, ...], changes: Mapping[str, Any]) -> tuple[str,
 
 
 def _patterns(given: object, name: str = "allowed_targets") -> tuple[str, ...]:
-    if not isinstance(given, list | tuple) or len(given) > _MOST_PATTERNS:
+    if not isinstance(given, list | tuple) or len(given) > _MAX_PATTERNS:
         raise InvalidInput(
             name,
             "must be a list of patterns",
             value=given,
-            accepted=f"at most {_MOST_PATTERNS} texts",
+            accepted=f"at most {_MAX_PATTERNS} texts",
         )
     return tuple(dict.fromkeys(check_pattern(f"{name}.{at}", pattern) for at, pattern in enumerate(given)))
 

@@ -25,7 +25,7 @@ from common.tenants.rules import TenantRules
 TRUSTED_FOR_S: Final = 15
 # How long cached rules are valid if the log does not name the tenant. This bounds the effect of a writer that does not
 # write the log: an earlier version during a deployment.
-_LONGEST_TRUST_S: Final = 3_600
+_MAX_TRUST_S: Final = 3_600
 _KEPT: Final = 10_000
 # Tenants share locks, which bounds their number. Waiting for another tenant's read takes milliseconds.
 _LOCKS: Final = 64
@@ -50,7 +50,7 @@ class KnownTenants:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._kept: Cache[str, TenantRules | None] = Cache(_LONGEST_TRUST_S, _KEPT)
+        self._kept: Cache[str, TenantRules | None] = Cache(_MAX_TRUST_S, _KEPT)
         self._lock = threading.Lock()
         self._reading = [threading.Lock() for _ in range(_LOCKS)]
         self._asking = threading.Lock()
@@ -142,7 +142,7 @@ class KnownTenants:
     def _forget_changed(self, now: float) -> None:
         # The clock was set back, so the last read asked for too little.
         since = self._known_until if self._known_until <= now else -math.inf
-        self._named = change_log.changed_since(self._table, max(since, now - _LONGEST_TRUST_S))
+        self._named = change_log.changed_since(self._table, max(since, now - _MAX_TRUST_S))
         for tenant in self._named:
             self._kept.forget(tenant)
         self._known_until = now

@@ -21,7 +21,7 @@ _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
 # How long calls carry both signatures after a rotation, so that a receiver can change over at any time.
 ROTATION_S: Final = DAY_S
 # How many replaced secrets sign at most. Each makes the header of a call longer by 48 bytes.
-MOST_OLD: Final = 3
+MAX_OLD: Final = 3
 
 
 class WebhookSecrets(SigningSecrets):
@@ -42,7 +42,7 @@ class WebhookSecrets(SigningSecrets):
         return fresh
 
     def rotate(self, tenant: str, now: float, *, by: str = AWS) -> str:
-        """Create a new secret; the old one still signs for a day. Raises Conflict (MOST_OLD still sign), Busy."""
+        """Create a new secret; the old one still signs for a day. Raises Conflict (MAX_OLD still sign), Busy."""
         fresh = new_secret()
 
         def attempt() -> str:
@@ -51,9 +51,9 @@ class WebhookSecrets(SigningSecrets):
             unchanged = Expression("attribute_not_exists(pk)", {})
             if before:
                 olds = old_secrets(before, now)
-                if len(olds) >= MOST_OLD:
+                if len(olds) >= MAX_OLD:
                     raise Conflict(
-                        f"{MOST_OLD} replaced secrets still sign, which are the most;"
+                        f"{MAX_OLD} replaced secrets still sign, which are the most;"
                         f" the first of them ends at {rfc3339(olds[-1]['until'])}, rotate then"
                     )
                 item |= {"previous": before["secret"], "previous_until": int(now) + ROTATION_S}

@@ -19,7 +19,7 @@ from common.storage.tables import Item, Table
 PREFIX: Final = "whsec_"
 # Executors use a new secret after this time at the latest.
 TRUSTED_FOR_S: Final = 60
-_MOST_KNOWN: Final = 10_000
+_MAX_KNOWN: Final = 10_000
 
 
 class SigningSecrets:
@@ -27,7 +27,7 @@ class SigningSecrets:
 
     def __init__(self, table: Table) -> None:
         self._table = table
-        self._known: Cache[str, Item] = Cache(TRUSTED_FOR_S, _MOST_KNOWN)
+        self._known: Cache[str, Item] = Cache(TRUSTED_FOR_S, _MAX_KNOWN)
 
     def signing(self, tenant: str, now: float) -> tuple[str, ...]:
         """The secrets that sign a call now, newest first; empty if the tenant never had one."""

@@ -1,7 +1,7 @@
 """When in a week a group can fire at all, in ten-minute slots of UTC: where the directory lists it.
 
 A place is a set of slots that ticks read together: `w412` is one slot of the week, `s58` one slot of each day, `h9` one
-hour of each day, `t4` one ten minutes of each hour. A group is listed in places of one kind, in at most MOST_PLACES:
+hour of each day, `t4` one ten minutes of each hour. A group is listed in places of one kind, in at most MAX_PLACES:
 of the kind in which ticks read it least often. A tick reads four places for each slot of its window.
 """
 
@@ -18,7 +18,7 @@ from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 from common.timing.zones import changes, offset_at
 
-MOST_PLACES: Final = 16
+MAX_PLACES: Final = 16
 # The places of a group that this version cannot read.
 EVERYWHERE: Final = tuple(f"t{ten}" for ten in range(6))
 _DAY: Final = DAY_S // WINDOW_S
@@ -58,7 +58,7 @@ def _places(mask: int) -> tuple[str, ...]:
     choices = []
     for kind, of, length in _KINDS:
         numbers = sorted({of(slot) for slot in slots})
-        if len(numbers) <= MOST_PLACES:
+        if len(numbers) <= MAX_PLACES:
             choices.append((len(numbers) * length, len(numbers), tuple(f"{kind}{n}" for n in numbers)))
     return min(choices)[2]
 

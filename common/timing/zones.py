@@ -27,7 +27,7 @@ TZDATA_VERSION: Final[str] = tzdata.IANA_VERSION
 
 _PROBE_S: Final = 2 * DAY_S  # no zone has changed its clock twice within six days
 _BLOCK_S: Final = 128 * DAY_S
-_LONGEST_CHANGE_S: Final = 26 * 3600  # at the date line a clock moves by at most a day
+_MAX_CHANGE_S: Final = 26 * 3600  # at the date line a clock moves by at most a day
 
 _ABBREVIATED: Final = {
     "bst": "Europe/London",
@@ -152,8 +152,8 @@ def instant_of_local(zone: str, local: datetime) -> int:
     A repeated time means the first pass; a skipped one means the first instant after the gap.
     """
     wall = int(local.replace(tzinfo=UTC).timestamp())
-    offset = offset_at(zone, wall - _LONGEST_CHANGE_S)
-    for change in changes(zone, wall - _LONGEST_CHANGE_S, wall + _LONGEST_CHANGE_S):
+    offset = offset_at(zone, wall - _MAX_CHANGE_S)
+    for change in changes(zone, wall - _MAX_CHANGE_S, wall + _MAX_CHANGE_S):
         if wall - offset < change.at:
             break
         if wall - change.after < change.at:
@@ -192,7 +192,7 @@ def spans(zone: str, start: int, end: int) -> tuple[Span, ...]:
 
 def _spans(zone: str, start: int, end: int) -> Iterator[Span]:
     opens_at, offset, repeated_until = start, offset_at(zone, start), start
-    for change in changes(zone, start - _LONGEST_CHANGE_S, end):
+    for change in changes(zone, start - _MAX_CHANGE_S, end):
         if change.at > start:
             yield from _pass(opens_at, change.at, offset, repeated_until)
         if change.after > change.before and change.at > start - 60:

@@ -12,7 +12,7 @@ import hashlib
 import time
 from typing import Any
 
-LONGEST_DURATION_S = 60.0
+MAX_DURATION_S = 60.0
 
 
 class TargetFailed(Exception):
@@ -24,7 +24,7 @@ def handle(event: dict[str, Any], context: object) -> dict[str, Any]:
     payload: dict[str, Any] = event.get("payload") or {}
     run: dict[str, Any] = event.get("minute8") or {}
     execution_id, attempt = str(run.get("execution_id", "")), int(run.get("attempt", 1))
-    duration_s = min(float(payload.get("duration_s", 0.05)), LONGEST_DURATION_S)
+    duration_s = min(float(payload.get("duration_s", 0.05)), MAX_DURATION_S)
 
     print(f"start job={run.get('job_id')} execution={execution_id} attempt={attempt}")
     time.sleep(duration_s)

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 _READ_BYTES = 16 * 1024
 # Each read costs processor time, however few bytes it returns.
-MOST_READS = 4_096
+MAX_READS = 4_096
 
 Done = TypeVar("Done")
 
@@ -26,7 +26,7 @@ class TooMuch(Exception):
 
 
 class BoundedConnection:
-    """Sends and receives until `ends_at` (of `time.monotonic`), and accepts at most `most_bytes` in MOST_READS.
+    """Sends and receives until `ends_at` (of `time.monotonic`), and accepts at most `most_bytes` in MAX_READS.
 
     Every method raises OSError if the connection fails, TimeoutError at `ends_at`, and TooMuch.
     """
@@ -35,7 +35,7 @@ class BoundedConnection:
         self._plain = plain
         self._ends_at = ends_at
         self._bytes_left = most_bytes
-        self._reads_left = MOST_READS
+        self._reads_left = MAX_READS
         self._tls: ssl.SSLObject | None = None
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()

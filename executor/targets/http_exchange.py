@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ANSWER_BYTES: Final = 64 * 1024
 _HEAD_BYTES: Final = 32 * 1024
 # The most parse events: bodies of one-byte chunks and floods of `100 Continue` cost processor time.
-_MOST_PARTS: Final = 4_096
+_MAX_PARTS: Final = 4_096
 
 
 class BadAnswer(Exception):
@@ -57,7 +57,7 @@ def _answer(connection: BoundedConnection, http: h11.Connection) -> Answer:
 
     head: h11.Response | None = None
     body = bytearray()
-    for _ in range(_MOST_PARTS):
+    for _ in range(_MAX_PARTS):
         part = http.next_event()
         if part is h11.NEED_DATA:
             try:

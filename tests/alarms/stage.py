@@ -30,7 +30,7 @@ _QUIET = Outcome(ok=True)
 class Watched:
     """The stage `prod`, minute by minute."""
 
-    w: World
+    world: World
     ticks: bool = True
     tick_ends_in_error: bool = False
     tick_takes_s: float = 0.0
@@ -44,10 +44,10 @@ class Watched:
     states: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.emitted = Emitted(self.w.clock.now)
+        self.emitted = Emitted(self.world.clock.now)
         self.alarms = template.alarms()
         self.states = dict.fromkeys(self.alarms, INSUFFICIENT_DATA)
-        self.w.target.answer = self._called
+        self.world.target.answer = self._called
 
     def run(self, minutes: int) -> None:
         """Let the stage run, evaluating the alarms at the end of each minute, as CloudWatch does."""
@@ -68,61 +68,61 @@ class Watched:
         return {name for name, state in self.states.items() if state == "ALARM"}
 
     def _minute(self) -> None:
-        begins = int(self.w.clock.now() // 60 * 60)
+        begins = int(self.world.clock.now() // 60 * 60)
         if self.ticks and begins % 600 == 480:
             self._tick()
         end = begins + 60
-        while (due_at := self.w.sqs.next_at()) is not None and due_at + self.late_by_s < end:
-            self.w.clock.move_to(max(self.w.clock.now(), due_at + self.late_by_s))
+        while (due_at := self.world.sqs.next_at()) is not None and due_at + self.late_by_s < end:
+            self.world.clock.move_to(max(self.world.clock.now(), due_at + self.late_by_s))
             if not self.takes_messages:
                 break
             self._deliver()
-        self.w.clock.move_to(max(self.w.clock.now(), end - 1))
+        self.world.clock.move_to(max(self.world.clock.now(), end - 1))
         self.every_minute(self.emitted)
-        now = self.w.clock.now()
-        waiting = [{"visible_at": at, "sent_at": at} for at, *_ in self.w.sqs._waiting]
+        now = self.world.clock.now()
+        waiting = [{"visible_at": at, "sent_at": at} for at, *_ in self.world.sqs._waiting]
         self.emitted.queue("minute8-prod-executions", waiting, now)
         self.emitted.queue("minute8-prod-executions-dead", self.dead, now)
-        self.w.clock.move_to(max(now, end))
+        self.world.clock.move_to(max(now, end))
 
     def _tick(self) -> None:
-        began_at, failed = self.w.clock.now(), False
+        began_at, failed = self.world.clock.now(), False
         with redirect_stdout(StringIO()) as log:
             try:
                 if self.tick_ends_in_error:
-                    self.w.sqs.send_message_batch = _refuses  # type: ignore[method-assign, assignment]
+                    self.world.sqs.send_message_batch = _refuses  # type: ignore[method-assign, assignment]
                 scheduler.handle({}, None)
             except Exception:  # noqa: BLE001  Lambda takes any for an error of the function
                 failed = True
             finally:
-                self.w.sqs.__dict__.pop("send_message_batch", None)
-        duration_ms = (self.w.clock.now() - began_at + self.tick_takes_s) * 1000
+                self.world.sqs.__dict__.pop("send_message_batch", None)
+        duration_ms = (self.world.clock.now() - began_at + self.tick_takes_s) * 1000
         self._invoked("scheduler", log.getvalue(), error=failed, duration_ms=duration_ms)
 
     def _deliver(self) -> None:
-        message = self.w.sqs.receive()
+        message = self.world.sqs.receive()
         if message is None or self.loses:
             return
         if message.receives > MAX_RECEIVES:
-            self.dead.append({"visible_at": self.w.clock.now(), "sent_at": self.w.clock.now()})
+            self.dead.append({"visible_at": self.world.clock.now(), "sent_at": self.world.clock.now()})
         elif self.throttles:
             self.emitted.add("AWS/Lambda", "Throttles", 1, FunctionName="minute8-prod-executor")
-            self.w.sqs.give_back(message)
+            self.world.sqs.give_back(message)
         elif self.crashes:
             self._invoked("executor", "", error=True)
-            self.w.sqs.give_back(message)
+            self.world.sqs.give_back(message)
         else:
             with redirect_stdout(StringIO()) as log:
-                reports, failed = execute_batch(self.w.executor, [message])
+                reports, failed = execute_batch(self.world.executor, [message])
                 executor._log_and_count(reports, len(failed))
             self._invoked("executor", log.getvalue())
             if failed:
-                self.w.sqs.give_back(message)
+                self.world.sqs.give_back(message)
 
     def _called(self, event: Mapping[str, Any]) -> Outcome:
         """The targets: the canary is the real one."""
         if event["minute8"]["tenant"] == canary.TENANT:
-            line = canary.line("prod", event["minute8"]["due_at"], self.w.clock.now())
+            line = canary.line("prod", event["minute8"]["due_at"], self.world.clock.now())
             self._invoked("canary", line)
         return _QUIET
 
@@ -131,7 +131,7 @@ class Watched:
         self.emitted.invocation(name, log, error=error, duration_ms=duration_ms, in_flight=1)
 
     def _evaluate(self) -> None:
-        now, metrics = self.w.clock.now(), self.emitted.metrics
+        now, metrics = self.world.clock.now(), self.emitted.metrics
         for name, alarm in self.alarms.items():
             if "AlarmRule" not in alarm:
                 self.states[name] = state_of(alarm, metrics, now, self.states[name])

@@ -24,15 +24,15 @@ Break = Callable[[Watched], None]
 
 
 @pytest.fixture
-def stage(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     """A healthy stage with a canary and a tenant's job, twenty minutes old."""
     monkeypatch.setenv("STAGE", "prod")
-    serve(w, monkeypatch)
+    serve(world, monkeypatch)
     for cached in (config.config, telemetry.metrics, telemetry.logger):
         cached.cache_clear()
-    w.registry.put(canary.TENANT, canary.JOB_ID, definition(ARN))
-    w.registry.put("alice", "often", job(every="20s"))
-    watched = Watched(w)
+    world.registry.put(canary.TENANT, canary.JOB_ID, definition(ARN))
+    world.registry.put("alice", "often", job(every="20s"))
+    watched = Watched(world)
     watched.run(22)
     yield watched
     for cached in (config.config, telemetry.metrics, telemetry.logger):
@@ -80,14 +80,14 @@ def nothing(_: Emitted) -> None:
 
 
 def garbage(stage: Watched) -> None:
-    put_in_directory(stage.w.table("due"), "lunar|full#0")
+    put_in_directory(stage.world.table("due"), "lunar|full#0")
 
 
 def run_what_has_no_record(stage: Watched) -> None:
     """`minute8 unrecorded run --all`."""
-    unrecorded = stage.w.reconciler.unrecorded
+    unrecorded = stage.world.reconciler.unrecorded
     listed = [one.execution for one in unrecorded.all()]
-    unrecorded.send(listed, stage.w.queue, stage.w.clock.now())
+    unrecorded.send(listed, stage.world.queue, stage.world.clock.now())
 
 
 EXECUTOR = {"FunctionName": "minute8-prod-executor"}
@@ -132,7 +132,7 @@ FAULTS: dict[str, tuple[Break, set[str]]] = {
 
 
 def test_a_healthy_stage_rings_nothing_from_its_first_minute_on(stage: Watched) -> None:
-    fresh = Watched(stage.w)
+    fresh = Watched(stage.world)
     for _ in range(60):
         fresh.run(1)
         assert fresh.ringing == set()
@@ -144,18 +144,18 @@ def test_a_day_with_failing_targets_pauses_and_overlaps_rings_nothing(stage: Wat
     """They are the tenants' own."""
     from common.runs.outcome import Outcome
 
-    stage.w.registry.put("bob", "fails", job(every="1m"))
-    stage.w.registry.put("bob", "pauses", job(every="1m"))
-    answer = stage.w.target.answer
+    stage.world.registry.put("bob", "fails", job(every="1m"))
+    stage.world.registry.put("bob", "pauses", job(every="1m"))
+    answer = stage.world.target.answer
 
     def fails(event: object) -> Outcome:
         told = answer(event)  # type: ignore[arg-type]
         mine = event["minute8"]["job_id"] == "fails"  # type: ignore[index]
         return Outcome(ok=False, error_type="ValueError", error="no") if mine else told
 
-    stage.w.target.answer = fails
+    stage.world.target.answer = fails
     stage.run(30)
-    stage.w.store.pause("bob", "pauses", "not now")
+    stage.world.store.pause("bob", "pauses", "not now")
     stage.run(60)
     assert stage.ringing == set()
 
@@ -164,7 +164,7 @@ def test_a_day_with_failing_targets_pauses_and_overlaps_rings_nothing(stage: Wat
 def test_an_alarm_rings_in_its_time_and_for_its_fault_and_goes_ok_again(stage: Watched, alarm: str) -> None:
     breaks, others = FAULTS[alarm]
     # The tick of minute 8 is where most faults begin to show.
-    stage.run((8 - int(stage.w.clock.now() // 60)) % 10)
+    stage.run((8 - int(stage.world.clock.now() // 60)) % 10)
     breaks(stage)
     shows_after = {"no-record": 30, "burn-slow": 60, "mark-lag": 10}.get(alarm, 1)
     waits = int(rows()[alarm][0].removesuffix(" min"))
@@ -192,15 +192,15 @@ def test_what_cannot_be_planned_rings_and_nothing_else(stage: Watched) -> None:
 
 
 def test_a_job_that_cannot_be_planned_rings_although_it_is_due_once(stage: Watched) -> None:
-    stage.w.registry.put("alice", "once", job(cron="45 3 21 11 *"))
-    damage_entry(stage.w, "alice", "once")
+    stage.world.registry.put("alice", "once", job(cron="45 3 21 11 *"))
+    damage_entry(stage.world, "alice", "once")
     assert stage.minutes_until("quarantine", "ALARM", 20)
     assert stage.ringing == {"quarantine"}
     assert stage.minutes_until("quarantine", "OK", 30)
 
 
 def test_a_single_late_run_in_a_quiet_hour_rings_nothing(stage: Watched) -> None:
-    stage.w.store.delete("alice", "often")
+    stage.world.store.delete("alice", "often")
     stage.run(60)
     stage.late_by_s = 2.0
     stage.run(1)

@@ -28,21 +28,21 @@ from tests.api.issuer import token
 from tests.api.letters import URL, LetterBox
 from tests.api.scheduler_client import new_pair, scheduler_client, sign_at, stored_masters
 from tests.api.walk import LEAVING, SPARE_KEY, SPARE_OPERATOR_KEY
-from tests.worlds import World, at, job, world
+from tests.worlds import World, at, job, open_world
 
 TOKENS = issuer.tokens()
 
 
 @pytest.fixture
-def office(w: World, monkeypatch: pytest.MonkeyPatch) -> Office:
-    return open_office(w, monkeypatch)
+def office(world: World, monkeypatch: pytest.MonkeyPatch) -> Office:
+    return open_office(world, monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def settled() -> Iterator[Office]:
     """alice has what the walk names. The tests of a module share it, so they must change nothing."""
-    with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
-        office = open_office(w, monkeypatch)
+    with open_world() as world, pytest.MonkeyPatch.context() as monkeypatch:
+        office = open_office(world, monkeypatch)
         settle(office, office.alice)
         yield office
 
@@ -110,7 +110,7 @@ def aws(
 
 
 def serve(
-    w: World,
+    world: World,
     monkeypatch: pytest.MonkeyPatch,
     takes: Tokens | None = TOKENS,
     letters: LetterBox | None = None,
@@ -120,29 +120,29 @@ def serve(
     dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
     alarms = Alarms(board or AlarmBoard(), "test")
     services = Services.wired(
-        w.tables, w.queue, w.clock, Limits(), dead, takes, stored_masters(), alarms=alarms
+        world.tables, world.queue, world.clock, Limits(), dead, takes, stored_masters(), alarms=alarms
     )
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants
 
 
-def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
+def open_office(world: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
     letters, board = LetterBox(), AlarmBoard()
-    tenants = serve(w, monkeypatch, takes, letters, board)
-    now = w.clock.now()
+    tenants = serve(world, monkeypatch, takes, letters, board)
+    now = world.clock.now()
     for tenant in ("alice", "bob"):
         tenants.create(tenant, tenant.title(), now, {"allowed_targets": ["*"]})
 
     def key(tenant: str, role: str = "write", **more: Any) -> str:
-        return tenants.api_keys.create_key(tenant, role, w.clock.now(), **more)[0]
+        return tenants.api_keys.create_key(tenant, role, world.clock.now(), **more)[0]
 
     def operator_key(**more: Any) -> str:
-        return tenants.api_keys.create_operator_key(w.clock.now(), **more)[0]
+        return tenants.api_keys.create_operator_key(world.clock.now(), **more)[0]
 
-    w.clock.move_to(now - 60)
+    world.clock.move_to(now - 60)
     expired = key("alice", "admin", expires_at=int(now))
     operator_expired = operator_key(expires_at=int(now))
-    w.clock.move_to(now)
+    world.clock.move_to(now)
     raw_revoked, revoked = tenants.api_keys.create_key("alice", "admin", now)
     tenants.api_keys.revoke_key("alice", revoked.key_id, now)
     operator_raw_revoked, operator_revoked = tenants.api_keys.create_operator_key(now)
@@ -153,7 +153,7 @@ def open_office(w: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None 
         known.setattr("common.platform.api_keys.new_key", lambda: SPARE_OPERATOR_KEY)
         operator_key(name="spare")
     return Office(
-        world=w,
+        world=world,
         letters=letters,
         board=board,
         alice=Caller(key("alice")),

@@ -13,7 +13,7 @@ from api.shapes import GIVEN
 from common.jobs.store import JobStore
 from common.platform.tenants import Tenants
 from minute8_client import Client, InvalidInput
-from minute8_client.bulk import LONGEST_BULK, MOST_LINES
+from minute8_client.bulk import MAX_BULK, MAX_LINES
 from tests.api.calls import Answer, HandlerTransport, Office, event
 from tests.api.test_refusals import INVALID, MALFORMED
 from tests.api.walk import ODD_IDS
@@ -281,12 +281,12 @@ def test_malformed_lines_are_refused_by_themselves(office: Office) -> None:
 
 
 def test_bounds(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (bulk.MOST_LINES, bulk.LONGEST_BULK) == (MOST_LINES, LONGEST_BULK)
+    assert (bulk.MAX_LINES, bulk.MAX_BULK) == (MAX_LINES, MAX_BULK)
     before = office.stored()
-    many = office.alice("POST", URL, tuple(line(f"job-{n}") for n in range(bulk.MOST_LINES + 1)))
+    many = office.alice("POST", URL, tuple(line(f"job-{n}") for n in range(bulk.MAX_LINES + 1)))
     assert (many.status, many.problem) == (413, "too-large")
-    assert str(bulk.MOST_LINES) in many.json["detail"]
-    large = office.alice("POST", URL, b" " * (bulk.LONGEST_BULK + 1), Content_Type="application/x-ndjson")
+    assert str(bulk.MAX_LINES) in many.json["detail"]
+    large = office.alice("POST", URL, b" " * (bulk.MAX_BULK + 1), Content_Type="application/x-ndjson")
     assert (large.status, large.problem) == (413, "too-large")
     long = office.alice("POST", URL, (line("a", payload="x" * 600_000),))
     assert long.json["results"][0]["problem"]["type"] == "urn:minute8:problem:too-large"
@@ -308,7 +308,7 @@ def test_an_answer_is_short_whatever_is_refused(office: Office) -> None:
     answer = office.alice("POST", URL, (foreign, mistaken))
     assert [one["result"] for one in answer.json["results"]] == ["refused", "refused"]
     for one in answer.json["results"]:
-        assert len(json.dumps(json.dumps(one))) < 6_000_000 / bulk.MOST_LINES
+        assert len(json.dumps(json.dumps(one))) < 6_000_000 / bulk.MAX_LINES
     alone = office.alice("POST", "/v1/jobs", job(cron="0 3 * * *") | {f"x{n}": 1 for n in range(20_000)})
     assert alone.status == 400
     assert len(alone.text) < 50_000
@@ -317,8 +317,8 @@ def test_an_answer_is_short_whatever_is_refused(office: Office) -> None:
 def test_the_client_sends_as_many_requests_as_it_needs(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("minute8_client.bulk.MOST_LINES", 3)
-    monkeypatch.setattr("minute8_client.bulk.LONGEST_BULK", 1_000)
+    monkeypatch.setattr("minute8_client.bulk.MAX_LINES", 3)
+    monkeypatch.setattr("minute8_client.bulk.MAX_BULK", 1_000)
     transport = HandlerTransport([503])
     with Client(
         "https://api.test", office.alice.key or "", transport=transport, sleep=lambda _: None

@@ -10,30 +10,30 @@ import pytest
 from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
 from tests.api.conftest import open_office
-from tests.worlds import at, job, world
+from tests.worlds import at, job, open_world
 
 SPAN = "from_at=2026-11-21T03:00:00Z&until_at=2026-11-21T03:40:00Z"
 
 
 def lively(office: Office) -> None:
     """A job a minute, paused for some minutes; one that is overdue, since its second tick never comes."""
-    w = office.world
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] != "fails", error_type="Boom")
+    world = office.world
+    world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] != "fails", error_type="Boom")
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     office.alice("PUT", "/v1/jobs/fails", job(cron="*/5 * * * *", retry={"max_attempts": 1}))
-    w.run_until("2026-11-21T03:13:10Z")
+    world.run_until("2026-11-21T03:13:10Z")
     office.alice("POST", "/v1/jobs/minutely/pause", {"note": "maintenance"})
-    w.run_until("2026-11-21T03:16:10Z")
+    world.run_until("2026-11-21T03:16:10Z")
     office.alice("POST", "/v1/jobs/minutely/resume")
-    w.run_until("2026-11-21T03:21:10Z", ticks=True)
-    w.clock.move_to(at("2026-11-21T03:31:30Z"))
+    world.run_until("2026-11-21T03:21:10Z", ticks=True)
+    world.clock.move_to(at("2026-11-21T03:31:30Z"))
 
 
 @pytest.fixture(scope="module")
 def office() -> Iterator[Office]:
     """Shared: the last test but one deletes a job."""
-    with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
-        office = open_office(w, monkeypatch)
+    with open_world() as world, pytest.MonkeyPatch.context() as monkeypatch:
+        office = open_office(world, monkeypatch)
         lively(office)
         yield office
 

@@ -23,15 +23,15 @@ def told(caller: Caller, instant: str, job_id: str = "minutely") -> tuple[str, l
 
 
 def test_the_life_of_a_job_explained(office: Office) -> None:
-    w, alice = office.world, office.alice
-    w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="no")
+    world, alice = office.world, office.alice
+    world.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="no")
     alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
-    w.run_until("2026-11-21T03:14:10Z")
+    world.run_until("2026-11-21T03:14:10Z")
     alice("POST", "/v1/jobs/minutely/pause", {"note": "maintenance"})
-    w.run_until("2026-11-21T03:16:10Z")
+    world.run_until("2026-11-21T03:16:10Z")
     alice("POST", "/v1/jobs/minutely/resume")
     alice("PUT", "/v1/jobs/minutely", job(cron="*/5 * * * *"))
-    w.run_until("2026-11-21T03:20:30Z", ticks=True)
+    world.run_until("2026-11-21T03:20:30Z", ticks=True)
     assert told(alice, "2026-11-21T03:11:00Z") == ("not_due", ["no_job"])
     ran = why(office.alice_reads, "2026-11-21T03:14:00Z")
     assert ran["text"] == "It was due and started 0.0 s later; it failed (Boom: no)."
@@ -47,13 +47,13 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
     assert "planned by schedule revision 1" in moved["text"]
     assert told(alice, "2026-11-21T03:25:00Z") == ("to_come", [])
     assert why(alice, "2026-11-21T03:21:00Z")["next_due_at"] == "2026-11-21T03:25:00Z"
-    w.clock.move_to(at("2026-11-21T03:28:00Z"))
+    world.clock.move_to(at("2026-11-21T03:28:00Z"))
     assert why(alice, "2026-11-21T03:25:00Z")["text"] == (
         "It was due 180.0 s ago and has not started; its run is planned."
     )
     office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": []})
     office.operator("POST", "/v1/tenants/alice/suspend", {"note": "unpaid"})
-    w.clock.sleep(60)
+    world.clock.sleep(60)
     assert told(alice, "2026-11-21T03:35:00Z") == ("to_come", ["suspended", "target_not_allowed"])
     assert why(alice, "2026-11-21T03:35:00Z")["text"].startswith(
         "It will be due. As things are now, it would be skipped. The platform has suspended the tenant: unpaid."
@@ -61,7 +61,7 @@ def test_the_life_of_a_job_explained(office: Office) -> None:
 
 
 def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
-    w = office.world
+    world = office.world
     office.alice("PUT", "/v1/jobs/paris", job(cron="30 4 * * *", timezone="Europe/Paris"))
     found = why(office.alice, "2026-11-21T04:30:00", "paris")
     assert (found["at"], found["local"], found["status"]) == (
@@ -70,7 +70,7 @@ def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
         "to_come",
     )
     assert told(office.alice, "2026-10-25T02:30:00", "paris") == ("not_due", ["no_job"])
-    w.scheduler.tick()
+    world.scheduler.tick()
     office.alice("POST", "/v1/runs/alice:paris:20261121T033000Z:1/cancel", {"note": "not today"})
     cancelled = why(office.alice, "2026-11-21T03:30:00Z", "paris")
     assert (cancelled["status"], cancelled["reasons"][0]["code"]) == ("cancelled", "cancelled")

@@ -17,7 +17,7 @@ from tests.worlds import job
 
 def failing(office: Office) -> None:
     """`bills` fails with a number that differs, `mail` with two errors in turn; both each minute."""
-    w = office.world
+    world = office.world
     counts = {"bills": 0, "mail": 0}
 
     def answer(event: object) -> Outcome:
@@ -30,10 +30,10 @@ def failing(office: Office) -> None:
         }
         return Outcome(ok=False, permanent=True, error_type="Boom", error=texts[job_id])
 
-    w.target.answer = answer
+    world.target.answer = answer
     office.alice("PUT", "/v1/jobs/bills", job(cron="* * * * *", tags=["money"]))
     office.alice("PUT", "/v1/jobs/mail", job(cron="* * * * *"))
-    w.run_until("2026-11-21T03:18:30Z")
+    world.run_until("2026-11-21T03:18:30Z")
 
 
 def test_failures_by_job_and_error(office: Office) -> None:
@@ -70,7 +70,7 @@ def test_groups_of_pages_add_up(office: Office, monkeypatch: pytest.MonkeyPatch)
     failing(office)
     client = Client("https://api.test", office.alice.key or "", transport=HandlerTransport())
     whole = client.failure_groups()
-    monkeypatch.setattr(failed_runs, "MOST_SEEN", 5)
+    monkeypatch.setattr(failed_runs, "MAX_SEEN", 5)
     monkeypatch.setattr(failed_runs, "_PAGE", 2)
     assert office.alice("GET", "/v1/failures/groups").json["next_cursor"]
     assert client.failure_groups() == whole

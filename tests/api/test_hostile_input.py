@@ -9,8 +9,8 @@ import pytest
 
 from api.http.problems import TooLarge
 from api.http.requests import DEEPEST, Request
-from api.routes.bulk import LONGEST_BULK, MOST_LINES
-from common.errors import MOST_PROBLEMS, InvalidInput
+from api.routes.bulk import MAX_BULK, MAX_LINES
+from common.errors import MAX_PROBLEMS, InvalidInput
 from common.eventbridge.shapes import SCHEDULE
 from common.eventbridge.shapes import check as check_shape
 from common.jobs.placeholders import DEEPEST as DEEPEST_PAYLOAD
@@ -30,14 +30,14 @@ def lines_of(body: bytes) -> Request:
 @pytest.mark.parametrize("line", [b"1\n", b"\n", b" \n", b"{}\n"])
 def test_lines_are_counted_before_they_are_split(line: bytes) -> None:
     """Two million lines took 200 MB before they were refused."""
-    request = lines_of(line * (LONGEST_BULK // len(line)))
+    request = lines_of(line * (MAX_BULK // len(line)))
     tracemalloc.start()
     try:
         if line.strip():
-            with pytest.raises(TooLarge, match=f"over {MOST_LINES} lines"):
-                request.lines(MOST_LINES, LONGEST_BULK)
+            with pytest.raises(TooLarge, match=f"over {MAX_LINES} lines"):
+                request.lines(MAX_LINES, MAX_BULK)
         else:
-            assert request.lines(MOST_LINES, LONGEST_BULK) == []
+            assert request.lines(MAX_LINES, MAX_BULK) == []
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
@@ -73,11 +73,11 @@ def test_calendars_are_counted_before_they_are_read(office: Office, monkeypatch:
         assert refused.json["errors"][0]["field"] == "schedule.exclude.calendars"
 
 
-@pytest.mark.parametrize("count", [MOST_PROBLEMS, MOST_PROBLEMS + 1, 30_000])
+@pytest.mark.parametrize("count", [MAX_PROBLEMS, MAX_PROBLEMS + 1, 30_000])
 def test_a_body_with_thousands_of_problems_names_the_first(office: Office, count: int) -> None:
     """Each took a tenth of a millisecond of the function's processor to word, and only these were sent."""
     unknown = {f"u{n}": n for n in range(count)}
-    named = min(count, MOST_PROBLEMS)
+    named = min(count, MAX_PROBLEMS)
     for method, path, body in (
         ("PUT", "/v1/jobs/a", job(cron="0 3 * * *") | unknown),
         ("POST", "/v1/jobs/a/pause", unknown),

@@ -188,10 +188,10 @@ def test_nothing_but_https_is_fetched(url: str) -> None:
 
 
 def test_a_token_that_cannot_be_checked_gets_retry_later(
-    issuer: Issuer, w: World, monkeypatch: pytest.MonkeyPatch
+    issuer: Issuer, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     issuer.tells(b"down", status=503)
-    office = open_office(w, monkeypatch, issuer.tokens())
+    office = open_office(world, monkeypatch, issuer.tokens())
     refused = Caller(issuer.token())("GET", "/v1/jobs")
     assert (refused.status, refused.problem) == (503, "issuer-unreachable")
     assert refused.headers["retry-after"] == str(AGAIN_S)

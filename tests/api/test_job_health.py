@@ -22,13 +22,13 @@ def health(office: Office, **query: str) -> dict[str, Any]:
 
 
 def test_a_list_of_jobs_with_their_health(office: Office) -> None:
-    w = office.world
-    w.target.answer = lambda event: Outcome(
+    world = office.world
+    world.target.answer = lambda event: Outcome(
         ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom", error="no"
     )
     for job_id, timing in (("fails", "* * * * *"), ("works", "* * * * *"), ("rare", "0 0 1 1 *")):
         office.alice("PUT", f"/v1/jobs/{job_id}", job(cron=timing))
-    w.run_until("2026-11-21T03:16:00Z")
+    world.run_until("2026-11-21T03:16:00Z")
     found = health(office)
     assert found.keys() == {"fails", "works", "rare"}
     assert found["fails"]["failures_in_row"] == 4
@@ -43,16 +43,16 @@ def test_a_list_of_jobs_with_their_health(office: Office) -> None:
 
 def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> None:
     """A page of 200 jobs read 20 runs of each with all attempts: up to 640 MB."""
-    w = office.world
-    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no", log_tail="x" * 800)
+    world = office.world
+    world.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no", log_tail="x" * 800)
     retried = job(cron="0 3 * * *", retry={"max_attempts": 9, "base_s": 1, "factor": 1, "cap_s": 1})
     office.alice("PUT", "/v1/jobs/retried", retried)
     office.alice("POST", "/v1/jobs/retried/run")
-    w.run_until("2026-11-21T03:13:00Z")
-    table = w.table("runs")
-    calendars = RememberedCalendars(Calendars(w.table("jobs")))
-    moment = Moment(w.clock.now(), -math.inf, -math.inf)
-    (found,) = JobHealth(table).of_jobs([w.store.get("alice", "retried")], moment, calendars).values()
+    world.run_until("2026-11-21T03:13:00Z")
+    table = world.table("runs")
+    calendars = RememberedCalendars(Calendars(world.table("jobs")))
+    moment = Moment(world.clock.now(), -math.inf, -math.inf)
+    (found,) = JobHealth(table).of_jobs([world.store.get("alice", "retried")], moment, calendars).values()
     (run,) = found.outcomes
     assert (run["status"], run["attempt"], "attempts" in run) == ("failed", 9, False)
     ((last,),) = [one["attempts"] for one in JobHealth(table).with_errors(found.outcomes)]
@@ -63,14 +63,14 @@ def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> No
 def test_pages_of_runs_with_many_attempts_end_early(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hundred runs of a hundred attempts were an answer of 32 MB; Lambda takes 6 MB."""
     for module in (lists, failed_runs, tenant_runs):
-        monkeypatch.setattr(module, "MOST_RETRIES", 4)
-    w = office.world
-    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")
+        monkeypatch.setattr(module, "MAX_RETRIES", 4)
+    world = office.world
+    world.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")
     retried = job(cron="0 3 * * *", retry={"max_attempts": 3, "base_s": 1, "factor": 1, "cap_s": 1})
     office.alice("PUT", "/v1/jobs/retried", retried)
     for nonce in range(5):
         office.alice("POST", "/v1/jobs/retried/run", {"nonce": str(nonce)})
-    w.run_until("2026-11-21T03:13:00Z")
+    world.run_until("2026-11-21T03:13:00Z")
     for url in ("/v1/jobs/retried/runs", "/v1/runs", "/v1/failures"):
         counts, cursor = [], ""
         while not counts or cursor:
@@ -87,12 +87,12 @@ def test_pages_of_runs_with_many_attempts_end_early(office: Office, monkeypatch:
 
 
 def test_a_passed_fire_time_without_a_run_is_late(office: Office) -> None:
-    w = office.world
+    world = office.world
     office.alice("PUT", "/v1/jobs/late", job(cron="* * * * *"))
-    w.run_until("2026-11-21T03:13:00Z")
-    w.clock.move_to(at("2026-11-21T03:14:10Z"))
+    world.run_until("2026-11-21T03:13:00Z")
+    world.clock.move_to(at("2026-11-21T03:14:10Z"))
     assert health(office)["late"]["overdue"] is None  # ten seconds are not late
-    w.clock.move_to(at("2026-11-21T03:17:00Z"))
+    world.clock.move_to(at("2026-11-21T03:17:00Z"))
     overdue = health(office)["late"]["overdue"]
     assert (overdue["due_at"], overdue["late_s"]) == ("2026-11-21T03:14:00Z", 180)
     office.alice(
@@ -106,20 +106,20 @@ def test_a_passed_fire_time_without_a_run_is_late(office: Office) -> None:
 
 
 def test_manual_runs_hide_no_scheduled_one(office: Office) -> None:
-    w = office.world
+    world = office.world
     office.alice("PUT", "/v1/jobs/busy", job(cron="0 * * * *"))
     office.alice("PUT", "/v1/jobs/never", job(cron="0 0 1 1 *"))
-    w.run_until("2026-11-21T03:18:00Z")
-    w.scheduler.tick()
-    w.run_until("2026-11-21T04:00:01Z", ticks=True)
+    world.run_until("2026-11-21T03:18:00Z")
+    world.scheduler.tick()
+    world.run_until("2026-11-21T04:00:01Z", ticks=True)
     for n in range(25):
         office.alice("POST", "/v1/jobs/busy/run", {"nonce": f"n{n}"})
-        w.run_until(f"2026-11-21T04:10:{n + 1:02}Z")
+        world.run_until(f"2026-11-21T04:10:{n + 1:02}Z")
     found = health(office)["busy"]
     assert len(found["outcomes"]) == 20
     assert {run["trigger"] for run in found["outcomes"]} == {"manual"}
     assert found["overdue"] is None
-    w.clock.move_to(at("2026-11-21T05:02:00Z"))
+    world.clock.move_to(at("2026-11-21T05:02:00Z"))
     assert health(office)["busy"]["overdue"]["due_at"] == "2026-11-21T05:00:00Z"
 
 
@@ -134,9 +134,9 @@ def test_a_page_with_health_counts_as_more_requests(office: Office) -> None:
 
 
 def test_a_run_that_goes_on_has_an_outcome_too(office: Office) -> None:
-    w = office.world
+    world = office.world
     office.alice("PUT", "/v1/jobs/handed-over", job(cron="* * * * *", invocation="Event"))
-    w.run_until("2026-11-21T03:13:00Z")
+    world.run_until("2026-11-21T03:13:00Z")
     found = health(office)["handed-over"]
     assert [run["status"] for run in found["outcomes"]] == ["dispatched"]
     assert found["last_run"]["status"] == "dispatched"

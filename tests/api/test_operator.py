@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.platform.api_keys import MOST_KEYS
+from common.platform.api_keys import MAX_KEYS
 from common.platform.tenants import Tenant, Tenants
 from common.storage import keys
 from common.storage.tables import Transaction, TransactionConflict
@@ -154,7 +154,7 @@ def test_keys_come_in_pages_oldest_first(office: Office) -> None:
 
 
 def test_keys_are_bounded_and_revoked_ones_forgotten(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.platform.api_keys.MOST_KEYS", 2)
+    monkeypatch.setattr("common.platform.api_keys.MAX_KEYS", 2)
     made = office.bob("POST", "/v1/keys", {"role": "read"}).json
     before = office.stored()
     refused = office.bob("POST", "/v1/keys", {"role": "read"})
@@ -165,7 +165,7 @@ def test_keys_are_bounded_and_revoked_ones_forgotten(office: Office, monkeypatch
     assert gone["expires_at"] == "2026-12-21T03:12:00Z"
     office.world.clock.sleep(30 * 86_400)
     assert office.bob("POST", "/v1/keys", {"role": "read"}).status == 201
-    assert MOST_KEYS == 1_000
+    assert MAX_KEYS == 1_000
 
 
 @pytest.mark.parametrize(

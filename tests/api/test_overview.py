@@ -18,8 +18,8 @@ OTHER = "arn:aws:lambda:us-east-1:123456789012:function:other"
 
 
 def busy(office: Office) -> None:
-    w = office.world
-    w.target.answer = lambda event: Outcome(
+    world = office.world
+    world.target.answer = lambda event: Outcome(
         ok=event["minute8"]["job_id"] != "fails", permanent=True, error_type="Boom", error="secret"
     )
     office.alice("PUT", "/v1/jobs/works", job(cron="* * * * *"))
@@ -27,7 +27,7 @@ def busy(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/paused", job(cron="* * * * *"))
     office.alice("POST", "/v1/jobs/paused/pause")
     office.bob("PUT", "/v1/jobs/works", job(cron="* * * * *"))
-    w.run_until("2026-11-21T03:16:30Z")
+    world.run_until("2026-11-21T03:16:30Z")
 
 
 def lines(office: Office, query: str = "") -> dict[str, dict[str, Any]]:
@@ -56,7 +56,7 @@ def test_all_tenants_with_their_failures(office: Office, monkeypatch: pytest.Mon
     assert lines(office, "&problems=true")["bob"]["note"] == "unpaid"
     early = lines(office, "&from_at=2026-11-21T03:00:00Z&until_at=2026-11-21T03:15:00Z")["alice"]["failures"]
     assert early["count"] == 2
-    monkeypatch.setattr(tenant_health, "MOST_FAILURES", 3)
+    monkeypatch.setattr(tenant_health, "MAX_FAILURES", 3)
     assert lines(office)["alice"]["failures"] == {
         "count": 3,
         "jobs": 1,
@@ -84,7 +84,7 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
         "complete": True,
     }
     assert "secret" not in answer.text and ARN not in answer.text
-    monkeypatch.setattr(tenant_health, "MOST_JOBS", 2)
+    monkeypatch.setattr(tenant_health, "MAX_JOBS", 2)
     some = office.operator("GET", "/v1/tenants/alice/health").json["job_counts"]
     assert (some["read"], some["complete"]) == (2, False)
     assert office.operator("GET", "/v1/tenants/nobody/health").problem == "not-found"
@@ -108,8 +108,8 @@ def test_what_a_change_would_break(office: Office, monkeypatch: pytest.MonkeyPat
     assert office.stored() == before
     harmless = office.operator("POST", "/v1/tenants/alice/check", {"quotas": {"jobs": 3}}).json
     assert (harmless["not_allowed"], harmless["overused"]) == (0, [])
-    monkeypatch.setattr(rule_effects, "MOST_JOBS", 2)
-    monkeypatch.setattr("api.routes.overview.MOST_JOBS", 2)
+    monkeypatch.setattr(rule_effects, "MAX_JOBS", 2)
+    monkeypatch.setattr("api.routes.overview.MAX_JOBS", 2)
     assert office.operator("POST", "/v1/tenants/alice/check", change).json["complete"] is False
     refused = office.operator("POST", "/v1/tenants/alice/check", {"allowed_targets": ["not a pattern"]})
     assert refused.problem == "invalid-input"

@@ -23,14 +23,14 @@ def ticked(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
 
 def tick_twice(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two ticks, the second of which meets a group that it cannot read."""
-    w = office.world
-    monkeypatch.setattr(handler, "scheduler", lambda: w.scheduler)
+    world = office.world
+    monkeypatch.setattr(handler, "scheduler", lambda: world.scheduler)
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     for until in ("2026-11-21T03:18:00Z", "2026-11-21T03:28:00Z"):
-        w.run_until(until)
+        world.run_until(until)
         if until.endswith("28:00Z"):
-            put_in_directory(w.table("due"), "lunar|full#0")
-        handler.write_down(w.scheduler.tick(), ticks=1)
+            put_in_directory(world.table("due"), "lunar|full#0")
+        handler.write_down(world.scheduler.tick(), ticks=1)
 
 
 def view(office: Office, query: str = "") -> dict[str, Any]:

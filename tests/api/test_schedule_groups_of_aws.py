@@ -121,8 +121,8 @@ def test_a_step_of_a_deletion_meets_a_new_group_at_each_of_its_calls(
     office: Office, aws: Aws, is_deleted_again: bool
 ) -> None:
     """Another step ends the deletion, and the tenant makes the group and its schedules again, within a second."""
-    w, client = office.world, aws()
-    deletions = GroupDeletions(w.store)
+    world, client = office.world, aws()
+    deletions = GroupDeletions(world.store)
 
     def furnish() -> None:
         client.create_schedule_group(Name="billing")
@@ -131,10 +131,10 @@ def test_a_step_of_a_deletion_meets_a_new_group_at_each_of_its_calls(
 
     def begin() -> None:
         request = GroupRequest("alice", secrets.token_hex(8))
-        assert deletions.begin("alice", "billing", w.clock.now(), request)
+        assert deletions.begin("alice", "billing", world.clock.now(), request)
 
     def step() -> None:
-        deletions.move_on("alice", "billing", w.clock.now())
+        deletions.move_on("alice", "billing", world.clock.now())
 
     def meanwhile() -> None:
         step()
@@ -148,7 +148,7 @@ def test_a_step_of_a_deletion_meets_a_new_group_at_each_of_its_calls(
     furnish()
     begin()
     for nth in count(1):
-        if not _makes_a_call(w, nth, step, meanwhile):
+        if not _makes_a_call(world, nth, step, meanwhile):
             break
         if is_deleted_again:
             assert not listed() or client.get_schedule_group(Name="billing")["State"] == "DELETING", nth
@@ -161,7 +161,7 @@ def test_a_step_of_a_deletion_meets_a_new_group_at_each_of_its_calls(
     assert nth > 8
 
 
-def _makes_a_call(w: World, nth: int, step: Callable[[], None], meanwhile: Callable[[], None]) -> bool:
+def _makes_a_call(world: World, nth: int, step: Callable[[], None], meanwhile: Callable[[], None]) -> bool:
     """Whether a step makes an nth call. `meanwhile` happens before it."""
     calls = 0
 
@@ -169,12 +169,12 @@ def _makes_a_call(w: World, nth: int, step: Callable[[], None], meanwhile: Calla
         nonlocal calls
         calls += 1
         if calls == nth:
-            w.dynamodb.before = lambda call: None
+            world.dynamodb.before = lambda call: None
             meanwhile()
 
-    w.dynamodb.before = before
+    world.dynamodb.before = before
     step()
-    w.dynamodb.before = lambda call: None
+    world.dynamodb.before = lambda call: None
     return calls >= nth
 
 

@@ -30,7 +30,7 @@ from api.http.openapi import document
 from tests.api.calls import Office, event
 from tests.api.conftest import open_office, serve, settle
 from tests.api.walk import ROLE_OF, Call, calls_of_document
-from tests.worlds import TABLES, World, world
+from tests.worlds import TABLES, World, open_world
 
 CONFORMANCE = [
     not_a_server_error,
@@ -91,10 +91,10 @@ class Asked:
 @pytest.fixture(scope="module")
 def kept() -> Iterator[tuple[Office, dict[str, list[dict[str, Any]]]]]:
     """An office, and all of its stored items."""
-    with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
-        office = open_office(w, monkeypatch)
+    with open_world() as world, pytest.MonkeyPatch.context() as monkeypatch:
+        office = open_office(world, monkeypatch)
         settle(office, office.alice)
-        yield office, {name: items(w, name) for name in TABLES}
+        yield office, {name: items(world, name) for name in TABLES}
 
 
 @pytest.fixture
@@ -103,21 +103,21 @@ def asked(
 ) -> Iterator[Asked]:
     """The office as it was before the previous operation."""
     office, stored = kept
-    w = office.world
+    world = office.world
     for name, before in stored.items():
-        for item in items(w, name):
-            w.dynamodb.delete_item(TableName=f"test-{name}", Key={"pk": item["pk"], "sk": item["sk"]})
+        for item in items(world, name):
+            world.dynamodb.delete_item(TableName=f"test-{name}", Key={"pk": item["pk"], "sk": item["sk"]})
         for item in before:
-            w.dynamodb.put_item(TableName=f"test-{name}", Item=item)
-    serve(w, monkeypatch)
+            world.dynamodb.put_item(TableName=f"test-{name}", Item=item)
+    serve(world, monkeypatch)
     asked = Asked(office)
     yield asked
     # Otherwise only refusals were tested. An example in the operation's shape helps.
     assert min(asked.statuses) < 300, f"no request succeeded: {sorted(asked.statuses)}"
 
 
-def items(w: World, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = w.dynamodb.scan(TableName=f"test-{name}")["Items"]
+def items(world: World, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = world.dynamodb.scan(TableName=f"test-{name}")["Items"]
     return found
 
 

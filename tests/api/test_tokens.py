@@ -31,7 +31,7 @@ from tests.api.issuer import (
     token,
     tokens,
 )
-from tests.worlds import World, job, world
+from tests.worlds import World, job, open_world
 
 TAKES = tokens()
 
@@ -39,8 +39,8 @@ TAKES = tokens()
 @pytest.fixture(scope="module")
 def still() -> Iterator[Office]:
     """An office whose clock shows NOW, for tests that change nothing."""
-    with world() as w, pytest.MonkeyPatch.context() as monkeypatch:
-        yield open_office(w, monkeypatch)
+    with open_world() as world, pytest.MonkeyPatch.context() as monkeypatch:
+        yield open_office(world, monkeypatch)
 
 
 @pytest.mark.parametrize("key", ["rsa", "ec", "ed"])
@@ -56,9 +56,9 @@ def test_the_audit_names_the_subject(office: Office) -> None:
     assert "jwt:ann@example.com" in {item["by"]["S"] for item in office.stored() if "by" in item}
 
 
-def test_without_an_issuer_no_token_is_taken(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_issuer_no_token_is_taken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     assert TokenSettings.of(configuration(JWT_ISSUER="")) is None
-    open_office(w, monkeypatch, takes=None)
+    open_office(world, monkeypatch, takes=None)
     assert Caller(token())("GET", "/v1/jobs").problem == "unauthenticated"
 
 

@@ -68,15 +68,15 @@ def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pyt
     assert sum(minute["executions"] for minute in whole["minutes"]) == whole["executions"]
     assert whole["jobs_counted"] == len(counts)
     # The same a few jobs, and a few executions, at a time.
-    monkeypatch.setattr(upcoming, "MOST_JOBS", 7)
-    monkeypatch.setattr(upcoming, "MOST_COUNTED", 200)
+    monkeypatch.setattr(upcoming, "MAX_JOBS", 7)
+    monkeypatch.setattr(upcoming, "MAX_COUNTED", 200)
     parts = pages(office.alice, f"/v1/density?{UNTIL}")
     assert len(parts) >= 6
     assert summed(parts) == summed([whole])
     # The platform's, of both tenants.
-    monkeypatch.setattr(platform_density, "MOST_ENTRIES", 3)
-    monkeypatch.setattr(platform_density, "MOST_SHARDS", 4)
-    monkeypatch.setattr(platform_density, "MOST_COUNTED", 500)
+    monkeypatch.setattr(platform_density, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(platform_density, "MAX_SHARDS", 4)
+    monkeypatch.setattr(platform_density, "MAX_COUNTED", 500)
     parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
     assert len(parts) > 8
     assert sum(part["executions"] for part in parts) == whole["executions"] + 1_439
@@ -97,7 +97,7 @@ def test_the_list_is_in_order_and_complete(office: Office, monkeypatch: pytest.M
     ]
     assert Counter(one["job_id"] for one in listed) == +Counter(counts)
     assert listed == sorted(listed, key=lambda one: (one["fire_at"], one["job_id"]))
-    monkeypatch.setattr(upcoming, "MOST_JOBS", 6)
+    monkeypatch.setattr(upcoming, "MAX_JOBS", 6)
     chunked = [
         one for page in pages(office.alice, f"/v1/upcoming?{UNTIL}&limit=50") for one in page["executions"]
     ]
@@ -218,7 +218,7 @@ def test_what_is_refused(office: Office) -> None:
 
 def test_a_list_may_outlast_its_range(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     registered(office, 4)
-    monkeypatch.setattr(upcoming, "MOST_JOBS", 2)
+    monkeypatch.setattr(upcoming, "MAX_JOBS", 2)
     url = "/v1/density?until_at=2026-11-21T03:12:01Z"
     first = office.alice("GET", url)
     office.world.clock.sleep(5)
@@ -246,7 +246,7 @@ def test_a_call_compares_few_timings(office: Office, monkeypatch: pytest.MonkeyP
     """A thousand jobs took 17 s."""
     former = {"releases": {"2001a": {"Europe/Paris": [[NOW - 86_400, 3_600]]}}}
     monkeypatch.setattr("common.preview.zone_releases._file", lambda: former)
-    monkeypatch.setattr(zone_changes, "MOST_COMPARED", 2)
+    monkeypatch.setattr(zone_changes, "MAX_COMPARED", 2)
     for hour in range(5):
         office.alice("PUT", f"/v1/jobs/at-{hour}", job(cron=f"0 {hour + 8} * * *", timezone="Europe/Paris"))
         office.alice("PUT", f"/v1/jobs/same-{hour}", job(cron="0 8 * * *", timezone="Europe/Paris"))

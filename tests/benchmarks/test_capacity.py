@@ -55,7 +55,7 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
         assert setting.warm_writes == recommended.get("warmWrites", 4_000)
         assert (setting.again_s, setting.most_again_s) == (
             redelivery._FIRST_WAIT_S,
-            redelivery._LONGEST_WAIT_S,
+            redelivery._MAX_WAIT_S,
         )
         assert setting.pack == capacity.pack_of(load) <= 10  # type: ignore[attr-defined]
         assert setting.most_receives == parameters["maxReceiveCount"]

@@ -30,7 +30,7 @@ PARAMETERS = {"canary": "true", "plannerShareEntries": "20", "maxReceiveCount": 
 ARRIVAL_S = 120
 # A page whose fault is still there a minute later is followed again, at most so often.
 AGAIN_S = 60
-MOST_TIMES = 4
+MAX_TIMES = 4
 _NEXT_S = (5.0, 40.0)
 _LOOK_S = 2.0
 _ALARM = "ALARM"
@@ -58,7 +58,7 @@ class Happened:
     @property
     def is_over(self) -> bool:
         """Repaired, or given up."""
-        return self.left == "" or self.followed == MOST_TIMES
+        return self.left == "" or self.followed == MAX_TIMES
 
     @property
     def is_well(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.nightmare import ARRIVAL_S, MOST_TIMES, NIGHTMARES, Happened, choices, stated_s, table
+from tests.chaos.nightmare import ARRIVAL_S, MAX_TIMES, NIGHTMARES, Happened, choices, stated_s, table
 from tests.runbook.faults import Fault
 
 BY_PAGE = {fault.page: fault for fault in NIGHTMARES}
@@ -32,7 +32,7 @@ def test_each_page_has_one_fault() -> None:
 
 @pytest.mark.parametrize(
     ("left", "followed", "is_over"),
-    [(None, 0, False), ("", 1, True), ("1 messages", 1, False), ("1 messages", MOST_TIMES, True)],
+    [(None, 0, False), ("", 1, True), ("1 messages", 1, False), ("1 messages", MAX_TIMES, True)],
 )
 def test_a_page_is_followed_until_its_fault_is_gone(left: str | None, followed: int, is_over: bool) -> None:
     assert Happened(DEAD, 0.0, 60.0, left, followed).is_over is is_over

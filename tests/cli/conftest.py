@@ -55,8 +55,8 @@ class Desk:
 
 
 @pytest.fixture
-def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
-    office, transport = open_office(w, monkeypatch), HandlerTransport()
+def desk(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
+    office, transport = open_office(world, monkeypatch), HandlerTransport()
 
     def over_the_handler(url: str, key: str) -> Client:
         return Client(url, key, transport=transport, sleep=lambda s: no_sleep(s))
@@ -67,8 +67,8 @@ def desk(w: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Desk:
         return Operator(url, key, transport=transport, sleep=lambda _: None)
 
     monkeypatch.setattr(platform, "Operator", operator_over_the_handler)
-    monkeypatch.setattr(session, "SystemClock", lambda: w.clock)
-    monkeypatch.setattr(aws, "dynamodb", lambda: w.dynamodb)
+    monkeypatch.setattr(session, "SystemClock", lambda: world.clock)
+    monkeypatch.setattr(aws, "dynamodb", lambda: world.dynamodb)
     environment = {
         "MINUTE8_URL": "https://api.test",
         "MINUTE8_KEY": office.alice.key or "",

@@ -272,17 +272,17 @@ def test_executions_without_a_record_are_listed_and_run_once(
         desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
         stage = ()
     desk.environment["EXECUTIONS_QUEUE_URL"] = "queue"
-    w = desk.office.world
-    monkeypatch.setattr(aws, "sqs", lambda: w.sqs)
+    world = desk.office.world
+    monkeypatch.setattr(aws, "sqs", lambda: world.sqs)
     assert desk("unrecorded", "list", *stage).out == "every planned execution has a record\n"
-    w.registry.create("alice", "late", job(cron="* * * * *", start_deadline_s=3_600))
-    w.run_until("2026-11-21T03:16:00Z")  # 3:13 to 3:16 have run
+    world.registry.create("alice", "late", job(cron="* * * * *", start_deadline_s=3_600))
+    world.run_until("2026-11-21T03:16:00Z")  # 3:13 to 3:16 have run
     lost = [
         Execution("alice", "late", at(f"2026-11-21T03:{m}:00Z"), at(f"2026-11-21T03:{m}:00Z"), 1)
         for m in (13, 20, 21, 22)
     ]
-    w.reconciler.unrecorded.add(lost, w.clock.now())
-    w.clock.move_to(at("2026-11-21T03:45:00Z"))
+    world.reconciler.unrecorded.add(lost, world.clock.now())
+    world.clock.move_to(at("2026-11-21T03:45:00Z"))
     listed = desk("unrecorded", "list", "--json", *stage).json
     assert [one["due_at"][11:16] for one in listed] == ["03:20", "03:21", "03:22"]
     assert {one["sent_at"] for one in listed} == {None}
@@ -291,16 +291,16 @@ def test_executions_without_a_record_are_listed_and_run_once(
     assert desk("unrecorded", "run", *stage).code == 2
     one = desk("unrecorded", "run", lost[0].execution_id, lost[1].execution_id, *stage).out
     assert f"has a record meanwhile: {lost[0].execution_id}" in one
-    w.reconciler.unrecorded.remove([lost[0]])  # as a tick does
+    world.reconciler.unrecorded.remove([lost[0]])  # as a tick does
     assert "has a record meanwhile" in desk("unrecorded", "run", lost[0].execution_id, *stage).out
     assert f"sent again: {lost[1].execution_id}" in one and "1 executions are in" in one
     assert "sent again" not in desk("unrecorded", "list", *stage).out
     assert desk("unrecorded", "run", "--all", "--yes", *stage).out.endswith(
         "3 executions are in the queue again\n"
     )
-    w.deliver()
+    world.deliver()
     assert desk("unrecorded", "list", *stage).out == "every planned execution has a record\n"
-    assert w.target.fire_times("late").count("2026-11-21T03:20:00Z") == 1
+    assert world.target.fire_times("late").count("2026-11-21T03:20:00Z") == 1
     first, second, *_ = desk("audit", "--platform", "--json", *stage).json
     assert {first["action"], second["action"]} == {"executions.run"}
     assert {first["after"]["count"], second["after"]["count"]} == {3, 1}  # of one millisecond, in any order

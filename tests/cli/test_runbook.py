@@ -44,17 +44,17 @@ def test_a_release_of_tzdata(desk: Desk) -> None:
 
 
 def test_executions_without_a_record(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    w, due_at = desk.office.world, at("2026-11-21T03:20:00Z")
+    world, due_at = desk.office.world, at("2026-11-21T03:20:00Z")
     desk.environment |= {"MINUTE8_STAGE": "test", "EXECUTIONS_QUEUE_URL": "queue"}
-    monkeypatch.setattr(aws, "sqs", lambda: w.sqs)
-    w.registry.create("alice", "lost", job(at="2026-11-21T03:20:00Z", start_deadline_s=3_600))
-    w.sqs._waiting.clear()
-    w.reconciler.unrecorded.add([Execution("alice", "lost", due_at, due_at, 1)], due_at + 1_500)
-    w.clock.move_to(due_at + 1_500)
+    monkeypatch.setattr(aws, "sqs", lambda: world.sqs)
+    world.registry.create("alice", "lost", job(at="2026-11-21T03:20:00Z", start_deadline_s=3_600))
+    world.sqs._waiting.clear()
+    world.reconciler.unrecorded.add([Execution("alice", "lost", due_at, due_at, 1)], due_at + 1_500)
+    world.clock.move_to(due_at + 1_500)
     printed = follow(desk, "no-record", "First look", "Fix")
     assert "alice:lost:" in printed and "1 executions are in the queue again" in printed
-    w.deliver()
-    assert w.target.fire_times("lost") == ["2026-11-21T03:20:00Z"]
+    world.deliver()
+    assert world.target.fire_times("lost") == ["2026-11-21T03:20:00Z"]
     assert follow(desk, "no-record", "Verify") == "every planned execution has a record\n"
 
 
@@ -66,26 +66,26 @@ def night(desk: Desk) -> Desk:
 
 
 def test_a_job_that_cannot_be_planned(night: Desk) -> None:
-    w = night.office.world
-    w.registry.put("alice", "damaged", job(cron="* * * * *"))
-    w.registry.put("alice", "well", job(cron="* * * * *"))
-    damage_entry(w, "alice", "damaged")
-    w.run_until("2026-11-21T03:22:00Z", ticks=True)
+    world = night.office.world
+    world.registry.put("alice", "damaged", job(cron="* * * * *"))
+    world.registry.put("alice", "well", job(cron="* * * * *"))
+    damage_entry(world, "alice", "damaged")
+    world.run_until("2026-11-21T03:22:00Z", ticks=True)
     assert "1 job cannot be planned: entry alice#damaged" in follow(night, "quarantine", "First look")
     follow(night, "quarantine", "Fix", JOB="damaged")
-    w.run_until("2026-11-21T03:49:00Z", ticks=True)
+    world.run_until("2026-11-21T03:49:00Z", ticks=True)
     assert "cannot be planned" not in follow(night, "quarantine", "Verify")
-    made = [w.target.fire_times(name) for name in ("damaged", "well")]
+    made = [world.target.fire_times(name) for name in ("damaged", "well")]
     assert set(made[1]) - set(made[0]) == {f"2026-11-21T03:{minute}:00Z" for minute in (20, 21, 22)}
 
 
 def test_the_cost_jumps(night: Desk) -> None:
-    w = night.office.world
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["tenant"] == "alice", error_type="Boom")
-    w.registry.put("alice", "seldom", job(cron="0 4 * * *"))
+    world = night.office.world
+    world.target.answer = lambda event: Outcome(ok=event["minute8"]["tenant"] == "alice", error_type="Boom")
+    world.registry.put("alice", "seldom", job(cron="0 4 * * *"))
     for n in range(3):
-        w.registry.put("bob", f"often-{n}", job(cron="* * * * *", retry={"max_attempts": 1}))
-    w.run_until("2026-11-21T03:32:00Z", ticks=True)
+        world.registry.put("bob", f"often-{n}", job(cron="* * * * *", retry={"max_attempts": 1}))
+    world.run_until("2026-11-21T03:32:00Z", ticks=True)
     problems, density, overview = (
         night(*shlex.split(command)[1:]).out for command in commands("cost-jump", "prod", "Decide")
     )
@@ -96,19 +96,19 @@ def test_the_cost_jumps(night: Desk) -> None:
 
 
 def test_tables_go_back_to_an_instant(night: Desk) -> None:
-    w = night.office.world
+    world = night.office.world
     night.office.alice("PUT", "/v1/jobs/report", job(cron="* * * * *", catch_up="none"))
-    w.run_until("2026-11-21T03:30:00Z", ticks=True)
-    before = copy.deepcopy(w.dynamodb.tables)
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    before = copy.deepcopy(world.dynamodb.tables)
     night.office.alice("DELETE", "/v1/jobs/report")
-    w.run_until("2026-11-21T03:50:00Z", ticks=True)
+    world.run_until("2026-11-21T03:50:00Z", ticks=True)
     told = follow(night, "restore", "First look", "Decide", TENANT="alice")
     assert "job.deleted" in told and "report" in told
     for name in ("test-jobs", "test-due"):
-        w.dynamodb.tables[name] = before[name]
-    w.run_until("2026-11-21T04:05:00Z", ticks=True)
-    assert "2026-11-21T04:05:00Z" in w.target.fire_times("report")
-    assert len(w.target.fire_times("report")) == len(set(w.target.fire_times("report")))
+        world.dynamodb.tables[name] = before[name]
+    world.run_until("2026-11-21T04:05:00Z", ticks=True)
+    assert "2026-11-21T04:05:00Z" in world.target.fire_times("report")
+    assert len(world.target.fire_times("report")) == len(set(world.target.fire_times("report")))
 
 
 def test_a_region_is_lost(desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

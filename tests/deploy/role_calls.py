@@ -31,7 +31,7 @@ from tests.notices.conftest import make_stage
 from tests.planning import test_shares
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import Calls, PublishedEvents, SimulatedQueue
-from tests.worlds import World, world
+from tests.worlds import World, open_world
 
 # Where each function begins: its handler, or what its handler calls in the tests' worlds.
 ENTRIES = (
@@ -178,12 +178,12 @@ def _table(name: str) -> str:
 
 # What `play` can give to a test, by the parameter's name and type.
 _GIVEN: dict[tuple[str, str], Callable[[World, pytest.MonkeyPatch], Any]] = {
-    ("w", "World"): lambda w, patch: w,
-    ("monkeypatch", "pytest.MonkeyPatch"): lambda w, patch: patch,
-    ("fleet", "Fleet"): lambda w, patch: test_shares.prepared(w),
-    ("told", "Destination"): lambda w, patch: Destination(w),
-    ("office", "Office"): lambda w, patch: open_office(w, patch),
-    ("stage", "Stage"): lambda w, patch: make_stage(w, ThreadPoolExecutor(2), ThreadPoolExecutor(2)),
+    ("world", "World"): lambda world, patch: world,
+    ("monkeypatch", "pytest.MonkeyPatch"): lambda world, patch: patch,
+    ("fleet", "Fleet"): lambda world, patch: test_shares.prepared(world),
+    ("told", "Destination"): lambda world, patch: Destination(world),
+    ("office", "Office"): lambda world, patch: open_office(world, patch),
+    ("stage", "Stage"): lambda world, patch: make_stage(world, ThreadPoolExecutor(2), ThreadPoolExecutor(2)),
 }
 
 
@@ -194,5 +194,5 @@ def play(*modules: ModuleType) -> None:
     ):
         wanted = [(one.name, one.annotation) for one in inspect.signature(flow).parameters.values()]
         if wanted and all(one in _GIVEN for one in wanted) and not hasattr(flow, "hypothesis"):
-            with world() as w, pytest.MonkeyPatch.context() as patch:
-                flow(**{one[0]: _GIVEN[one](w, patch) for one in wanted})
+            with open_world() as world, pytest.MonkeyPatch.context() as patch:
+                flow(**{one[0]: _GIVEN[one](world, patch) for one in wanted})

@@ -30,25 +30,25 @@ _WORDS = {"fields", "filter", "sort", "limit", "stats", "count", "as", "by", "in
 
 @pytest.fixture
 def lines(
-    w: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[list[Any]]:
     """The log lines of a tick, a lost execution, a failed run, and a message that fails.
 
     For one test: powertools keeps the first stdout that it finds.
     """
-    serve(w, monkeypatch)
+    serve(world, monkeypatch)
     for cached in (config.config, telemetry.metrics, telemetry.logger):
         cached.cache_clear()
-    w.registry.create("alice", "fails", job(cron="* * * * *"))
-    w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="it broke")
-    w.run_until("2026-11-21T03:14:00Z")
-    executor_handler._log_and_count(w.reports, failed=0)
-    broken = replace(w.executor, due_jobs=None)  # type: ignore[arg-type]
-    execute_batch(broken, [Message("m-1", w.sqs.bodies[0])])
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+    world.registry.create("alice", "fails", job(cron="* * * * *"))
+    world.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom", error="it broke")
+    world.run_until("2026-11-21T03:14:00Z")
+    executor_handler._log_and_count(world.reports, failed=0)
+    broken = replace(world.executor, due_jobs=None)  # type: ignore[arg-type]
+    execute_batch(broken, [Message("m-1", world.sqs.bodies[0])])
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
     handler.handle({}, None)
-    w.sqs._waiting.clear()
-    w.clock.move_to(at("2026-11-21T03:58:00Z"))
+    world.sqs._waiting.clear()
+    world.clock.move_to(at("2026-11-21T03:58:00Z"))
     handler.handle({}, None)
     handler.log_compared(Compared(problem="no table"))
     yield [json.loads(line) for line in capsys.readouterr().out.splitlines() if "message" in line]

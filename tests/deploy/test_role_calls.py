@@ -51,7 +51,7 @@ from tests.flows import (
 from tests.notices import test_rounds
 from tests.planning import test_packs, test_quarantine, test_shares
 from tests.platform import test_removal
-from tests.worlds import ARN, World, at, job, world
+from tests.worlds import ARN, World, at, job, open_world
 
 SERVERLESS_YML = Path(__file__).resolve().parent.parent.parent / "serverless.yml"
 _OF_POLLERS = {
@@ -124,18 +124,18 @@ def needed() -> set[Needed]:
         play(test_bulk, test_calendars, test_dead_letters, test_manual, test_operator)
         play(test_rounds)
         for flow in (aws_clients, every_route, two_tenants_in_a_batch, an_outage, an_outage_for_planners):
-            with world() as w:
-                flow(w)
+            with open_world() as world:
+                flow(world)
     return recorder.needed
 
 
-def aws_clients(w: World) -> None:
+def aws_clients(world: World) -> None:
     """Schedules and groups by EventBridge Scheduler's API; a tick deletes what is left of a large group."""
     with pytest.MonkeyPatch.context() as patch:
-        open_office(w, patch)
-        scheduler_client.sign_at(w.clock, patch)
+        open_office(world, patch)
+        scheduler_client.sign_at(world.clock, patch)
         client = scheduler_client.scheduler_client(
-            *scheduler_client.new_pair("alice", "write", w.clock.now())
+            *scheduler_client.new_pair("alice", "write", world.clock.now())
         )
         client.create_schedule_group(Name="billing")
         for number in range(30):
@@ -147,7 +147,9 @@ def aws_clients(w: World) -> None:
                 Target={"Arn": ARN, "RoleArn": "arn:aws:iam::123456789012:role/r"},
             )
         client.delete_schedule_group(Name="billing")
-        assert removal.remove_groups(GroupDeletions(w.store), w.clock, w.clock.now()).finished == 1
+        assert (
+            removal.remove_groups(GroupDeletions(world.store), world.clock, world.clock.now()).finished == 1
+        )
         client.delete_schedule_group(Name=_small_group(client))
 
 
@@ -156,9 +158,9 @@ def _small_group(client: Any) -> str:
     return "small"
 
 
-def every_route(w: World) -> None:
+def every_route(world: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        office = open_office(w, patch)
+        office = open_office(world, patch)
         settle(office, office.alice)
         order = ("GET", "POST", "PATCH", "PUT", "DELETE")
         for call in sorted(calls_of_document(), key=lambda call: order.index(call.method)):
@@ -166,44 +168,44 @@ def every_route(w: World) -> None:
             assert caller(call.method, call.url, call.body).status < 500, call
 
 
-def two_tenants_in_a_batch(w: World) -> None:
+def two_tenants_in_a_batch(world: World) -> None:
     """Their rules are read together."""
     for tenant in ("alice", "bob"):
-        w.registry.create(tenant, "once", job(at="2026-11-21T03:15:00Z"))
-    w.clock.move_to(at("2026-11-21T03:15:00Z"))
-    messages = [message for _ in range(2) if (message := w.sqs.receive())]
+        world.registry.create(tenant, "once", job(at="2026-11-21T03:15:00Z"))
+    world.clock.move_to(at("2026-11-21T03:15:00Z"))
+    messages = [message for _ in range(2) if (message := world.sqs.receive())]
     reports, _ = worlds.execute_batch(
-        replace(w.executor, tenants=KnownTenants(w.table("tenants"))), messages, w.redelivery
+        replace(world.executor, tenants=KnownTenants(world.table("tenants"))), messages, world.redelivery
     )
     assert {report.result for report in reports} == {"succeeded"}
 
 
-def an_outage(w: World) -> None:
+def an_outage(world: World) -> None:
     """Of an hour, with all that a window can hold: skipped and missed times, a calendar, far and bad entries."""
-    with_much_in_a_window(w)
-    w.scheduler.tick()
-    assert "skipped(cancelled)" in w.statuses("alice", "skipped")
+    with_much_in_a_window(world)
+    world.scheduler.tick()
+    assert "skipped(cancelled)" in world.statuses("alice", "skipped")
 
 
-def an_outage_for_planners(w: World) -> None:
+def an_outage_for_planners(world: World) -> None:
     """The same for planners, one for each shard."""
-    with_much_in_a_window(w)
-    fleet = test_shares.Fleet(w, share_entries=1)
+    with_much_in_a_window(world)
+    fleet = test_shares.Fleet(world, share_entries=1)
     fleet.tick()
     assert len(fleet.queue.bodies) > 1
     fleet.plan_all()
 
 
-def with_much_in_a_window(w: World) -> None:
-    w.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-01-01"})
-    w.registry.create("alice", "calendared", job(cron="25 * * * *", exclude={"calendars": ["c"]}))
-    w.registry.create("alice", "far", job(cron="10 4 * * *", jitter_s=3_600))
-    w.registry.create("alice", "missed", job(cron="24,26 3 * * *"))
-    w.registry.create("alice", "skipped", job(cron="22-24 3 * * *", timezone="Iceland"))
-    w.manual.skip_next("alice", "skipped", 2, "")
-    bad = w.store.get("alice", "calendared")
-    w.table("due").put({**keys.due_entry(bad.group, bad.shard, "alice", "bad"), "entry": "[9]"})
-    w.run_until("2026-11-21T04:08:00Z")
+def with_much_in_a_window(world: World) -> None:
+    world.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-01-01"})
+    world.registry.create("alice", "calendared", job(cron="25 * * * *", exclude={"calendars": ["c"]}))
+    world.registry.create("alice", "far", job(cron="10 4 * * *", jitter_s=3_600))
+    world.registry.create("alice", "missed", job(cron="24,26 3 * * *"))
+    world.registry.create("alice", "skipped", job(cron="22-24 3 * * *", timezone="Iceland"))
+    world.manual.skip_next("alice", "skipped", 2, "")
+    bad = world.store.get("alice", "calendared")
+    world.table("due").put({**keys.due_entry(bad.group, bad.shard, "alice", "bad"), "entry": "[9]"})
+    world.run_until("2026-11-21T04:08:00Z")
 
 
 def test_what_a_function_calls_is_granted(needed: set[Needed]) -> None:

@@ -22,13 +22,13 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
 
 
 @pytest.fixture
-def minute8(w: World, monkeypatch: pytest.MonkeyPatch) -> Client:
-    key = open_office(w, monkeypatch).alice.key
+def minute8(world: World, monkeypatch: pytest.MonkeyPatch) -> Client:
+    key = open_office(world, monkeypatch).alice.key
     return Client("https://api.test", key or "", transport=HandlerTransport())
 
 
 def test_the_documents_examples_run(
-    minute8: Client, w: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    minute8: Client, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(minute8_client, "Client", lambda url, key: minute8)
     monkeypatch.setattr(minute8, "close", lambda: None)
@@ -43,9 +43,9 @@ def test_the_documents_examples_run(
 
 
 def test_the_asynchronous_example_runs(
-    w: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    key = open_office(w, monkeypatch).alice.key or ""
+    key = open_office(world, monkeypatch).alice.key or ""
     transport = AsyncHandlerTransport()
     for name in ("acme", "globex"):
         Client("https://api.test", key, transport=transport.handler).put_job(f"report-{name}", definition())

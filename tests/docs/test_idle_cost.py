@@ -59,30 +59,30 @@ MILLION = 1_000_000
 def idle_tick() -> Counter[str]:
     """The requests to DynamoDB of a tick, as the handler runs it, when there is nothing to do."""
     db = MemoryDynamoDB()
-    w = make_world(db, "2026-11-21T03:12:00Z")
-    w.run_until("2026-11-21T05:00:00Z", ticks=True)
+    world = make_world(db, "2026-11-21T03:12:00Z")
+    world.run_until("2026-11-21T05:00:00Z", ticks=True)
     requests: Counter[str] = Counter()
     db.before = lambda name: requests.update([name])
-    w.clock.move_to(at("2026-11-21T05:08:00Z"))
-    handler.publish_lag(w.scheduler)
-    w.tick()
-    w.reconciler.compare(w.clock.now())
-    deletions = Deletions(w.tables.tenants, w.tables.jobs, w.tables.runs, w.index)
-    remove_tenants(deletions, w.clock, w.clock.now())
+    world.clock.move_to(at("2026-11-21T05:08:00Z"))
+    handler.publish_lag(world.scheduler)
+    world.tick()
+    world.reconciler.compare(world.clock.now())
+    deletions = Deletions(world.tables.tenants, world.tables.jobs, world.tables.runs, world.index)
+    remove_tenants(deletions, world.clock, world.clock.now())
     return requests
 
 
 def canary_run() -> tuple[float, float]:
     """The reads and the writes of a run of the canary."""
     db = MemoryDynamoDB()
-    w = make_world(db, "2026-11-21T03:12:00Z")
-    w.registry.put(TENANT, JOB_ID, definition(ARN))
-    w.run_until("2026-11-21T04:10:00Z", ticks=True)
+    world = make_world(db, "2026-11-21T03:12:00Z")
+    world.registry.put(TENANT, JOB_ID, definition(ARN))
+    world.run_until("2026-11-21T04:10:00Z", ticks=True)
     requests: Counter[str] = Counter()
     db.before = lambda name: requests.update([name])
-    before = len(w.target.calls)
-    w.run_until("2026-11-21T04:19:30Z")  # no tick is left out: the one of 4:18 plans from 4:20 on
-    runs = len(w.target.calls) - before
+    before = len(world.target.calls)
+    world.run_until("2026-11-21T04:19:30Z")  # no tick is left out: the one of 4:18 plans from 4:20 on
+    runs = len(world.target.calls) - before
     assert runs == 9
     writes = requests["put_item"] + requests["update_item"]
     return (requests.total() - writes) / runs, writes / runs

@@ -29,9 +29,9 @@ from common.timing import cron
 LIMITS = (Path(__file__).parents[2] / "docs/limits.md").read_text()
 KIB = 1024
 BOUNDS = {
-    "body of a request": routing.LONGEST_BODY // KIB,
-    "body of a bulk request": bulk.LONGEST_BULK // KIB // KIB,
-    "lines of a bulk request": bulk.MOST_LINES,
+    "body of a request": routing.MAX_BODY // KIB,
+    "body of a bulk request": bulk.MAX_BULK // KIB // KIB,
+    "lines of a bulk request": bulk.MAX_LINES,
     "nesting of a body": requests.DEEPEST,
     "nesting of a payload": placeholders.DEEPEST,
     "payload": Limits().payload_bytes // KIB,
@@ -40,7 +40,7 @@ BOUNDS = {
     "spread (`jitter_s`)": schedule_text.MAX_JITTER_S,
     "a job's own excluded dates": schedule_text.MAX_EXCLUDED_DATES,
     "calendars that a job names": schedule_text.MAX_CALENDARS,
-    "calendars of a tenant": calendar_store.MOST_CALENDARS,
+    "calendars of a tenant": calendar_store.MAX_TENANT_CALENDARS,
     "dates of a calendar": calendar_sources.MAX_DATES,
     "`source` of a calendar": calendar_sources.MAX_SOURCE_CHARS,
     "iCalendar text, where it is resolved": icalendar_dates.MAX_BYTES // KIB,
@@ -49,12 +49,12 @@ BOUNDS = {
     "URL; headers of an `http` target": web_address.URL_CHARS,
     "time of a call (`timeout_s`)": EXECUTOR_MARGIN_S,
     "fire times of a backfill": backfills.BACKFILL_LIMIT,
-    "fire times that one call skips, or takes back": manual.MOST_SKIPPED,
-    "records that a call reads to take fire times back": changes.MOST_SEEN,
-    "API keys": api_keys.MOST_KEYS,
-    "page of a list": routing.LONGEST_PAGE,
+    "fire times that one call skips, or takes back": manual.MAX_SKIPPED,
+    "records that a call reads to take fire times back": changes.MAX_SEEN,
+    "API keys": api_keys.MAX_KEYS,
+    "page of a list": routing.MAX_PAGE,
     "an item in DynamoDB": wire_format.DEEPEST,
-    "size of an item in DynamoDB": wire_format.MOST_BYTES // KIB,
+    "size of an item in DynamoDB": wire_format.MAX_BYTES // KIB,
 }
 
 

@@ -28,7 +28,7 @@ FOLDERS = (
     "examples",
     "tests",
 )
-AVERAGE_WORDS, MOST_WORDS, LINE_CHARS = 18, 40, 120
+AVERAGE_WORDS, MAX_WORDS, LINE_CHARS = 18, 40, 120
 
 # What was given up -> what to write.
 GIVEN_UP = {
@@ -73,7 +73,7 @@ def test_sentences_are_short(name: str) -> None:
     text = (ROOT / name).read_text()
     prose = [sentence for block in paragraphs(text) for sentence in sentences(block)]
     everything = [*prose, *(sentence for cell in cells(text) for sentence in sentences(cell))]
-    assert [short(one) for one in everything if words(one) > MOST_WORDS] == []
+    assert [short(one) for one in everything if words(one) > MAX_WORDS] == []
     if len(prose) >= 5:
         assert sum(map(words, prose)) / len(prose) <= AVERAGE_WORDS
 
@@ -111,15 +111,15 @@ def test_sentences_of_public_docstrings_are_short(folder: str) -> None:
         for line, text in docstrings(path)
         for block in paragraphs(text)
         for sentence in sentences(block)
-        if words(sentence) > MOST_WORDS
+        if words(sentence) > MAX_WORDS
     }
     assert long == {}
 
 
 def test_the_check_sees_what_it_is_for() -> None:
-    long = " ".join(["word"] * (MOST_WORDS + 1)) + "."
+    long = " ".join(["word"] * (MAX_WORDS + 1)) + "."
     (sentence,) = [one for block in paragraphs(f"# Title\n\n- {long}\n") for one in sentences(block)]
-    assert words(sentence) == MOST_WORDS + 1
+    assert words(sentence) == MAX_WORDS + 1
     assert [
         sentences(block) for block in paragraphs("One `a. B` two. Three (e.g. four)\nfive.\n\n| x |")
     ] == [["One Code two.", "Three (eg four) five."]]

@@ -17,7 +17,7 @@ from tests.api import calls, scheduler_client
 from tests.api.calls import Office
 from tests.api.conftest import open_office
 from tests.eventbridge.test_second_opinion import FIRST
-from tests.worlds import World, world
+from tests.worlds import World, open_world
 
 SCHEDULE = {**FIRST, "ScheduleExpression": "cron(0 3 * * ? *)"}
 ARN = "arn:aws:scheduler:us-east-1:123456789012:schedule/default/a"
@@ -52,14 +52,16 @@ def steps(office: Office, client: Any) -> Steps:
     }
 
 
-def test_no_request_costs_more_requests_of_dynamodb(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    office = open_office(w, monkeypatch)
-    scheduler_client.sign_at(w.clock, monkeypatch)
-    client = scheduler_client.scheduler_client(*scheduler_client.new_pair("alice", "write", w.clock.now()))
+def test_no_request_costs_more_requests_of_dynamodb(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    office = open_office(world, monkeypatch)
+    scheduler_client.sign_at(world.clock, monkeypatch)
+    client = scheduler_client.scheduler_client(
+        *scheduler_client.new_pair("alice", "write", world.clock.now())
+    )
     for call in steps(office, client)["create"]:  # keys and rules are cached, and no job is its group's last
         call("zero")
     made: list[str] = []
-    w.dynamodb.before = made.append
+    world.dynamodb.before = made.append
     for step, calls_of in steps(office, client).items():
         counts = []
         for call in calls_of:
@@ -72,12 +74,12 @@ def test_no_request_costs_more_requests_of_dynamodb(w: World, monkeypatch: pytes
 def measure(rounds: int = 1_000) -> None:
     """Print the processor time of a request in the function: the median of requests that alternate."""
     handle = calls.handler.handle
-    with world() as w, pytest.MonkeyPatch.context() as patch:
-        office = open_office(w, patch)
+    with open_world() as world, pytest.MonkeyPatch.context() as patch:
+        office = open_office(world, patch)
         office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 1_000_000}})
-        w.clock.sleep(60)
-        scheduler_client.sign_at(w.clock, patch)
-        pair = scheduler_client.new_pair("alice", "write", w.clock.now())
+        world.clock.sleep(60)
+        scheduler_client.sign_at(world.clock, patch)
+        pair = scheduler_client.new_pair("alice", "write", world.clock.now())
         for step, calls_of in steps(office, scheduler_client.scheduler_client(*pair)).items():
             names = [str(n) for n in range(rounds if step != "list" else 20)]
             sent = [_sent(call, names, patch) for call in calls_of]

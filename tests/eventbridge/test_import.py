@@ -13,9 +13,9 @@ from botocore.exceptions import ClientError
 from cli.commands.transfer import _line
 from cli.sources import eventbridge
 from cli.sources.found import Defaults
-from common.eventbridge.origin import MOST_BYTES
-from common.jobs.schedule_groups import MOST_GROUPS, ScheduleGroup, ScheduleGroups
-from common.jobs.store import MOST_AT_ONCE, JobStore
+from common.eventbridge.origin import MAX_BYTES
+from common.jobs.schedule_groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
+from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.registration.definition import Limits
 from common.registration.schedule_text import MAX_EXCLUDED_DATES
 from common.storage import keys, transactions
@@ -206,7 +206,7 @@ def test_a_group_that_is_being_deleted_takes_no_import(office: Office) -> None:
 
 def test_an_import_makes_no_more_groups_than_there_may_be(office: Office) -> None:
     table = office.world.store.jobs
-    for n in range(MOST_GROUPS):
+    for n in range(MAX_GROUPS):
         table.put(ScheduleGroup("alice", f"g{n}", 0, 0).to_item())
     other = {**DAILY, "GroupName": "default"}
     for query in ("?dry_run=true", ""):
@@ -218,7 +218,7 @@ def test_an_import_makes_no_more_groups_than_there_may_be(office: Office) -> Non
 @pytest.mark.parametrize("query", ["?dry_run=true", ""])
 def test_the_last_group_is_made_and_no_other(office: Office, query: str) -> None:
     table = office.world.store.jobs
-    for n in range(MOST_GROUPS - 1):
+    for n in range(MAX_GROUPS - 1):
         table.put(ScheduleGroup("alice", f"g{n}", 0, 0).to_item())
     lines = [
         line({**DAILY, "GroupName": group, "Name": name})
@@ -277,9 +277,9 @@ def test_a_request_has_a_longest_length(aws: Aws) -> None:
         text = json.dumps({"QueueUrl": URL, "MessageBody": "x"}) + " " * blanks
         return {**DAILY, "GroupName": "default", "Target": {"Arn": SDK, "RoleArn": ROLE, "Input": text}}
 
-    client.create_schedule(**padded(MOST_BYTES - 1_000))
+    client.create_schedule(**padded(MAX_BYTES - 1_000))
     with pytest.raises(ClientError, match=r"Target\.Input: makes a schedule of") as refused:
-        client.update_schedule(**padded(MOST_BYTES))
+        client.update_schedule(**padded(MAX_BYTES))
     assert refused.value.response["Error"]["Code"] == "ValidationException"
 
 
@@ -287,9 +287,9 @@ def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office
     """Each has the longest payload, headers and schedule of AWS, and many dates: 14 have more than 4 MB."""
     client = aws()
     # The Input of a universal target is stored beside the job's payload.
-    text = json.dumps({"QueueUrl": URL, "MessageBody": "x"}) + " " * (MOST_BYTES - 1_000)
+    text = json.dumps({"QueueUrl": URL, "MessageBody": "x"}) + " " * (MAX_BYTES - 1_000)
     target = {"Arn": SDK, "RoleArn": ROLE, "Input": text}
-    names = [f"n{n:02}" for n in range(MOST_AT_ONCE)]
+    names = [f"n{n:02}" for n in range(MAX_AT_ONCE)]
     for name in names:
         client.create_schedule(**{**DAILY, "Name": name, "GroupName": "default", "Target": target})
     days = [str(date(2027, 1, 1) + timedelta(days=n)) for n in range(MAX_EXCLUDED_DATES)]
@@ -299,4 +299,4 @@ def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office
     results = put(office, *({"job_id": name, **fields} for name in names))
     assert {one["result"] for one in results} == {"replaced"}, results[0]
     stored = [office.world.table("jobs").get(keys.job("alice", name)) for name in names]
-    assert sum(item_bytes(to_wire(item or {})) for item in stored) > transactions.MOST_BYTES
+    assert sum(item_bytes(to_wire(item or {})) for item in stored) > transactions.MAX_BYTES

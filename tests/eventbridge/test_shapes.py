@@ -13,7 +13,7 @@ from api.eventbridge.answering import OPERATIONS
 from common.errors import InvalidInput
 from common.eventbridge import shapes
 from common.eventbridge.shapes import Instant, Listed, Number, Structure, Text, check
-from common.jobs.schedule_groups import MOST_TAGS
+from common.jobs.schedule_groups import MAX_TAGS
 
 MODEL = botocore.session.get_session().get_service_model("scheduler")
 # Members of requests that are in the path, or that a table of ours names elsewhere.
@@ -90,7 +90,7 @@ def test_all_operations_are_there_with_their_routes_and_parameters() -> None:
             if "location" not in shape.serialization
         ]
         assert one.takes_body == bool(body)
-    assert shapes.MOST_TAGS == MOST_TAGS
+    assert shapes.MAX_TAGS == MAX_TAGS
 
 
 JSON = st.recursive(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.outcome import LONGEST_WISH_S, Outcome
+from common.runs.outcome import MAX_WISH_S, Outcome
 from common.runs.records import Claim
 from common.storage.steps import at_once
 from common.storage.wire_format import from_wire, to_wire
@@ -25,9 +25,9 @@ TEXTS = st.text(st.characters(codec=None, categories=None, exclude_categories=()
 
 
 @pytest.fixture
-def stored(w: World) -> Job:
-    w.registry.create("alice", "report", job(cron="0 9 * * *"))
-    return w.store.get("alice", "report")
+def stored(world: World) -> Job:
+    world.registry.create("alice", "report", job(cron="0 9 * * *"))
+    return world.store.get("alice", "report")
 
 
 def called(job: Job, raised: BaseException) -> Outcome:
@@ -67,13 +67,13 @@ def test_every_outcome_can_be_stored(
     item = outcome.to_item()
     assert len(str(to_wire(item)).encode()) < 6_000
     assert sum(len(text.encode()) for text in item.values() if isinstance(text, str)) <= 1_400
-    assert 0 <= item.get("retry_after_s", 0) <= LONGEST_WISH_S
+    assert 0 <= item.get("retry_after_s", 0) <= MAX_WISH_S
     assert from_wire(to_wire(item)).keys() == item.keys()
 
 
 @pytest.mark.parametrize(
     ("given_s", "kept_s"),
-    [(1e130, LONGEST_WISH_S), (math.inf, LONGEST_WISH_S), (math.nan, None), (-1.0, None), (60.0, 60.0)],
+    [(1e130, MAX_WISH_S), (math.inf, MAX_WISH_S), (math.nan, None), (-1.0, None), (60.0, 60.0)],
 )
 def test_a_wish_is_clamped(given_s: float, kept_s: float | None) -> None:
     assert Outcome(ok=False, retry_after_s=given_s).retry_after_s == kept_s
@@ -97,4 +97,4 @@ def test_a_result_of_any_shape_is_an_outcome_that_can_be_stored(body: bytes) -> 
     if outcome is not None:
         to_wire(outcome.to_item())
         "".join(outcome.to_item().get(name, "") for name in ("error", "error_type")).encode()
-        assert outcome.retry_after_s is None or outcome.retry_after_s <= LONGEST_WISH_S
+        assert outcome.retry_after_s is None or outcome.retry_after_s <= MAX_WISH_S

@@ -15,7 +15,7 @@ import pytest
 
 from common.planning.packs import Wake
 from common.storage import aws
-from executor.batch import MOST_EVENTS_AT_ONCE
+from executor.batch import MAX_EVENTS_AT_ONCE
 from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients
 from executor.targets.fair_cache import FairCache
@@ -108,7 +108,7 @@ def test_the_init_phase_opens_the_first_connections(service: Server) -> None:
 
 def test_wakes_open_the_connections_of_a_crowded_batch_once_and_send_nothing(service: Server) -> None:
     in_a_function(HANDLES_WAKES)
-    assert service.connections == WAKE_CONNECTIONS + MOST_EVENTS_AT_ONCE
+    assert service.connections == WAKE_CONNECTIONS + MAX_EVENTS_AT_ONCE
     assert not service.asked
 
 

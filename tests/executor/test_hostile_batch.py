@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from common.planning.execution import Execution
-from common.planning.packs import MOST_IN_A_PACK, Pack
+from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import CalendarStore
 from common.registration.schedule_text import MAX_CALENDARS
@@ -31,7 +31,7 @@ from tests.worlds import TABLES, World, job
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 4
 # The memory of a batch beyond the imported modules; AWS's own clients take some 40 MB more.
-BATCH_MB = {1: 60, MOST_IN_A_PACK: 100}
+BATCH_MB = {1: 60, MAX_IN_A_PACK: 100}
 # Added to the time limit of its slowest call, since the machine may be busy.
 MARGIN_S = 15
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:hostile"
@@ -61,9 +61,9 @@ def _lambda_answer() -> list[bytes]:
     ]
 
 
-def _register(w: World, servers: dict[str, RawServer], each: int) -> list[str]:
+def _register(world: World, servers: dict[str, RawServer], each: int) -> list[str]:
     """Store so many jobs for each server, with every field at its bound; return their names."""
-    calendars = CalendarStore(w.table("jobs"), w.store.audited)
+    calendars = CalendarStore(world.table("jobs"), world.store.audited)
     dates = [
         f"{year}-{month:02}-{day:02}"
         for year in range(2027, 2036)
@@ -72,7 +72,7 @@ def _register(w: World, servers: dict[str, RawServer], each: int) -> list[str]:
     ]
     names = [f"calendar-{n}" for n in range(MAX_CALENDARS)]
     for name in names:
-        calendars.put("alice", name, {"dates": dates[:MAX_DATES]}, int(w.clock.now()))
+        calendars.put("alice", name, {"dates": dates[:MAX_DATES]}, int(world.clock.now()))
     fields: dict[str, Any] = {
         "payload": {"text": "{{execution_id}}" * 280 + "x" * 110_000},
         "timeout_s": TIMEOUT_S,
@@ -86,19 +86,21 @@ def _register(w: World, servers: dict[str, RawServer], each: int) -> list[str]:
         if name.startswith("lambda"):
             target = {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
         for n in range(each):
-            w.registry.create("alice", f"{name}-{n}", job(cron="0 3 * * *", **fields) | {"target": target})
+            world.registry.create(
+                "alice", f"{name}-{n}", job(cron="0 3 * * *", **fields) | {"target": target}
+            )
     return [f"{name}-{n}" for n in range(each) for name in servers]
 
 
-def _tables(w: World) -> dict[str, list[Any]]:
-    w.table("tenants").put({**tenant("alice"), "state": "active", "allowed_targets": ["*"]})
+def _tables(world: World) -> dict[str, list[Any]]:
+    world.table("tenants").put({**tenant("alice"), "state": "active", "allowed_targets": ["*"]})
     names = [f"test-{name}" for name in TABLES]
-    return {name: w.dynamodb.scan(TableName=name)["Items"] for name in names}
+    return {name: world.dynamodb.scan(TableName=name)["Items"] for name in names}
 
 
 @pytest.mark.parametrize("pack", BATCH_MB)
 def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(
-    w: World, tmp_path: Path, pack: int
+    world: World, tmp_path: Path, pack: int
 ) -> None:
     memory_mb = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]["executorMemoryMb"]
     with ExitStack() as stack:
@@ -109,12 +111,12 @@ def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(
         for name, server in servers.items():
             server.script = [(0.0, part) for part in ANSWERS.get(name, _lambda_answer())]
         servers["silent"].ends = lambda connection: connection.recv(1) and None
-        w.clock.move_to(time.time() - 120)  # the process has the machine's clock
-        jobs = _register(w, servers, pack)
+        world.clock.move_to(time.time() - 120)  # the process has the machine's clock
+        jobs = _register(world, servers, pack)
         now = int(time.time())
         due = [Execution("alice", name, now, now, 1) for name in jobs]
         given = {
-            "tables": _tables(w),
+            "tables": _tables(world),
             "jobs": jobs,
             "messages": [Pack(tuple(due[n : n + pack])).encode() for n in range(0, len(due), pack)],
             "certificate": _certificate()[0].decode(),

@@ -19,7 +19,7 @@ from tests.worlds import TABLES, World, job
 
 ROOT = Path(__file__).resolve().parents[2]
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-LONGEST_BODY = 1024 * 1024
+MAX_BODY = 1024 * 1024
 CPU_S = 10
 EMPTY_LISTS = "[" + ",".join(["[]"] * 340_000) + "]"
 # The text of each record's responsePayload; FILL is filled up to the longest body.
@@ -48,10 +48,10 @@ def record(event: Mapping[str, Any], payload: str) -> str:
         "requestPayload": event,
     }
     text = json.dumps(shape)[:-1] + f', "responsePayload": {payload}}}'
-    return text.replace("FILL", "\\u0001" * ((LONGEST_BODY - len(text)) // 6))
+    return text.replace("FILL", "\\u0001" * ((MAX_BODY - len(text)) // 6))
 
 
-def test_a_hostile_batch_stays_within_the_functions_memory_and_time(w: World, tmp_path: Path) -> None:
+def test_a_hostile_batch_stays_within_the_functions_memory_and_time(world: World, tmp_path: Path) -> None:
     functions = yaml.safe_load((ROOT / "serverless.yml").read_text())
     assert functions["functions"]["outcomes"]["memorySize"] == "${param:executorMemoryMb}"
     memory_mb = functions["params"]["default"]["executorMemoryMb"]
@@ -61,13 +61,13 @@ def test_a_hostile_batch_stays_within_the_functions_memory_and_time(w: World, tm
         events[event["minute8"]["job_id"]] = event
         return Outcome(ok=True)
 
-    w.target.answer = take
+    world.target.answer = take
     for name in PAYLOADS:
-        w.registry.create("alice", name, job(at="2026-11-21T03:15:00Z", invocation="Event"))
-    w.run_until("2026-11-21T03:15:00Z")
+        world.registry.create("alice", name, job(at="2026-11-21T03:15:00Z", invocation="Event"))
+    world.run_until("2026-11-21T03:15:00Z")
     messages = {name: record(events[name], payload) for name, payload in PAYLOADS.items()}
-    assert all(LONGEST_BODY * 0.7 < len(body) <= LONGEST_BODY for body in messages.values())
-    tables = {f"test-{name}": w.dynamodb.scan(TableName=f"test-{name}")["Items"] for name in TABLES}
+    assert all(MAX_BODY * 0.7 < len(body) <= MAX_BODY for body in messages.values())
+    tables = {f"test-{name}": world.dynamodb.scan(TableName=f"test-{name}")["Items"] for name in TABLES}
     given = tmp_path / "given.json"
     given.write_text(json.dumps({"tables": tables, "messages": messages}))
     command = [sys.executable, "-m", "tests.executor.hostile_outcomes", str(given)]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from common.planning.execution import Execution
-from common.planning.packs import MOST_IN_A_PACK, Pack
+from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.storage import connections, outgoing
 from executor import batch, pipeline
 from executor.batch import execute_batch
@@ -64,12 +64,12 @@ def target(job_id: str, **fields: Any) -> dict[str, Any]:
     }
 
 
-def events(w: World, *names: str, **fields: Any) -> list[Message]:
+def events(world: World, *names: str, **fields: Any) -> list[Message]:
     """A message for each of these jobs, due now."""
     kind = Kind(call_function, lambda_function.is_awaited, lambda_function.call)
-    w.executor = replace(w.executor, kinds={"lambda": kind})
+    world.executor = replace(world.executor, kinds={"lambda": kind})
     for one in names:
-        w.registry.create("alice", one, job(cron="0 9 * * *", **fields) | {"target": target(one)})
+        world.registry.create("alice", one, job(cron="0 9 * * *", **fields) | {"target": target(one)})
     return [Message(f"m-{one}", Execution("alice", one, DUE, DUE, 1).encode()) for one in names]
 
 
@@ -89,9 +89,9 @@ def kept(service: Server, count: int) -> None:
     assert service.connections == count
 
 
-def run(w: World, messages: list[Message]) -> tuple[list[Report], list[str]]:
-    w.clock.move_to(DUE)
-    return execute_batch(w.executor, messages)
+def run(world: World, messages: list[Message]) -> tuple[list[Report], list[str]]:
+    world.clock.move_to(DUE)
+    return execute_batch(world.executor, messages)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def results(reports: list[Report]) -> dict[str, str]:
 
 
 def test_all_go_out_from_one_thread_before_an_answer_comes(
-    w: World, service: Server, monkeypatch: pytest.MonkeyPatch
+    world: World, service: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meet = threading.Barrier(10)
 
@@ -124,13 +124,13 @@ def test_all_go_out_from_one_thread_before_an_answer_comes(
     service.reply = reply
     kept(service, 10)
     monkeypatch.setattr(batch, "_events", None)
-    reports, failed = run(w, events(w, *"abcdefghij"))
+    reports, failed = run(world, events(world, *"abcdefghij"))
     assert (results(reports), failed) == (dict.fromkeys("abcdefghij", "dispatched"), [])
     assert (len(service.asked), service.connections) == (10, 10)
 
 
 def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(
-    w: World, service: Server, senders: list[str]
+    world: World, service: Server, senders: list[str]
 ) -> None:
     kept(service, 1)
     senders.clear()
@@ -141,21 +141,21 @@ def test_where_no_connection_is_kept_each_has_a_thread_that_opens_one(
         return TAKEN
 
     service.reply = reply
-    reports, failed = run(w, events(w, *"abc"))
+    reports, failed = run(world, events(world, *"abc"))
     assert (Counter(results(reports).values()), failed) == ({"dispatched": 3}, [])
     assert (len(service.asked), service.connections) == (3, 3)
     assert sorted(senders) == ["MainThread", "send", "send"]
 
 
-def test_a_long_event_has_a_thread(w: World, service: Server, senders: list[str]) -> None:
+def test_a_long_event_has_a_thread(world: World, service: Server, senders: list[str]) -> None:
     kept(service, 2)
     senders.clear()
-    short, long = events(w, "short"), events(w, "long", payload="x" * connections._SENT_AT_ONCE)
-    assert run(w, short + long)[1] == []
+    short, long = events(world, "short"), events(world, "long", payload="x" * connections._SENT_AT_ONCE)
+    assert run(world, short + long)[1] == []
     assert sorted(senders) == ["MainThread", "send"]
 
 
-def test_what_is_refused_or_breaks_off_is_one_events_failure(w: World, service: Server) -> None:
+def test_what_is_refused_or_breaks_off_is_one_events_failure(world: World, service: Server) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         if name(handler) == "refused":
             return 429, {"x-amzn-ErrorType": "TooManyRequestsException"}, b"{}"
@@ -167,15 +167,17 @@ def test_what_is_refused_or_breaks_off_is_one_events_failure(w: World, service: 
     service.reply = reply
     kept(service, 4)
     names = "refused", "a", "broken", "b"
-    reports, failed = run(w, events(w, *names, retry={"max_attempts": 2}))
+    reports, failed = run(world, events(world, *names, retry={"max_attempts": 2}))
     ends = {"refused": "retrying", "a": "dispatched", "broken": "retrying", "b": "dispatched"}
     assert (results(reports), failed) == (ends, [])
     assert len(service.asked) == 4, "no call is repeated"
-    errors = {one: w.run_items("alice", one)[0]["attempts"][0]["error_type"] for one in ("refused", "broken")}
+    errors = {
+        one: world.run_items("alice", one)[0]["attempts"][0]["error_type"] for one in ("refused", "broken")
+    }
     assert errors == {"refused": "TooManyRequestsException", "broken": "ConnectionClosedError"}
 
 
-def test_a_connection_that_the_service_has_closed_is_not_used(w: World, service: Server) -> None:
+def test_a_connection_that_the_service_has_closed_is_not_used(world: World, service: Server) -> None:
     kept(service, 2)
 
     def reply(handler: BaseHTTPRequestHandler) -> Any:
@@ -183,8 +185,8 @@ def test_a_connection_that_the_service_has_closed_is_not_used(w: World, service:
         return TAKEN
 
     service.reply = reply
-    first, second = events(w, *"ab"), events(w, *"cd")
-    assert run(w, first)[1] == []
+    first, second = events(world, *"ab"), events(world, *"cd")
+    assert run(world, first)[1] == []
     (one,) = (client for _, client in clients._clients._kept.values())
     idle = list(one.requests.connections._idle)
     assert len(idle) == 2
@@ -193,39 +195,41 @@ def test_a_connection_that_the_service_has_closed_is_not_used(w: World, service:
         "a connection stays usable",
         every_s=0.01,
     )
-    reports, failed = run(w, second)
+    reports, failed = run(world, second)
     assert (Counter(results(reports).values()), failed) == ({"dispatched": 2}, [])
     assert service.connections == 4
 
 
 def test_a_call_that_fails_while_it_is_sent_is_not_made_again(
-    w: World, service: Server, monkeypatch: pytest.MonkeyPatch
+    world: World, service: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept(service, 2)
     (one,) = (client for _, client in clients._clients._kept.values())
     one.requests.connections._idle[-1].socket.shutdown(socket.SHUT_WR)
     monkeypatch.setattr(connections._Connection, "is_usable", lambda connection: True)
-    reports, failed = run(w, events(w, *"ab", retry={"max_attempts": 2}))
+    reports, failed = run(world, events(world, *"ab", retry={"max_attempts": 2}))
     assert (results(reports), failed) == ({"a": "retrying", "b": "dispatched"}, [])
     assert len(service.asked) == 1
 
 
-def test_a_late_answer_keeps_no_other_from_its_retry(w: World, service: Server) -> None:
+def test_a_late_answer_keeps_no_other_from_its_retry(world: World, service: Server) -> None:
     def reply(handler: BaseHTTPRequestHandler) -> Any:
         if name(handler) == "refused":
             return 429, {}, b"{}"
         if name(handler) == "late":
-            wait_until(lambda: len(w.sqs) == 1, "the retry was not sent meanwhile", every_s=0.01)
+            wait_until(lambda: len(world.sqs) == 1, "the retry was not sent meanwhile", every_s=0.01)
         return TAKEN
 
     service.reply = reply
     kept(service, 3)
-    reports, _ = run(w, events(w, "late", "refused", "quick", retry={"max_attempts": 2, "base_s": 10}))
+    reports, _ = run(
+        world, events(world, "late", "refused", "quick", retry={"max_attempts": 2, "base_s": 10})
+    )
     assert results(reports) == {"late": "dispatched", "refused": "retrying", "quick": "dispatched"}
 
 
 def test_answers_that_never_come_end_at_their_own_time(
-    w: World, service: Server, monkeypatch: pytest.MonkeyPatch
+    world: World, service: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_over = threading.Event()
 
@@ -239,24 +243,24 @@ def test_answers_that_never_come_end_at_their_own_time(
     monkeypatch.setattr(pipeline, "EVENT_TIMEOUT_S", 3)
     monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.05)
     began = time.monotonic()
-    reports, _ = run(w, events(w, "never-1", "a", "never-2", "never-3", retry={"max_attempts": 2}))
+    reports, _ = run(world, events(world, "never-1", "a", "never-2", "never-3", retry={"max_attempts": 2}))
     took_s = time.monotonic() - began
     is_over.set()
     assert Counter(results(reports).values()) == {"dispatched": 1, "retrying": 3}
     for one in ("never-1", "never-2", "never-3"):
-        assert w.run_items("alice", one)[0]["attempts"][0]["error_type"] == "TimedOut"
+        assert world.run_items("alice", one)[0]["attempts"][0]["error_type"] == "TimedOut"
     assert took_s < WAITS_S / 2
 
 
 @pytest.mark.parametrize("service", [False], ids=["plain"], indirect=True)
-def test_a_hundred_events_share_as_many_connections_as_are_kept(w: World, service: Server) -> None:
-    names = [f"e-{n}" for n in range(10 * MOST_IN_A_PACK)]
-    executions = [Execution.decode(message.body) for message in events(w, *names)]
-    tens = [executions[first : first + MOST_IN_A_PACK] for first in range(0, 100, MOST_IN_A_PACK)]
+def test_a_hundred_events_share_as_many_connections_as_are_kept(world: World, service: Server) -> None:
+    names = [f"e-{n}" for n in range(10 * MAX_IN_A_PACK)]
+    executions = [Execution.decode(message.body) for message in events(world, *names)]
+    tens = [executions[first : first + MAX_IN_A_PACK] for first in range(0, 100, MAX_IN_A_PACK)]
     for round_ in range(3):
         later = [tuple(replace(one, fire_at=one.fire_at - round_) for one in ten) for ten in tens]
         packs = [Message(f"m-{round_}-{n}", Pack(ten).encode()) for n, ten in enumerate(later)]
-        reports, failed = run(w, packs)
+        reports, failed = run(world, packs)
         assert (Counter(report.result for report in reports), failed) == ({"dispatched": 100}, [])
     assert len(service.asked) == 300
-    assert service.connections <= 2 * batch._MOST_EVENTS
+    assert service.connections <= 2 * batch._MAX_EVENTS

@@ -27,10 +27,10 @@ def test_each_attempt_has_its_own_span_in_one_trace() -> None:
     assert trace_id(ID) != trace_id("alice:report:20261121T030100Z:4")
 
 
-def test_a_target_gets_that_of_its_attempt_and_the_run_shows_its_trace(w: World) -> None:
-    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
-    w.run_until("2026-11-21T03:16:00Z")
-    (_, context), (run,) = w.target.calls[0], w.run_items("alice", "once")
+def test_a_target_gets_that_of_its_attempt_and_the_run_shows_its_trace(world: World) -> None:
+    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    world.run_until("2026-11-21T03:16:00Z")
+    (_, context), (run,) = world.target.calls[0], world.run_items("alice", "once")
     assert context["traceparent"] == traceparent(context["execution_id"], 1)
     assert run_view(run)["trace_id"] == context["traceparent"][3:35]
 

@@ -27,49 +27,56 @@ class Stage:
     def __init__(self, now: str) -> None:
         self.wire = Wire()
         self._dynamodb = MemoryDynamoDB()
-        self.w = make_world(WiredDynamoDB(self._dynamodb, self.wire), now)
-        self.w.sqs.send_message_batch = wired_queue(self.wire, self.w.sqs.send_message_batch)  # type: ignore[method-assign]
-        kind = self.w.executor.kinds["lambda"]
+        self.world = make_world(WiredDynamoDB(self._dynamodb, self.wire), now)
+        self.world.sqs.send_message_batch = wired_queue(self.wire, self.world.sqs.send_message_batch)  # type: ignore[method-assign]
+        kind = self.world.executor.kinds["lambda"]
         kinds = {"lambda": Kind(wired_target(self.wire, kind.call), kind.is_awaited)}
-        self.w.executor = replace(self.w.executor, kinds=kinds)
+        self.world.executor = replace(self.world.executor, kinds=kinds)
         # The connections of killed processes, which the system closes.
         self.left_open = ExitStack()
         self.save()
 
     def save(self) -> None:
         """Save the state that `restore` goes back to."""
-        w = self.w
+        world = self.world
         self._saved = self._dynamodb.saved()
-        self._now, self._rng = w.clock.now(), w.store.rng.getstate()
-        self._waits, self._receives = w.redelivery.random.getstate(), dict(w.sqs._receives)
+        self._now, self._rng = world.clock.now(), world.store.rng.getstate()
+        self._waits, self._receives = world.redelivery.random.getstate(), dict(world.sqs._receives)
         self._lists = [(kept, list(kept)) for kept in self._kept()]
 
     def restore(self) -> World:
         self._dynamodb.restore(self._saved)
-        self.w.clock.move_to(self._now)
-        self.w.store.rng.setstate(self._rng)
-        self.w.redelivery.random.setstate(self._waits)
-        self.w.sqs._receives = dict(self._receives)
+        self.world.clock.move_to(self._now)
+        self.world.store.rng.setstate(self._rng)
+        self.world.redelivery.random.setstate(self._waits)
+        self.world.sqs._receives = dict(self._receives)
         for kept, content in self._lists:
             kept[:] = content
         self.wire.disarm()
-        return self.w
+        return self.world
 
     def _kept(self) -> list[list[Any]]:
-        w = self.w
-        return [w.sqs._waiting, w.sqs.delays, w.sqs.bodies, w.target.calls, w.reports, w.events]
+        world = self.world
+        return [
+            world.sqs._waiting,
+            world.sqs.delays,
+            world.sqs.bodies,
+            world.target.calls,
+            world.reports,
+            world.events,
+        ]
 
     def is_new(self, flow: str, *also: object) -> bool:
         """Whether this flow has reached this state for the first time. Each state is checked once."""
-        w = self.w
+        world = self.world
         items = [
             json.dumps([name, item], sort_keys=True)
             for name in TABLES
             for item in self._dynamodb.scan(f"test-{name}")["Items"]
             if not item["sk"]["S"].startswith(keys.AUDIT_PREFIX)  # their ids are random
         ]
-        messages = sorted((visible_at, body) for visible_at, _, _, body in w.sqs._waiting)
-        state = (flow, also, sorted(items), messages, w.clock.now(), w.target.calls)
+        messages = sorted((visible_at, body) for visible_at, _, _, body in world.sqs._waiting)
+        state = (flow, also, sorted(items), messages, world.clock.now(), world.target.calls)
         digest = hashlib.sha256(repr(state).encode()).digest()
         if digest in _seen:
             return False
@@ -79,7 +86,7 @@ class Stage:
     def attempt(self, step: Callable[[World], object]) -> BaseException | None:
         """Do one step as its handler's process would; returns the exception that ended it."""
         try:
-            step(self.w)
+            step(self.world)
         except (Exception, Killed) as error:  # noqa: BLE001
             return error
         finally:
@@ -99,7 +106,7 @@ class Stage:
         """
         nth = 1
         while True:
-            w = self.restore()
+            world = self.restore()
             self.wire.arm(nth, fault)
             died = self.attempt(step)
             if not self.wire.hit:
@@ -108,7 +115,7 @@ class Stage:
             assert fault is not Fault.CONFLICTED or died is None, met  # it is retried
             try:
                 if not flow or self.is_new(flow, died is None):
-                    check(w, died)
+                    check(world, died)
             except Exception as error:
                 raise AssertionError(f"{met}: {error}") from error
             nth += 1
@@ -116,8 +123,8 @@ class Stage:
 
 def send_in_steps(stage: Stage) -> None:
     """Have the executor send the events of a batch as to Lambda: from one thread, before it reads an answer."""
-    w = stage.w
-    kind = w.executor.kinds["lambda"]
+    world = stage.world
+    kind = world.executor.kinds["lambda"]
 
     def in_steps(*arguments: Any) -> Steps[Outcome]:
         here, there = (stage.left_open.enter_context(one) for one in socket.socketpair())
@@ -127,7 +134,7 @@ def send_in_steps(stage: Stage) -> None:
             yield here
             return outcome
 
-    w.executor = replace(w.executor, kinds={"lambda": replace(kind, in_steps=in_steps)})
+    world.executor = replace(world.executor, kinds={"lambda": replace(kind, in_steps=in_steps)})
 
 
 @contextmanager
@@ -143,8 +150,8 @@ def killed_after(stage: Stage, call: str, step: Callable[[World], object], nth: 
     assert isinstance(stage.attempt(step), Killed)
 
 
-def deliver_one(w: World) -> None:
+def deliver_one(world: World) -> None:
     """Deliver the next visible message."""
-    message = w.sqs.receive()
+    message = world.sqs.receive()
     assert message
-    w.deliver_one(message)
+    world.deliver_one(message)

@@ -21,36 +21,38 @@ LATER = "2026-11-21T12:00:00Z"
 
 
 def created(stage: Stage, count: int = 1, invocation: str = "RequestResponse") -> None:
-    Tenants(stage.w.table("tenants")).create("alice", "", stage.w.clock.now(), {"allowed_targets": ["*"]})
+    Tenants(stage.world.table("tenants")).create(
+        "alice", "", stage.world.clock.now(), {"allowed_targets": ["*"]}
+    )
     for n in range(count):
         definition = job(at=DUE, after_completion="delete", timeout_s=30, invocation=invocation)
-        stage.w.registry.create("alice", f"once-{n}" if n else "once", definition)
+        stage.world.registry.create("alice", f"once-{n}" if n else "once", definition)
 
 
-def found(w: World, job_id: str = "once") -> Job | None:
+def found(world: World, job_id: str = "once") -> Job | None:
     try:
-        return w.store.get("alice", job_id)
+        return world.store.get("alice", job_id)
     except NotFound:
         return None
 
 
-def counted(w: World) -> tuple[int, int]:
-    tenant = Tenants(w.table("tenants")).get("alice")
+def counted(world: World) -> tuple[int, int]:
+    tenant = Tenants(world.table("tenants")).get("alice")
     return tenant.jobs, tenant.executions_per_day
 
 
 @pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
 @pytest.mark.parametrize("fault", Fault)
 def test_a_last_run_meets_a_fault_at_each_of_its_calls(fault: Fault, invocation: str) -> None:
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.run_until(END, ticks=True)
-        everything_explained(w, {KEY: [at(DUE)]}, twice=1)
-        index_is_right(w)
-        assert (found(w), counted(w), list(w.completion.ended.noted())) == (None, (0, 0), [])
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.run_until(END, ticks=True)
+        everything_explained(world, {KEY: [at(DUE)]}, twice=1)
+        index_is_right(world)
+        assert (found(world), counted(world), list(world.completion.ended.noted())) == (None, (0, 0), [])
 
     with staged(BEGIN) as stage:
         created(stage, invocation=invocation)
-        stage.w.clock.move_to(at(DUE))
+        stage.world.clock.move_to(at(DUE))
         stage.save()
         calls = ["get_item", "update_item", "target", *(["update_item"] if invocation != "Event" else [])]
         assert stage.each_call(deliver_one, fault, carries_on) == len(calls) + 1
@@ -61,60 +63,64 @@ def test_a_last_run_meets_a_fault_at_each_of_its_calls(fault: Fault, invocation:
 def test_a_deletion_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
     """Of three jobs in one transaction; the next tick does what is left."""
 
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.run_until(END, ticks=True)
-        everything_explained(w, {("alice", name): [at(DUE)] for name in names})
-        index_is_right(w)
-        assert [found(w, name) for name in names] == [None] * 3
-        assert (counted(w), list(w.completion.ended.noted())) == ((0, 0), [])
-        entries = list(w.store.audited.audit.newest("alice", 100))
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.run_until(END, ticks=True)
+        everything_explained(world, {("alice", name): [at(DUE)] for name in names})
+        index_is_right(world)
+        assert [found(world, name) for name in names] == [None] * 3
+        assert (counted(world), list(world.completion.ended.noted())) == ((0, 0), [])
+        entries = list(world.store.audited.audit.newest("alice", 100))
         assert sorted(one.subject for one in entries if one.action == "job.deleted") == names
 
     names = ["once", "once-1", "once-2"]
     with staged(BEGIN) as stage:
         created(stage, count=3)
-        stage.w.run_until("2026-11-21T03:18:00Z")
+        stage.world.run_until("2026-11-21T03:18:00Z")
         stage.save()
-        assert stage.each_call(lambda w: w.tick(), fault, carries_on, flow="deletion") > 15
+        assert stage.each_call(lambda world: world.tick(), fault, carries_on, flow="deletion") > 15
 
 
 def test_a_deletion_beside_other_changes() -> None:
     """Whatever comes first: a job that was rescheduled or paused stays, and its counts and entry are right."""
     changes = {
-        "reschedule": lambda w: w.registry.put("alice", "once", job(at=LATER, after_completion="delete")),
-        "pause": lambda w: w.store.pause("alice", "once"),
-        "delete": lambda w: w.store.delete("alice", "once"),
-        "second tick": lambda w: w.completion.delete_ended(w.clock.now()),
+        "reschedule": lambda world: world.registry.put(
+            "alice", "once", job(at=LATER, after_completion="delete")
+        ),
+        "pause": lambda world: world.store.pause("alice", "once"),
+        "delete": lambda world: world.store.delete("alice", "once"),
+        "second tick": lambda world: world.completion.delete_ended(world.clock.now()),
     }
     with staged(BEGIN) as stage:
         created(stage, count=2)
-        stage.w.run_until("2026-11-21T03:16:00Z")
+        stage.world.run_until("2026-11-21T03:16:00Z")
         stage.save()
         for name, change in changes.items():
             for choose in some_orders(12):
-                w = stage.restore()
+                world = stage.restore()
                 steps = {
-                    "tick": partial(w.completion.delete_ended, w.clock.now()),
-                    name: partial(change, w),
+                    "tick": partial(world.completion.delete_ended, world.clock.now()),
+                    name: partial(change, world),
                 }
                 died = play(stage.wire, steps, choose, anywhere)
                 assert died["tick"] is None
                 assert died[name] is None or isinstance(died[name], Minute8Error), died
-                left = found(w)
+                left = found(world)
                 if name == "reschedule" and died[name] is None:
                     assert left and left.schedule_given["at"] == LATER
-                assert found(w, "once-1") is None
-                assert counted(w) == ((1, 1) if left else (0, 0))
-                index_is_right(w)
+                assert found(world, "once-1") is None
+                assert counted(world) == ((1, 1) if left else (0, 0))
+                index_is_right(world)
 
 
 def test_a_tick_that_is_killed_after_its_deletion_deletes_no_job_of_the_same_name() -> None:
     with staged(BEGIN) as stage:
         created(stage)
-        w = stage.w
-        w.run_until("2026-11-21T03:16:00Z")
-        killed_after(stage, "transact_write_items", lambda w: w.completion.delete_ended(w.clock.now()))
-        assert found(w) is None
-        w.registry.create("alice", "once", job(at=LATER, after_completion="delete"))
-        w.tick()
-        assert found(w)
+        world = stage.world
+        world.run_until("2026-11-21T03:16:00Z")
+        killed_after(
+            stage, "transact_write_items", lambda world: world.completion.delete_ended(world.clock.now())
+        )
+        assert found(world) is None
+        world.registry.create("alice", "once", job(at=LATER, after_completion="delete"))
+        world.tick()
+        assert found(world)

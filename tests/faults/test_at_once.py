@@ -42,7 +42,7 @@ def one_partition(few_partitions: None, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with staged(BEGIN) as made:
-        made.w.index.ensure_mark(at(BEGIN))  # so that there is a window to plan at 3:18
+        made.world.index.ensure_mark(at(BEGIN))  # so that there is a window to plan at 3:18
         yield made
 
 
@@ -50,37 +50,37 @@ def minutes(*numbers: int) -> list[int]:
     return [at(f"2026-11-21T03:{minute:02}:00Z") for minute in numbers]
 
 
-def settled(w: World) -> World:
+def settled(world: World) -> World:
     """The next tick, and everything delivered."""
-    w.clock.move_to(at("2026-11-21T03:28:00Z"))
-    w.deliver()
-    w.scheduler.tick()
-    w.run_until("2026-11-21T03:45:00Z")
-    return w
+    world.clock.move_to(at("2026-11-21T03:28:00Z"))
+    world.deliver()
+    world.scheduler.tick()
+    world.run_until("2026-11-21T03:45:00Z")
+    return world
 
 
 def test_two_ticks_at_once(stage: Stage) -> None:
-    w = stage.w
-    w.registry.create("alice", "a", job(cron="5-59/10 * * * *", invocation="Event", end_at=END))
-    w.clock.move_to(at(TICK))
+    world = stage.world
+    world.registry.create("alice", "a", job(cron="5-59/10 * * * *", invocation="Event", end_at=END))
+    world.clock.move_to(at(TICK))
     stage.save()
     played = 0
     for choose, apart in orders("get_item MARK", "update_item MARK"):
-        w, played = stage.restore(), played + 1
-        died = play(stage.wire, {"one": w.scheduler.tick, "two": w.scheduler.tick}, choose, apart)
+        world, played = stage.restore(), played + 1
+        died = play(stage.wire, {"one": world.scheduler.tick, "two": world.scheduler.tick}, choose, apart)
         assert died == {"one": None, "two": None}
         if not stage.is_new("two ticks"):
             continue
-        everything_explained(settled(w), {("alice", "a"): minutes(15, 25, 35)})
-        index_is_right(w)
+        everything_explained(settled(world), {("alice", "a"): minutes(15, 25, 35)})
+        index_is_right(world)
     assert played >= 20 + SAMPLE
 
 
 @pytest.mark.parametrize("kind", ["sync", "failing", "Event", "skip"])
 def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
     """Two messages of the execution, or one message delivered twice."""
-    w = stage.w
-    w.registry.create(
+    world = stage.world
+    world.registry.create(
         "alice",
         "a",
         job(
@@ -89,42 +89,45 @@ def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
             retry={"max_attempts": 2, "base_s": 10},
         ),
     )
-    w.clock.move_to(at("2026-11-21T03:15:00Z"))
+    world.clock.move_to(at("2026-11-21T03:15:00Z"))
     if kind == "skip":
-        w.store.delete("alice", "a")
+        world.store.delete("alice", "a")
     if kind == "failing":
-        w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
-    message = w.sqs.receive()
+        world.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
+    message = world.sqs.receive()
     assert message
     stage.save()
     played = 0
     for other in (message, Message("another", message.body)):
         for choose, apart in orders("update_item", "put_item", "target", every=kind != "failing"):
-            w, played = stage.restore(), played + 1
+            world, played = stage.restore(), played + 1
             two = {"one": message, "two": other}
             died = play(
-                stage.wire, {name: partial(w.executor.execute, m) for name, m in two.items()}, choose, apart
+                stage.wire,
+                {name: partial(world.executor.execute, m) for name, m in two.items()},
+                choose,
+                apart,
             )
             for name in died:
                 if died[name]:
-                    w.sqs.give_back(two[name])
-            w.run_until("2026-11-21T03:40:00Z")
+                    world.sqs.give_back(two[name])
+            world.run_until("2026-11-21T03:40:00Z")
             # An `Event` run has one write: after its lease, a second delivery cannot know that the call was made.
             again = kind == "Event" and other is message
-            everything_explained(w, {("alice", "a"): minutes(15)}, twice=again)
-            assert again or len(w.target.calls) == {"skip": 0, "failing": 2}.get(kind, 1)
+            everything_explained(world, {("alice", "a"): minutes(15)}, twice=again)
+            assert again or len(world.target.calls) == {"skip": 0, "failing": 2}.get(kind, 1)
     assert played >= 2 * SAMPLE
 
 
 CHANGES = {
-    "create": (lambda w: None, lambda w: w.registry.create("alice", "a", JOB)),
+    "create": (lambda world: None, lambda world: world.registry.create("alice", "a", JOB)),
     "resume": (
-        lambda w: (w.registry.create("alice", "a", JOB), w.store.pause("alice", "a")),
-        lambda w: w.store.resume("alice", "a"),
+        lambda world: (world.registry.create("alice", "a", JOB), world.store.pause("alice", "a")),
+        lambda world: world.store.resume("alice", "a"),
     ),
     "put": (
-        lambda w: w.registry.create("alice", "a", job(cron="0 12 * * *")),
-        lambda w: w.registry.put("alice", "a", JOB),
+        lambda world: world.registry.create("alice", "a", job(cron="0 12 * * *")),
+        lambda world: world.registry.put("alice", "a", JOB),
     ),
 }
 JOB = job(cron="5-59/10 * * * *", invocation="Event", end_at=END)
@@ -133,8 +136,8 @@ JOB = job(cron="5-59/10 * * * *", invocation="Event", end_at=END)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
     before, change = CHANGES[name]
-    before(stage.w)
-    stage.w.run_until(TICK)
+    before(stage.world)
+    stage.world.run_until(TICK)
     stage.save()
     played = 0
     # The rest commutes: a registration's calls before its commit; reading a shard, which a tick does only if it has
@@ -143,38 +146,40 @@ def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
     if name == "create":
         shared += ["get_item MARK", "query LISTED", "batch_get_item"]
     for choose, apart in orders(*shared):
-        w, played = stage.restore(), played + 1
-        died = play(stage.wire, {"tick": w.scheduler.tick, "change": partial(change, w)}, choose, apart)
+        world, played = stage.restore(), played + 1
+        died = play(
+            stage.wire, {"tick": world.scheduler.tick, "change": partial(change, world)}, choose, apart
+        )
         assert died == {"tick": None, "change": None}
         if not stage.is_new(f"race {name}"):
             continue
         earlier = minutes(15) if name == "resume" else []
-        everything_explained(settled(w), {("alice", "a"): earlier + minutes(25, 35)})
-        index_is_right(w)
+        everything_explained(settled(world), {("alice", "a"): earlier + minutes(25, 35)})
+        index_is_right(world)
     assert played >= (100 if name == "create" else 10)
 
 
 def test_two_ticks_and_a_registration_of_which_two_are_killed(stage: Stage) -> None:
     """The registration is killed after its commit, one tick anywhere; the other tick and the next complete both."""
-    stage.w.run_until(TICK)
+    stage.world.run_until(TICK)
     stage.save()
     for seed, choose in enumerate(some_orders(3 * SAMPLE)):
-        w = stage.restore()
+        world = stage.restore()
         killed_at = 1 + seed % 12
-        tick, registers = w.scheduler.tick, partial(CHANGES["create"][1], w)
+        tick, registers = world.scheduler.tick, partial(CHANGES["create"][1], world)
         stage.wire.kill_in({"registration": ("transact_write_items", 2), "tick": ("", killed_at)})
         play(stage.wire, {"registration": registers, "tick": tick, "other": tick}, choose)
         stage.wire.kill_in({})
-        everything_explained(settled(w), {("alice", "a"): minutes(25, 35)})
-        index_is_right(w)
+        everything_explained(settled(world), {("alice", "a"): minutes(25, 35)})
+        index_is_right(world)
 
 
 def test_a_tick_that_read_the_mark_too_early_loses_no_registration(stage: Stage) -> None:
     """It stalls. Another tick plans, and meanwhile a registration commits and is killed. The first tick continues,
     enqueues the registration's executions and is killed. The other tick finishes the window without these.
     """
-    w, calls = stage.w, list[str]()
-    w.run_until(TICK)
+    world, calls = stage.world, list[str]()
+    world.run_until(TICK)
 
     def of_the_other(call: str) -> None:
         calls.append(call)
@@ -186,52 +191,52 @@ def test_a_tick_that_read_the_mark_too_early_loses_no_registration(stage: Stage)
     def of_the_first(call: str) -> None:
         if call == "query PENDING":
             stage.wire.turn = of_the_other
-            w.scheduler.tick()
+            world.scheduler.tick()
             stage.wire.turn = lambda call: None
             stage.wire.arm(1, Fault.KILLED_AFTER, only="delete_item")
 
     stage.wire.turn = of_the_first
-    assert isinstance(stage.attempt(lambda w: w.scheduler.tick()), Killed)
-    everything_explained(settled(w), {("alice", "a"): minutes(25, 35)})
+    assert isinstance(stage.attempt(lambda world: world.scheduler.tick()), Killed)
+    everything_explained(settled(world), {("alice", "a"): minutes(25, 35)})
 
 
 def test_two_changes_at_once_leave_one_entry(stage: Stage) -> None:
     """A job moved to two other groups and deleted, by three clients at once."""
-    w = stage.w
-    w.registry.create("alice", "a", job(cron="0 12 * * *"))
+    world = stage.world
+    world.registry.create("alice", "a", job(cron="0 12 * * *"))
     stage.save()
     for choose in some_orders(2 * SAMPLE):
-        w = stage.restore()
+        world = stage.restore()
         died = play(
             stage.wire,
             {
-                "one": partial(w.registry.put, "alice", "a", job(cron="0 13 * * *")),
-                "two": partial(w.registry.put, "alice", "a", job(every="3h")),
-                "three": partial(w.store.delete, "alice", "a"),
+                "one": partial(world.registry.put, "alice", "a", job(cron="0 13 * * *")),
+                "two": partial(world.registry.put, "alice", "a", job(every="3h")),
+                "three": partial(world.store.delete, "alice", "a"),
             },
             choose,
         )
         assert set(died.values()) == {None}
-        index_is_right(w)
+        index_is_right(world)
 
 
 def test_an_emptied_shard_is_filled_while_a_tick_drops_it(stage: Stage) -> None:
-    w = stage.w
-    w.registry.create("alice", "gone", JOB)
-    w.store.delete("alice", "gone")
-    w.clock.move_to(at(TICK))
+    world = stage.world
+    world.registry.create("alice", "gone", JOB)
+    world.store.delete("alice", "gone")
+    world.clock.move_to(at(TICK))
     stage.save()
     for choose in every_order():
-        w = stage.restore()
+        world = stage.restore()
         died = play(
             stage.wire,
-            {"tick": w.scheduler.tick, "change": partial(w.registry.create, "alice", "a", JOB)},
+            {"tick": world.scheduler.tick, "change": partial(world.registry.create, "alice", "a", JOB)},
             choose,
             at_calls("transact_write_items", "update_item", "delete_item"),
         )
         assert died == {"tick": None, "change": None}
         if not stage.is_new("emptied shard"):
             continue
-        settled(w)
-        everything_explained(w, {("alice", "a"): minutes(25, 35), ("alice", "gone"): minutes(15)})
-        index_is_right(w)
+        settled(world)
+        everything_explained(world, {("alice", "a"): minutes(25, 35), ("alice", "gone"): minutes(15)})
+        index_is_right(world)

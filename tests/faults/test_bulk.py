@@ -36,26 +36,26 @@ LINES = [
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """3:20:10, planned up to 3:30; two jobs in a transaction; alice's quota is counted."""
-    monkeypatch.setattr(bulk, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "MAX_AT_ONCE", 2)
     with staged(BEGIN) as made:
-        w = made.w
-        table = w.table("tenants")
-        Tenants(table).create("alice", "", w.clock.now(), {"allowed_targets": ["*"]})
-        counting = replace(w.store, ledger=TenantLedger(table, KnownTenants(table)))
-        w.registry = replace(w.registry, store=counting)
-        w.registry.create("alice", "moved", DEFINITIONS["same"])
-        w.registry.create("alice", "same", DEFINITIONS["same"])
-        w.run_until(NOW, ticks=True)
+        world = made.world
+        table = world.table("tenants")
+        Tenants(table).create("alice", "", world.clock.now(), {"allowed_targets": ["*"]})
+        counting = replace(world.store, ledger=TenantLedger(table, KnownTenants(table)))
+        world.registry = replace(world.registry, store=counting)
+        world.registry.create("alice", "moved", DEFINITIONS["same"])
+        world.registry.create("alice", "same", DEFINITIONS["same"])
+        world.run_until(NOW, ticks=True)
         made.save()
         yield made
 
 
-def put_all(w: World) -> list[LineOutcome]:
-    return bulk.put_all(w.registry, "alice", LINES, until=w.clock.now() + 10, atomic=True)
+def put_all(world: World) -> list[LineOutcome]:
+    return bulk.put_all(world.registry, "alice", LINES, until=world.clock.now() + 10, atomic=True)
 
 
-def counted(w: World) -> tuple[int, int]:
-    tenant = Tenants(w.table("tenants")).get("alice")
+def counted(world: World) -> tuple[int, int]:
+    tenant = Tenants(world.table("tenants")).get("alice")
     return tenant.jobs, tenant.executions_per_day
 
 
@@ -63,41 +63,41 @@ def minutes(*numbers: int) -> list[int]:
     return [at(f"2026-11-21T03:{minute:02}:00Z") for minute in numbers]
 
 
-def is_done(w: World) -> None:
-    jobs = {found.job_id: found.schedule_given for found in w.store.list_jobs("alice")}
+def is_done(world: World) -> None:
+    jobs = {found.job_id: found.schedule_given for found in world.store.list_jobs("alice")}
     assert jobs == {job_id: text["schedule"] for job_id, text in DEFINITIONS.items()}
-    assert counted(w) == (4, (8 + 7 + 8) * 24 + 1)
+    assert counted(world) == (4, (8 + 7 + 8) * 24 + 1)
 
 
 @pytest.mark.parametrize("fault", Fault)
 def test_a_bulk_meets_a_fault_at_each_of_its_calls_and_is_sent_again(stage: Stage, fault: Fault) -> None:
-    def again(w: World, died: BaseException | None) -> None:
-        w.clock.sleep(2)
-        results = {outcome.job_id: outcome.result for outcome in put_all(w)}
+    def again(world: World, died: BaseException | None) -> None:
+        world.clock.sleep(2)
+        results = {outcome.job_id: outcome.result for outcome in put_all(world)}
         assert results["same"] == "unchanged"
         if not died:
             assert set(results.values()) == {"unchanged"}
-        is_done(w)
-        w.run_until(LAST_TICK, ticks=True)
-        w.run_until(END)
+        is_done(world)
+        world.run_until(LAST_TICK, ticks=True)
+        world.run_until(END)
         due = {"new": minutes(25, 33), "moved": minutes(16, 24, 21, 29, 37), "same": minutes(16, 24, 32)}
-        everything_explained(w, {("alice", job_id): fires for job_id, fires in due.items()})
-        index_is_right(w)
+        everything_explained(world, {("alice", job_id): fires for job_id, fires in due.items()})
+        index_is_right(world)
 
     assert stage.each_call(put_all, fault, again, flow="bulk") >= 12
 
 
 def test_two_bulks_and_a_pause_at_once(stage: Stage) -> None:
     for choose in some_orders(12):
-        w = stage.restore()
+        world = stage.restore()
         steps = {
-            "one": partial(put_all, w),
-            "two": partial(put_all, w),
-            "pause": partial(w.store.pause, "alice", "moved"),
+            "one": partial(put_all, world),
+            "two": partial(put_all, world),
+            "pause": partial(world.store.pause, "alice", "moved"),
         }
         died = play(stage.wire, steps, choose, anywhere)
         assert died == {"one": None, "two": None, "pause": None}
-        is_done(w)
-        assert w.store.get("alice", "moved").state == "paused"
-        w.run_until(LAST_TICK, ticks=True)
-        index_is_right(w)
+        is_done(world)
+        assert world.store.get("alice", "moved").state == "paused"
+        world.run_until(LAST_TICK, ticks=True)
+        index_is_right(world)

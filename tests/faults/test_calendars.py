@@ -25,35 +25,35 @@ NAMING = PLAIN | {"schedule": {**PLAIN["schedule"], "exclude": {"calendars": ["f
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with staged("2026-11-21T03:12:00Z") as made:
-        made.w.index.ensure_mark(made.w.clock.now())
-        store(made.w)
+        made.world.index.ensure_mark(made.world.clock.now())
+        store(made.world)
         made.save()
         yield made
 
 
-def calendars(w: World) -> CalendarStore:
-    return CalendarStore(w.table("jobs"), w.store.audited)
+def calendars(world: World) -> CalendarStore:
+    return CalendarStore(world.table("jobs"), world.store.audited)
 
 
-def store(w: World) -> None:
-    calendars(w).put("alice", "feasts", {"dates": ["2026-12-24"]}, w.clock.now())
+def store(world: World) -> None:
+    calendars(world).put("alice", "feasts", {"dates": ["2026-12-24"]}, world.clock.now())
 
 
-def delete(w: World) -> None:
-    calendars(w).delete("alice", "feasts", w.clock.now())
+def delete(world: World) -> None:
+    calendars(world).delete("alice", "feasts", world.clock.now())
 
 
-def naming(w: World) -> list[str]:
+def naming(world: World) -> list[str]:
     """The jobs that name the calendar, which exists if there are any."""
-    found = [one.job_id for one in w.store.list_jobs("alice") if one.schedule.calendars]
-    stored = {one.name for one in calendars(w).list_calendars("alice")}
+    found = [one.job_id for one in world.store.list_jobs("alice") if one.schedule.calendars]
+    stored = {one.name for one in calendars(world).list_calendars("alice")}
     assert not found or "feasts" in stored, found
     return found
 
 
-def bulk_put(w: World) -> None:
+def bulk_put(world: World) -> None:
     line = Line(1, lambda: NAMING | {"job_id": "report"})
-    [outcome] = bulk.put_all(w.registry, "alice", [line], until=w.clock.now() + 10)
+    [outcome] = bulk.put_all(world.registry, "alice", [line], until=world.clock.now() + 10)
     if outcome.error:
         raise outcome.error
 
@@ -65,21 +65,21 @@ def meeting(call: str) -> bool:
 
 @pytest.mark.parametrize("how", ["create", "put", "change", "bulk"])
 def test_a_deletion_and_a_job_that_comes_to_name_the_calendar_in_every_order(stage: Stage, how: str) -> None:
-    w = stage.w
+    world = stage.world
     if how == "change":
-        w.registry.put("alice", "report", PLAIN)
+        world.registry.put("alice", "report", PLAIN)
         stage.save()
     register = {
-        "create": lambda: w.registry.create("alice", "report", NAMING),
-        "put": lambda: w.registry.put("alice", "report", NAMING),
-        "change": lambda: w.registry.put("alice", "report", NAMING),
-        "bulk": lambda: bulk_put(w),
+        "create": lambda: world.registry.create("alice", "report", NAMING),
+        "put": lambda: world.registry.put("alice", "report", NAMING),
+        "change": lambda: world.registry.put("alice", "report", NAMING),
+        "bulk": lambda: bulk_put(world),
     }[how]
     ends = set()
     for choose in every_order():
         stage.restore()
-        died = play(stage.wire, {"delete": partial(delete, w), "register": register}, choose, meeting)
-        named = naming(w)
+        died = play(stage.wire, {"delete": partial(delete, world), "register": register}, choose, meeting)
+        named = naming(world)
         ends.add(type(died["register"]))
         if died["register"] is None:
             assert named == ["report"]
@@ -92,61 +92,61 @@ def test_a_deletion_and_a_job_that_comes_to_name_the_calendar_in_every_order(sta
 
 def test_two_deletions_a_storing_and_a_registration_at_once(stage: Stage) -> None:
     for choose in some_orders(12):
-        w = stage.restore()
+        world = stage.restore()
         steps = {
-            "one": partial(delete, w),
-            "two": partial(delete, w),
-            "store": partial(store, w),
-            "register": partial(w.registry.put, "alice", "report", NAMING),
+            "one": partial(delete, world),
+            "two": partial(delete, world),
+            "store": partial(store, world),
+            "register": partial(world.registry.put, "alice", "report", NAMING),
         }
         died = play(stage.wire, steps, choose, anywhere)
-        naming(w)
+        naming(world)
         for name, error in died.items():
             assert error is None or (
                 name != "store" and isinstance(error, Conflict | NotFound | InvalidInput)
             )
-        store(w)
-        assert w.registry.put("alice", "report", NAMING).schedule.calendars == ("feasts",)
+        store(world)
+        assert world.registry.put("alice", "report", NAMING).schedule.calendars == ("feasts",)
 
 
 @pytest.mark.parametrize("fault", KILLS)
 def test_after_a_deletion_that_was_cut_off_storing_or_deleting_again_goes_on(
     stage: Stage, fault: Fault
 ) -> None:
-    def again(w: World, died: BaseException | None) -> None:
-        store(w)
-        w.registry.put("alice", "report", NAMING)
-        assert naming(w) == ["report"]
+    def again(world: World, died: BaseException | None) -> None:
+        store(world)
+        world.registry.put("alice", "report", NAMING)
+        assert naming(world) == ["report"]
         with pytest.raises(CalendarInUse):
-            delete(w)
-        w.registry.put("alice", "other", NAMING)  # the refused deletion left no mark
+            delete(world)
+        world.registry.put("alice", "other", NAMING)  # the refused deletion left no mark
         for job_id in ("report", "other"):
-            w.store.delete("alice", job_id)
-        delete(w)
+            world.store.delete("alice", job_id)
+        delete(world)
 
     assert stage.each_call(delete, fault, again) >= 3
 
 
 def test_while_a_calendar_is_being_deleted_only_new_names_are_refused(stage: Stage) -> None:
-    w = stage.w
-    w.registry.put("alice", "old", NAMING)
+    world = stage.world
+    world.registry.put("alice", "old", NAMING)
     stage.wire.arm(2, Fault.KILLED_BEFORE)
     assert stage.attempt(delete)
     with pytest.raises(Conflict, match="'feasts' is being deleted; to keep it, store it again"):
-        w.registry.put("alice", "new", NAMING)
-    assert w.registry.put("alice", "old", NAMING | {"name": "changed"}).name == "changed"
-    w.store.pause("alice", "old")
-    w.store.resume("alice", "old")
+        world.registry.put("alice", "new", NAMING)
+    assert world.registry.put("alice", "old", NAMING | {"name": "changed"}).name == "changed"
+    world.store.pause("alice", "old")
+    world.store.resume("alice", "old")
     with pytest.raises(CalendarInUse):
-        delete(w)
-    w.registry.put("alice", "new", NAMING)
+        delete(world)
+    world.registry.put("alice", "new", NAMING)
 
 
 def test_jobs_that_name_more_calendars_than_a_transaction_checks_are_stored_in_several(stage: Stage) -> None:
-    w = stage.w
+    world = stage.world
     names = [f"c{n}" for n in range(100)]
     for name in names:
-        w.table("jobs").put({"pk": "alice", "sk": f"CALENDAR#{name}", "name": name, "dates": ""})
+        world.table("jobs").put({"pk": "alice", "sk": f"CALENDAR#{name}", "name": name, "dates": ""})
 
     def line(n: int) -> dict[str, object]:
         exclude = {"calendars": names[n * 10 % 100 :][:10]}
@@ -155,24 +155,24 @@ def test_jobs_that_name_more_calendars_than_a_transaction_checks_are_stored_in_s
     before = stage.wire.calls.count("transact_write_items")
     stage.wire.arm(0, None)
     lines = [Line(n + 1, partial(line, n)) for n in range(14)]
-    outcomes = bulk.put_all(w.registry, "alice", lines, until=w.clock.now() + 10)
+    outcomes = bulk.put_all(world.registry, "alice", lines, until=world.clock.now() + 10)
     assert [outcome.result for outcome in outcomes] == ["created"] * 14
-    assert len(list(w.store.list_jobs("alice"))) == 14
+    assert len(list(world.store.list_jobs("alice"))) == 14
     opened = 1  # the shard of their group
     assert 2 <= stage.wire.calls.count("transact_write_items") - before - opened <= 4
 
 
 def test_a_deletion_that_was_overtaken_deletes_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has found no job that names the calendar. Then the calendar is stored again, and a job names it."""
-    w, search = stage.w, Table.query
+    world, search = stage.world, Table.query
 
     def overtaken(table: Table, *arguments: Any, **given: Any) -> Iterator[Item]:
         yield from search(table, *arguments, **given)
         monkeypatch.setattr(Table, "query", search)
-        store(w)
-        w.registry.put("alice", "report", NAMING)
+        store(world)
+        world.registry.put("alice", "report", NAMING)
 
     monkeypatch.setattr(Table, "query", overtaken)
     with pytest.raises(Conflict):
-        delete(w)
-    assert naming(w) == ["report"]
+        delete(world)
+    assert naming(world) == ["report"]

@@ -29,112 +29,116 @@ FIRST = "alice:job:20261121T031300Z:1"
 BACKFILLED = (at("2026-11-20T00:00:00Z"), at("2026-11-20T05:00:00Z"))
 
 
-def until_empty(w: World, until: str = LATER) -> None:
+def until_empty(world: World, until: str = LATER) -> None:
     """Deliver the messages until then, one after another, in the order of time."""
-    while (moment := w.sqs.next_at()) is not None and moment <= at(until):
-        w.clock.move_to(max(w.clock.now(), moment))
-        deliver_one(w)
+    while (moment := world.sqs.next_at()) is not None and moment <= at(until):
+        world.clock.move_to(max(world.clock.now(), moment))
+        deliver_one(world)
 
 
 def overlapping(overlap: str, **fields: Any) -> Callable[[Stage], None]:
     """Three fire times a minute apart; the first run takes until the third is due."""
 
     def before(stage: Stage) -> None:
-        w = stage.w
+        world = stage.world
         timing = {"cron": "13-15 3 * * *", "end_at": "2026-11-21T03:16:00Z"}
-        w.registry.create(*KEY, job(**timing, overlap=overlap, timeout_s=200, **fields))
+        world.registry.create(*KEY, job(**timing, overlap=overlap, timeout_s=200, **fields))
 
         def slow(event: Mapping[str, Any]) -> Outcome:
-            if event["minute8"]["fire_at"] == "2026-11-21T03:13:00Z" and w.clock.now() < at(
+            if event["minute8"]["fire_at"] == "2026-11-21T03:13:00Z" and world.clock.now() < at(
                 "2026-11-21T03:14:00Z"
             ):
-                until_empty(w, "2026-11-21T03:15:00Z")
-                w.clock.move_to(at("2026-11-21T03:15:10Z"))
+                until_empty(world, "2026-11-21T03:15:00Z")
+                world.clock.move_to(at("2026-11-21T03:15:10Z"))
             return OK
 
-        w.target.answer = slow
+        world.target.answer = slow
 
     return before
 
 
 def backfill(overlap: str = "allow") -> Callable[[Stage], None]:
     def before(stage: Stage) -> None:
-        stage.w.registry.create(*KEY, job(cron="0 * * * *", end_at="2026-11-20T23:00:00Z", overlap=overlap))
+        stage.world.registry.create(
+            *KEY, job(cron="0 * * * *", end_at="2026-11-20T23:00:00Z", overlap=overlap)
+        )
 
     return before
 
 
-def ask_for_backfill(w: World) -> None:
-    w.manual.backfills.start(*KEY, *BACKFILLED, concurrency=2, backfill_id="x")
+def ask_for_backfill(world: World) -> None:
+    world.manual.backfills.start(*KEY, *BACKFILLED, concurrency=2, backfill_id="x")
 
 
 def backfill_under_way(stage: Stage) -> None:
     backfill()(stage)
-    ask_for_backfill(stage.w)
+    ask_for_backfill(stage.world)
 
 
 def daily(stage: Stage) -> None:
-    stage.w.registry.create(*KEY, job(cron="0 12 * * *"))
+    stage.world.registry.create(*KEY, job(cron="0 12 * * *"))
 
 
-def run_now(w: World) -> None:
-    w.manual.run_now(*KEY, "abc")
+def run_now(world: World) -> None:
+    world.manual.run_now(*KEY, "abc")
 
 
 def failed(stage: Stage) -> None:
-    stage.w.registry.create(*KEY, job(at="2026-11-21T03:13:00Z"))
-    stage.w.target.answer = lambda event: PERMANENT
-    until_empty(stage.w)
-    stage.w.target.answer = lambda event: OK
+    stage.world.registry.create(*KEY, job(at="2026-11-21T03:13:00Z"))
+    stage.world.target.answer = lambda event: PERMANENT
+    until_empty(stage.world)
+    stage.world.target.answer = lambda event: OK
 
 
-def retry(w: World) -> None:
-    w.manual.retry("alice", FIRST)
+def retry(world: World) -> None:
+    world.manual.retry("alice", FIRST)
 
 
 def waits_for_retry(stage: Stage) -> None:
-    stage.w.registry.create(*KEY, job(at="2026-11-21T03:13:00Z", overlap="skip", retry={"base_s": 600}))
-    stage.w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
-    until_empty(stage.w, "2026-11-21T03:14:00Z")
+    stage.world.registry.create(*KEY, job(at="2026-11-21T03:13:00Z", overlap="skip", retry={"base_s": 600}))
+    stage.world.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
+    until_empty(stage.world, "2026-11-21T03:14:00Z")
 
 
-def cancel(w: World) -> None:
-    w.manual.cancel("alice", FIRST, "")
+def cancel(world: World) -> None:
+    world.manual.cancel("alice", FIRST, "")
 
 
 def second_failure_pauses(stage: Stage) -> None:
     """3:13 has failed; 3:14 will, and pauses the job; 3:15 falls into the pause."""
-    w = stage.w
+    world = stage.world
     timing = {"cron": "13-15 3 * * *", "end_at": "2026-11-21T03:16:00Z"}
-    w.registry.create(*KEY, job(**timing, pause_after_failures=2))
-    w.target.answer = lambda event: PERMANENT
-    until_empty(w, "2026-11-21T03:13:30Z")
-    w.clock.move_to(at("2026-11-21T03:14:00Z"))
-    w.events.clear()
+    world.registry.create(*KEY, job(**timing, pause_after_failures=2))
+    world.target.answer = lambda event: PERMANENT
+    until_empty(world, "2026-11-21T03:13:30Z")
+    world.clock.move_to(at("2026-11-21T03:14:00Z"))
+    world.events.clear()
 
 
 def recovers(stage: Stage) -> None:
     second_failure_pauses(stage)
-    stage.w.target.answer = lambda event: OK
+    stage.world.target.answer = lambda event: OK
 
 
-def is_paused_and_told(w: World) -> None:
-    assert w.store.get(*KEY).state == "paused"
-    told = {(kind, detail.get("fire_at")) for kind, detail in w.events}
-    failed = {("Run Failed", run["fire_at"]) for run in w.run_items(*KEY)[1:] if run["status"] == "failed"}
+def is_paused_and_told(world: World) -> None:
+    assert world.store.get(*KEY).state == "paused"
+    told = {(kind, detail.get("fire_at")) for kind, detail in world.events}
+    failed = {
+        ("Run Failed", run["fire_at"]) for run in world.run_items(*KEY)[1:] if run["status"] == "failed"
+    }
     assert failed | {("Job Paused", None)} <= told, told
 
 
-def has_recovered(w: World) -> None:
-    assert "failures_in_row" not in (w.table("jobs").get({"pk": "alice", "sk": "JOB#job"}) or {})
-    assert w.store.get(*KEY).state == "active"
+def has_recovered(world: World) -> None:
+    assert "failures_in_row" not in (world.table("jobs").get({"pk": "alice", "sk": "JOB#job"}) or {})
+    assert world.store.get(*KEY).state == "active"
 
 
-def is_whole(w: World) -> None:
-    assert w.manual.backfills.progress(*KEY, "x").sent == 5
+def is_whole(world: World) -> None:
+    assert world.manual.backfills.progress(*KEY, "x").sent == 5
 
 
-def nothing(w: World) -> None: ...
+def nothing(world: World) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -174,20 +178,20 @@ CUTS = {
 def test_a_flow_is_cut_after_each_of_its_calls(name: str) -> None:
     cut = CUTS[name]
 
-    def carries_on(w: World, died: BaseException | None) -> None:
+    def carries_on(world: World, died: BaseException | None) -> None:
         if cut.manual and died:
-            w.clock.sleep(2)
+            world.clock.sleep(2)
             with suppress(Conflict):
-                cut.step(w)
-        w.run_until(END)
-        assert len(w.sqs) == 0
-        assert {run["status"] for run in w.run_items(*KEY)} <= FINAL
-        statuses = w.statuses(*KEY)
+                cut.step(world)
+        world.run_until(END)
+        assert len(world.sqs) == 0
+        assert {run["status"] for run in world.run_items(*KEY)} <= FINAL
+        statuses = world.statuses(*KEY)
         assert len(statuses) == len(cut.may_end)
         assert all(status in may for status, may in zip(statuses, cut.may_end, strict=True)), statuses
-        called = Counter((c["execution_id"], c["attempt"]) for _, c in w.target.calls)
+        called = Counter((c["execution_id"], c["attempt"]) for _, c in world.target.calls)
         assert sum(called.values()) - len(called) <= (stage.wire.hit == "target"), called
-        cut.holds(w)
+        cut.holds(world)
 
     with staged(BEGIN) as stage:
         cut.before(stage)

@@ -21,7 +21,7 @@ FEW = 7
 @contextmanager
 def furnished() -> Iterator[Stage]:
     with staged(NOW) as stage:
-        furnish(stage.w)
+        furnish(stage.world)
         stage.save()
         yield stage
 
@@ -29,21 +29,21 @@ def furnished() -> Iterator[Stage]:
 @pytest.mark.parametrize("fault", [Fault.KILLED_AFTER, Fault.FAILED, Fault.LOST])
 def test_a_slice_cut_off_anywhere_is_done_again(fault: Fault) -> None:
     with furnished() as stage:
-        halves = {group: jobs // 2 for group, jobs in directory(stage.w).items()}
-        bobs = left_of(stage.w, "bob")
-        deletions_of(stage.w).begin("alice", stage.w.clock.now())
-        stage.w.clock.sleep(60)
+        halves = {group: jobs // 2 for group, jobs in directory(stage.world).items()}
+        bobs = left_of(stage.world, "bob")
+        deletions_of(stage.world).begin("alice", stage.world.clock.now())
+        stage.world.clock.sleep(60)
         stage.save()
 
-        def whole(w: World) -> None:
-            while deletions_of(w).move_on("alice", w.clock.now(), FEW).finished_at is None:
+        def whole(world: World) -> None:
+            while deletions_of(world).move_on("alice", world.clock.now(), FEW).finished_at is None:
                 pass
 
-        def check(w: World, died: BaseException | None) -> None:
-            finish(w, 500)
-            assert left_of(w, "alice") == TOMBSTONE
-            assert left_of(w, "bob") == bobs
-            assert directory(w) == halves
+        def check(world: World, died: BaseException | None) -> None:
+            finish(world, 500)
+            assert left_of(world, "alice") == TOMBSTONE
+            assert left_of(world, "bob") == bobs
+            assert directory(world) == halves
 
         assert stage.each_call(whole, fault, check, flow="removal") > 40
 
@@ -52,13 +52,13 @@ def test_a_slice_cut_off_anywhere_is_done_again(fault: Fault) -> None:
 def test_a_beginning_cut_off_can_be_made_again(fault: Fault) -> None:
     with furnished() as stage:
 
-        def begin(w: World) -> None:
-            deletions_of(w).begin("alice", w.clock.now())
+        def begin(world: World) -> None:
+            deletions_of(world).begin("alice", world.clock.now())
 
-        def check(w: World, died: BaseException | None) -> None:
-            begin(w)
-            finish(w)
-            assert left_of(w, "alice") == TOMBSTONE
+        def check(world: World, died: BaseException | None) -> None:
+            begin(world)
+            finish(world)
+            assert left_of(world, "alice") == TOMBSTONE
 
         assert stage.each_call(begin, fault, check) == 3
 
@@ -67,14 +67,14 @@ def test_a_registration_cut_off_before_leaves_nothing() -> None:
     """Its job may be stored, and its executions enqueued or not: all of that is removed."""
     with furnished() as stage:
 
-        def register(w: World) -> None:
-            registry_of(w).create("alice", "more", job(cron="* * * * *"))
+        def register(world: World) -> None:
+            registry_of(world).create("alice", "more", job(cron="* * * * *"))
 
-        def check(w: World, died: BaseException | None) -> None:
-            deletions_of(w).begin("alice", w.clock.now())
+        def check(world: World, died: BaseException | None) -> None:
+            deletions_of(world).begin("alice", world.clock.now())
             with pytest.raises(NotFound):
-                registry_of(w).create("alice", "another", job(cron="* * * * *"))
-            finish(w)
-            assert left_of(w, "alice") == TOMBSTONE
+                registry_of(world).create("alice", "another", job(cron="* * * * *"))
+            finish(world)
+            assert left_of(world, "alice") == TOMBSTONE
 
         assert stage.each_call(register, Fault.KILLED_AFTER, check, flow="registration") > 5

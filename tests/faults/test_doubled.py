@@ -30,12 +30,12 @@ JOBS = {"waits": "RequestResponse", "event": "Event", "other": "Event"}
 FIRES = {("alice", name): [at(DUE)] for name in JOBS}
 
 
-def registered(w: World) -> list[Execution]:
+def registered(world: World) -> list[Execution]:
     for _, name in FIRES:
-        w.registry.create("alice", name, job(at=DUE, invocation=JOBS[name], timeout_s=30))
-    found = [Execution.decode(body) for body in w.sqs.bodies]
-    w.sqs._waiting.clear()
-    w.clock.move_to(at(DUE))
+        world.registry.create("alice", name, job(at=DUE, invocation=JOBS[name], timeout_s=30))
+    found = [Execution.decode(body) for body in world.sqs.bodies]
+    world.sqs._waiting.clear()
+    world.clock.move_to(at(DUE))
     return found
 
 
@@ -56,93 +56,95 @@ def copies(executions: list[Execution], rng: random.Random) -> list[Message]:
 def test_copies_in_one_batch_meet_a_fault_and_each_call_is_made_once_within_a_lease(seed: int) -> None:
     rng = random.Random(seed)
     with staged(BEGIN) as stage:
-        w = stage.w
-        messages = copies(registered(w), rng)
+        world = stage.world
+        messages = copies(registered(world), rng)
         if seed % 2:
             send_in_steps(stage)
         stage.wire.arm(rng.randint(1, 16), rng.choice(ALIVE))
-        _, failed = execute_batch(w.executor, messages, w.redelivery)
+        _, failed = execute_batch(world.executor, messages, world.redelivery)
         stage.wire.disarm()
         for message in messages:
             if message.message_id in failed:
-                w.sqs.give_back(message)
-        w.run_until(END)
+                world.sqs.give_back(message)
+        world.run_until(END)
         calls: dict[tuple[str, int], list[float]] = {}
-        for called_at, context in w.target.calls:
+        for called_at, context in world.target.calls:
             calls.setdefault((context["job_id"], context["attempt"]), []).append(called_at)
         for (name, _), times in calls.items():
             gaps = [later - earlier for earlier, later in pairwise(times)]
             # The stated exception: the message of an event was delivered twice, the second time after the lease.
             assert all(gap >= EVENT_LEASE_S for gap in gaps), (seed, calls)
             assert JOBS[name] == "Event" or not gaps, (seed, calls)
-        w.target.calls[:] = {(c["job_id"], c["attempt"]): (when, c) for when, c in w.target.calls}.values()
-        everything_explained(w, FIRES)
+        world.target.calls[:] = {
+            (c["job_id"], c["attempt"]): (when, c) for when, c in world.target.calls
+        }.values()
+        everything_explained(world, FIRES)
 
 
 @pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
-def test_an_execution_that_is_in_its_pack_twice_is_called_once(w: World, invocation: str) -> None:
+def test_an_execution_that_is_in_its_pack_twice_is_called_once(world: World, invocation: str) -> None:
     for name in ("a", "b"):
-        w.registry.create("alice", name, job(at=DUE, invocation=invocation))
-    found = [Execution.decode(body) for body in w.sqs.bodies]
-    w.sqs._waiting.clear()
-    w.queue.send_packs([Pack((*found, *found))])
-    w.run_until(END)
-    everything_explained(w, {("alice", name): [at(DUE)] for name in ("a", "b")})
+        world.registry.create("alice", name, job(at=DUE, invocation=invocation))
+    found = [Execution.decode(body) for body in world.sqs.bodies]
+    world.sqs._waiting.clear()
+    world.queue.send_packs([Pack((*found, *found))])
+    world.run_until(END)
+    everything_explained(world, {("alice", name): [at(DUE)] for name in ("a", "b")})
 
 
 def test_registrations_that_are_cut_off_around_a_pause_come_in_one_pack_and_call_once(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"job-{n}" for n in range(4)]
     with monkeypatch.context() as broken:
-        broken.delattr(type(w.sqs), "send_message_batch")
+        broken.delattr(type(world.sqs), "send_message_batch")
         for name in names:
-            w.registry.create(
+            world.registry.create(
                 "alice", name, job(cron="*/5 3 * * *", end_at="2026-11-21T03:50:00Z", invocation="Event")
             )
-            w.store.pause("alice", name)
-            w.store.resume("alice", name)
-    w.scheduler = replace(w.scheduler, pack_from=2)
-    w.run_until(END, ticks=True)
+            world.store.pause("alice", name)
+            world.store.resume("alice", name)
+    world.scheduler = replace(world.scheduler, pack_from=2)
+    world.run_until(END, ticks=True)
     fires = range(at("2026-11-21T03:15:00Z"), at("2026-11-21T03:50:00Z"), 300)
-    everything_explained(w, {("alice", name): fires for name in names})
-    assert any(len(set(lines(body))) < len(lines(body)) for body in w.sqs.bodies), "no pack was like this"
+    everything_explained(world, {("alice", name): fires for name in names})
+    assert any(len(set(lines(body))) < len(lines(body)) for body in world.sqs.bodies), "no pack was like this"
 
 
 @pytest.mark.parametrize("fault", ALIVE)
 def test_what_follows_the_event_of_a_backfill_fails_and_the_event_is_not_sent_again(fault: Fault) -> None:
     with staged(BEGIN) as stage:
-        w = stage.w
-        w.registry.create("alice", "b", job(cron="0 3 * * *", invocation="Event"))
+        world = stage.world
+        world.registry.create("alice", "b", job(cron="0 3 * * *", invocation="Event"))
         days = at("2026-11-17T00:00:00Z"), at("2026-11-21T00:00:00Z")
-        w.manual.backfills.start("alice", "b", *days, concurrency=1, backfill_id="x")
+        world.manual.backfills.start("alice", "b", *days, concurrency=1, backfill_id="x")
         stage.save()
 
-        def carries_on(w: World, died: BaseException | None) -> None:
-            w.run_until(END)
-            called = [(context["fire_at"], context["attempt"]) for _, context in w.target.calls]
+        def carries_on(world: World, died: BaseException | None) -> None:
+            world.run_until(END)
+            called = [(context["fire_at"], context["attempt"]) for _, context in world.target.calls]
             assert len(called) == len(set(called)), called
-            assert w.statuses("alice", "b").count("dispatched") == 4
+            assert world.statuses("alice", "b").count("dispatched") == 4
 
         assert stage.each_call(deliver_one, fault, carries_on) > 4
 
 
 def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event is slow. When the time of its redelivery is set, the other run has no lease yet."""
-    w.registry.create("alice", "event", job(at=DUE, invocation="Event"))
-    w.registry.create("alice", "long", job(at=DUE, timeout_s=200, overlap="skip"))
-    w.clock.move_to(at(DUE))
-    messages = [message for _ in "12" if (message := w.sqs.receive())]
+    world.registry.create("alice", "event", job(at=DUE, invocation="Event"))
+    world.registry.create("alice", "long", job(at=DUE, timeout_s=200, overlap="skip"))
+    world.clock.move_to(at(DUE))
+    messages = [message for _ in "12" if (message := world.sqs.receive())]
     told_once, told_again = threading.Event(), threading.Event()
-    change, admit = w.sqs.change_message_visibility_batch, Executor._admit
+    change, admit = world.sqs.change_message_visibility_batch, Executor._admit
 
     def changed(**request: Any) -> dict[str, Any]:
         answer = change(**request)
         if told_once.is_set():
             told_again.set()
-        w.clock.move_to(at(DUE) + EVENT_LEASE_S)
+        world.clock.move_to(at(DUE) + EVENT_LEASE_S)
         told_once.set()
         return answer
 
@@ -154,12 +156,12 @@ def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
         is_event = event["minute8"]["job_id"] == "event"
         return Outcome(ok=told_once.wait(60) if is_event else told_again.wait(60))
 
-    w.target.answer = call
-    monkeypatch.setattr(w.sqs, "change_message_visibility_batch", changed)
+    world.target.answer = call
+    monkeypatch.setattr(world.sqs, "change_message_visibility_batch", changed)
     monkeypatch.setattr(Executor, "_admit", admitted)
     monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.05)
     monkeypatch.setattr(batch, "_BEGINS_WITHIN_S", 0.1)
-    redelivery = Redelivery(w.sqs, "queue", w.clock, 0.05)  # type: ignore[arg-type]
-    assert execute_batch(w.executor, messages, redelivery)[1] == []
-    lease_until = w.clock.now() - EVENT_LEASE_S + 200 + 5
-    assert w.sqs._hidden[messages[0].receipt] >= lease_until + AFTER_LEASE_S
+    redelivery = Redelivery(world.sqs, "queue", world.clock, 0.05)  # type: ignore[arg-type]
+    assert execute_batch(world.executor, messages, redelivery)[1] == []
+    lease_until = world.clock.now() - EVENT_LEASE_S + 200 + 5
+    assert world.sqs._hidden[messages[0].receipt] >= lease_until + AFTER_LEASE_S

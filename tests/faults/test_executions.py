@@ -19,8 +19,8 @@ KEY = ("alice", "once")
 RETRY = {"max_attempts": 4, "base_s": 10}
 
 
-def create(w: World, **fields: Any) -> None:
-    w.registry.create(*KEY, job(at=DUE, retry=RETRY, timeout_s=30, **fields))
+def create(world: World, **fields: Any) -> None:
+    world.registry.create(*KEY, job(at=DUE, retry=RETRY, timeout_s=30, **fields))
 
 
 def fails_once(event: Mapping[str, Any]) -> Outcome:
@@ -28,58 +28,58 @@ def fails_once(event: Mapping[str, Any]) -> Outcome:
 
 
 def sync(stage: Stage) -> None:
-    create(stage.w)
-    stage.w.clock.move_to(at(DUE))
+    create(stage.world)
+    stage.world.clock.move_to(at(DUE))
 
 
 def failing(stage: Stage) -> None:
-    stage.w.target.answer = fails_once
+    stage.world.target.answer = fails_once
     sync(stage)
 
 
 def second_attempt(stage: Stage) -> None:
     failing(stage)
-    deliver_one(stage.w)
-    next_at = stage.w.sqs.next_at()
+    deliver_one(stage.world)
+    next_at = stage.world.sqs.next_at()
     assert next_at
-    stage.w.clock.move_to(next_at)
+    stage.world.clock.move_to(next_at)
 
 
 def event(stage: Stage) -> None:
-    create(stage.w, invocation="Event")
-    stage.w.clock.move_to(at(DUE))
+    create(stage.world, invocation="Event")
+    stage.world.clock.move_to(at(DUE))
 
 
 def failing_event(stage: Stage) -> None:
-    stage.w.target.answer = fails_once
+    stage.world.target.answer = fails_once
     event(stage)
 
 
 def skip(stage: Stage) -> None:
     sync(stage)
-    stage.w.store.delete(*KEY)
+    stage.world.store.delete(*KEY)
 
 
 def taken_over(stage: Stage) -> None:
     """Its first executor was killed after its claim; the message is visible again."""
     sync(stage)
     killed_after(stage, "update_item", deliver_and_die)
-    next_at = stage.w.sqs.next_at()
+    next_at = stage.world.sqs.next_at()
     assert next_at
-    stage.w.clock.move_to(next_at)
+    stage.world.clock.move_to(next_at)
 
 
-def deliver_and_die(w: World) -> None:
-    message = w.sqs.receive()
+def deliver_and_die(world: World) -> None:
+    message = world.sqs.receive()
     assert message
-    w.sqs.give_back(message)
-    w.executor.execute(message)
+    world.sqs.give_back(message)
+    world.executor.execute(message)
 
 
 def given_up(stage: Stage) -> None:
     """Deleted while it waited for its second attempt."""
     second_attempt(stage)
-    stage.w.store.delete(*KEY)
+    stage.world.store.delete(*KEY)
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,11 @@ def may_be_called_twice(stage: Stage, fault: Fault) -> bool:
 def test_an_execution_meets_a_fault_at_each_of_its_calls(name: str, fault: Fault) -> None:
     flow = FLOWS[name]
 
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.run_until(END)
-        everything_explained(w, {KEY: [at(DUE)]}, twice=may_be_called_twice(stage, fault))
-        index_is_right(w)
-        assert w.statuses(*KEY) == [flow.ends]
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.run_until(END)
+        everything_explained(world, {KEY: [at(DUE)]}, twice=may_be_called_twice(stage, fault))
+        index_is_right(world)
+        assert world.statuses(*KEY) == [flow.ends]
 
     with staged(BEGIN) as stage:
         flow.before(stage)
@@ -135,11 +135,11 @@ def test_an_answer_lost_and_asked_for_again_delays_nothing(name: str) -> None:
     """botocore repeats a request whose answer is lost; the second one finds what the first has written."""
     flow = FLOWS[name]
 
-    def carries_on(w: World, died: BaseException | None) -> None:
-        seen = w.clock.now()
-        w.run_until(END)
+    def carries_on(world: World, died: BaseException | None) -> None:
+        seen = world.clock.now()
+        world.run_until(END)
         assert seen - at(DUE) < 60
-        assert max(called_at for called_at, _ in w.target.calls) - at(DUE) < 60
+        assert max(called_at for called_at, _ in world.target.calls) - at(DUE) < 60
 
     with staged(BEGIN) as stage:
         flow.before(stage)

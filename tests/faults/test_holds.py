@@ -16,12 +16,12 @@ NOW = 1_795_230_720.0
 
 def test_holds_and_releases_at_once() -> None:
     with staged("2026-11-21T03:12:00Z") as stage:
-        holds = Holds(stage.w.table("tenants"), stage.w.clock)
+        holds = Holds(stage.world.table("tenants"), stage.world.clock)
         holds.hold("a.example.com", "", NOW)
         stage.save()
         for choose in some_orders(24):
-            w = stage.restore()
-            holds = Holds(w.table("tenants"), w.clock)
+            world = stage.restore()
+            holds = Holds(world.table("tenants"), world.clock)
             steps = {
                 "hold b": partial(holds.hold, "b.example.com", "down", NOW),
                 "hold c": partial(holds.hold, "c.example.com", "", NOW),
@@ -33,5 +33,5 @@ def test_holds_and_releases_at_once() -> None:
             releases = [died["release a"], died["release a again"]]
             assert [type(one) for one in releases if one] == [NotFound]
             assert sorted(one.pattern for one in holds.all()) == ["b.example.com", "c.example.com"]
-            entries = [one.action for one in Audit(w.table("tenants")).newest(keys.OPERATORS, 10)]
+            entries = [one.action for one in Audit(world.table("tenants")).newest(keys.OPERATORS, 10)]
             assert sorted(entries) == ["target.held"] * 3 + ["target.released"]

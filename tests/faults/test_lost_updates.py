@@ -45,9 +45,9 @@ def before_writes(call: str) -> bool:
 
 
 def test_a_group_of_schedules_that_is_tagged_meanwhile_is_deleted(stage: Stage) -> None:
-    w = stage.w
-    groups, deletions = ScheduleGroups(w.table("jobs")), GroupDeletions(w.store)
-    now, audited = w.clock.now(), w.store.audited
+    world = stage.world
+    groups, deletions = ScheduleGroups(world.table("jobs")), GroupDeletions(world.store)
+    now, audited = world.clock.now(), world.store.audited
     groups.create("alice", "billing", {}, now, audited)
     stage.save()
     tagged = set()
@@ -69,8 +69,8 @@ def test_a_group_of_schedules_that_is_tagged_meanwhile_is_deleted(stage: Stage) 
 
 
 def test_all_secrets_of_two_rotations_at_once_sign(stage: Stage) -> None:
-    w = stage.w
-    first = WebhookSecrets(w.table("tenants")).ensure("alice", w.clock.now())
+    world = stage.world
+    first = WebhookSecrets(world.table("tenants")).ensure("alice", world.clock.now())
     stage.save()
     made: list[str] = []
     orders = 0
@@ -79,50 +79,52 @@ def test_all_secrets_of_two_rotations_at_once_sign(stage: Stage) -> None:
         stage.restore()
         made.clear()
         steps = {
-            name: lambda: made.append(WebhookSecrets(w.table("tenants")).rotate("alice", w.clock.now()))
+            name: lambda: made.append(
+                WebhookSecrets(world.table("tenants")).rotate("alice", world.clock.now())
+            )
             for name in ("one", "another")
         }
         assert set(play(stage.wire, steps, choose, apart).values()) == {None}
-        signing = WebhookSecrets(w.table("tenants")).signing("alice", w.clock.now())
+        signing = WebhookSecrets(world.table("tenants")).signing("alice", world.clock.now())
         assert set(signing) == {first, *made} and signing[-1] == first
     assert orders > 2
 
 
-def keys_of(w: World) -> Add:
-    api_keys = ApiKeys(w.table("tenants"), w.clock)
-    return lambda nth: api_keys.create_key("alice", "read", w.clock.now())
+def keys_of(world: World) -> Add:
+    api_keys = ApiKeys(world.table("tenants"), world.clock)
+    return lambda nth: api_keys.create_key("alice", "read", world.clock.now())
 
 
-def calendars_of(w: World) -> Add:
-    store = CalendarStore(w.table("jobs"), w.store.audited)
-    return lambda nth: store.put("alice", f"c{nth}", {"dates": []}, w.clock.now())
+def calendars_of(world: World) -> Add:
+    store = CalendarStore(world.table("jobs"), world.store.audited)
+    return lambda nth: store.put("alice", f"c{nth}", {"dates": []}, world.clock.now())
 
 
-def groups_of(w: World) -> Add:
-    groups = ScheduleGroups(w.table("jobs"))
-    return lambda nth: groups.create("alice", f"g{nth}", {}, w.clock.now(), w.store.audited)
+def groups_of(world: World) -> Add:
+    groups = ScheduleGroups(world.table("jobs"))
+    return lambda nth: groups.create("alice", f"g{nth}", {}, world.clock.now(), world.store.audited)
 
 
-def subscriptions_of(w: World) -> Add:
-    rules = KnownTenants(w.table("tenants"))
-    secrets = WebhookSecrets(w.table("tenants"))
-    store = SubscriptionStore(Subscriptions(w.table("jobs")), rules, secrets, Limits(), w.clock)
+def subscriptions_of(world: World) -> Add:
+    rules = KnownTenants(world.table("tenants"))
+    secrets = WebhookSecrets(world.table("tenants"))
+    store = SubscriptionStore(Subscriptions(world.table("jobs")), rules, secrets, Limits(), world.clock)
     topic = {"target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:t"}}
-    return lambda nth: store.put("alice", f"s{nth}", topic, w.clock.now(), w.store.audited)
+    return lambda nth: store.put("alice", f"s{nth}", topic, world.clock.now(), world.store.audited)
 
 
 BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
-    "keys": (keys_of, "common.platform.api_keys.MOST_KEYS", "tenants", platform_keys.KEY_REFERENCE_PREFIX),
+    "keys": (keys_of, "common.platform.api_keys.MAX_KEYS", "tenants", platform_keys.KEY_REFERENCE_PREFIX),
     "calendars": (
         calendars_of,
-        "common.registration.calendar_store.MOST_CALENDARS",
+        "common.registration.calendar_store.MAX_TENANT_CALENDARS",
         "jobs",
         keys.CALENDAR_PREFIX,
     ),
-    "groups": (groups_of, "common.jobs.schedule_groups.MOST_GROUPS", "jobs", group_keys.PREFIX),
+    "groups": (groups_of, "common.jobs.schedule_groups.MAX_GROUPS", "jobs", group_keys.PREFIX),
     "subscriptions": (
         subscriptions_of,
-        "common.registration.subscriptions.MOST_SUBSCRIPTIONS",
+        "common.registration.subscriptions.MAX_SUBSCRIPTIONS",
         "jobs",
         keys.SUBSCRIPTION_PREFIX,
     ),
@@ -133,27 +135,29 @@ BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
 def test_a_bound_holds_for_two_additions_at_once(
     stage: Stage, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    w = stage.w
+    world = stage.world
     of, bound, table, prefix = BOUNDED[kind]
     monkeypatch.setattr(bound, 2)
-    Tenants(w.table("tenants"), w.clock).create("alice", "", w.clock.now(), {"allowed_targets": ["*"]})
-    of(w)(0)
+    Tenants(world.table("tenants"), world.clock).create(
+        "alice", "", world.clock.now(), {"allowed_targets": ["*"]}
+    )
+    of(world)(0)
     stage.save()
     for choose in every_order():
         stage.restore()
-        steps = {name: partial(of(w), name) for name in ("1", "2")}
+        steps = {name: partial(of(world), name) for name in ("1", "2")}
         died = play(stage.wire, steps, choose, before_writes)
         refused = [type(one) for one in died.values() if one]
         assert refused in ([Conflict], [QuotaExceeded]), died
-        assert len(list(w.table(table).query("alice", sk_prefix=prefix))) == 2
+        assert len(list(world.table(table).query("alice", sk_prefix=prefix))) == 2
 
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_two_edits_of_a_calendar_at_once(stage: Stage, checked: bool) -> None:
     """With the revision that both read, one is refused. Without one, each replaces the whole, as with jobs."""
-    w = stage.w
-    store = CalendarStore(w.table("jobs"), w.store.audited)
-    now = w.clock.now()
+    world = stage.world
+    store = CalendarStore(world.table("jobs"), world.store.audited)
+    now = world.clock.now()
     read = store.put("alice", "feasts", {"dates": []}, now).revision
     stage.save()
     days = ("2026-12-24", "2026-12-25")
@@ -171,16 +175,16 @@ def test_two_edits_of_a_calendar_at_once(stage: Stage, checked: bool) -> None:
             assert (stored.revision, died[last]) == (read + 1, None)
         else:
             assert (stored.revision, set(died.values())) == (read + 2, {None})
-            changes = w.store.audited.audit.newest("alice", 3)
+            changes = world.store.audited.audit.newest("alice", 3)
             replaced = [one.before["dates"] for one in changes if one.before]
             assert sorted(replaced) == sorted([[], [day for day in days if day != last]])
 
 
 def test_a_calendar_of_an_earlier_version_has_the_first_revision(stage: Stage) -> None:
-    w = stage.w
-    store = CalendarStore(w.table("jobs"), w.store.audited)
-    store.put("alice", "feasts", {"dates": []}, w.clock.now())
-    w.table("jobs").update(keys.calendar("alice", "feasts"), Expression("REMOVE #revision", {}))
-    assert store.put("alice", "feasts", {"dates": []}, w.clock.now(), 1).revision == 2
+    world = stage.world
+    store = CalendarStore(world.table("jobs"), world.store.audited)
+    store.put("alice", "feasts", {"dates": []}, world.clock.now())
+    world.table("jobs").update(keys.calendar("alice", "feasts"), Expression("REMOVE #revision", {}))
+    assert store.put("alice", "feasts", {"dates": []}, world.clock.now(), 1).revision == 2
     with pytest.raises(NotFound):
-        store.put("alice", "others", {"dates": []}, w.clock.now(), 1)
+        store.put("alice", "others", {"dates": []}, world.clock.now(), 1)

@@ -23,13 +23,13 @@ ONCE = IdempotencyKey.of("alice", "8e03978e", DEFINITION)
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with staged("2026-11-21T03:12:00Z") as made:
-        made.w.index.ensure_mark(made.w.clock.now())
+        made.world.index.ensure_mark(made.world.clock.now())
         made.save()
         yield made
 
 
-def jobs(w: World) -> list[Job]:
-    return list(w.store.list_jobs("alice"))
+def jobs(world: World) -> list[Job]:
+    return list(world.store.list_jobs("alice"))
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -39,19 +39,19 @@ def test_a_creation_is_repeated_after_a_fault_at_each_of_its_calls(
 ) -> None:
     numbers = count()
 
-    def create(w: World) -> Job:
+    def create(world: World) -> Job:
         job_id = "report" if given else f"job-{next(numbers)}"
-        return w.registry.create("alice", job_id, DEFINITION, ONCE)
+        return world.registry.create("alice", job_id, DEFINITION, ONCE)
 
-    def repeats(w: World, died: BaseException | None) -> None:
-        w.clock.sleep(2)
-        again = create(w)
-        assert jobs(w) == [again]
-        w.registry.put("alice", again.job_id, job(cron="0 3 * * *"))
-        assert create(w) == again
-        assert len(jobs(w)) == 1
-        w.run_until("2026-11-21T03:20:00Z", ticks=True)
-        index_is_right(w)
+    def repeats(world: World, died: BaseException | None) -> None:
+        world.clock.sleep(2)
+        again = create(world)
+        assert jobs(world) == [again]
+        world.registry.put("alice", again.job_id, job(cron="0 3 * * *"))
+        assert create(world) == again
+        assert len(jobs(world)) == 1
+        world.run_until("2026-11-21T03:20:00Z", ticks=True)
+        index_is_right(world)
 
     assert stage.each_call(create, fault, repeats) >= 4
 
@@ -60,12 +60,12 @@ def test_a_creation_is_repeated_after_a_fault_at_each_of_its_calls(
 def test_the_same_creation_twice_at_once_in_every_order(stage: Stage, given: bool) -> None:
     played = 0
     for choose in every_order():
-        w, played = stage.restore(), played + 1
+        world, played = stage.restore(), played + 1
         made: dict[str, Job] = {}
 
-        def create(name: str, w: World = w, made: dict[str, Job] = made) -> None:
+        def create(name: str, world: World = world, made: dict[str, Job] = made) -> None:
             job_id = "report" if given else f"job-{name}"
-            made[name] = w.registry.create("alice", job_id, DEFINITION, ONCE)
+            made[name] = world.registry.create("alice", job_id, DEFINITION, ONCE)
 
         died = play(
             stage.wire,
@@ -74,6 +74,6 @@ def test_the_same_creation_twice_at_once_in_every_order(stage: Stage, given: boo
             lambda call: call.startswith(("get_item alice", "transact_write_items")),
         )
         assert died == {"one": None, "two": None}
-        assert [made["one"]] == [made["two"]] == jobs(w)
-        index_is_right(w)
+        assert [made["one"]] == [made["two"]] == jobs(world)
+        index_is_right(world)
     assert played >= 10

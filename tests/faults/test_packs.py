@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from common.planning.execution import Execution
-from common.planning.packs import MOST_IN_A_PACK, Pack
+from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.runs.records import Outcome, Runs
 from common.storage.tables import Table
 from executor import batch
@@ -50,32 +50,32 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(batch, pool, OneThread)
 
 
-def in_a_pack(w: World, names: Iterable[str] = FIRES) -> None:
+def in_a_pack(world: World, names: Iterable[str] = FIRES) -> None:
     """Have what was registered travel together, and the clock at its second."""
     names = [name[1] if isinstance(name, tuple) else name for name in names]
-    found = {one.job_id: one for one in map(Execution.decode, w.sqs.bodies)}
-    w.sqs._waiting.clear()
-    w.queue.send_packs([Pack(tuple(found[name] for name in names))])
-    w.clock.move_to(at(DUE))
+    found = {one.job_id: one for one in map(Execution.decode, world.sqs.bodies)}
+    world.sqs._waiting.clear()
+    world.queue.send_packs([Pack(tuple(found[name] for name in names))])
+    world.clock.move_to(at(DUE))
 
 
-def three(w: World) -> None:
+def three(world: World) -> None:
     """Two calls that are awaited, one of which fails at first; and an event between them."""
     retry = {"max_attempts": 4, "base_s": 10}
     for _, name in FIRES:
         invocation = INVOCATIONS[name]
-        w.registry.create("alice", name, job(at=DUE, invocation=invocation, timeout_s=30, retry=retry))
-    w.target.answer = lambda event: Outcome(
+        world.registry.create("alice", name, job(at=DUE, invocation=invocation, timeout_s=30, retry=retry))
+    world.target.answer = lambda event: Outcome(
         ok=event["minute8"]["job_id"] != "fails" or event["minute8"]["attempt"] > 1, error_type="Boom"
     )
-    in_a_pack(w)
+    in_a_pack(world)
 
 
-def all_ended(w: World, twice: int = 0) -> None:
-    everything_explained(w, FIRES, twice)
-    index_is_right(w)
+def all_ended(world: World, twice: int = 0) -> None:
+    everything_explained(world, FIRES, twice)
+    index_is_right(world)
     for name, ends in ENDS.items():
-        assert w.statuses("alice", name) == [ends]
+        assert world.statuses("alice", name) == [ends]
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -84,12 +84,12 @@ def test_a_pack_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
     # A killed process leaves the events that it sent unknown, as with single messages of one batch.
     doubled = 2 if fault in KILLS else 0
 
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.run_until(END)
-        all_ended(w, doubled)
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.run_until(END)
+        all_ended(world, doubled)
 
     with staged(BEGIN) as stage:
-        three(stage.w)
+        three(stage.world)
         stage.save()
         assert stage.each_call(deliver_one, fault, carries_on, "pack") == 8
         assert stage.wire.calls.count("target") == 3
@@ -100,19 +100,19 @@ def test_a_pack_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
 def test_events_that_are_sent_from_one_thread_meet_a_fault_at_each_call(fault: Fault) -> None:
     """One of them fails at first."""
 
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.run_until(END)
-        everything_explained(w, FIRES, len(FIRES) if fault in KILLS else 0)
-        index_is_right(w)
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.run_until(END)
+        everything_explained(world, FIRES, len(FIRES) if fault in KILLS else 0)
+        index_is_right(world)
 
     with staged(BEGIN) as stage:
-        w = stage.w
+        world = stage.world
         for _, name in FIRES:
-            w.registry.create("alice", name, job(at=DUE, invocation="Event", retry={"base_s": 10}))
-        w.target.answer = lambda event: Outcome(
+            world.registry.create("alice", name, job(at=DUE, invocation="Event", retry={"base_s": 10}))
+        world.target.answer = lambda event: Outcome(
             ok=event["minute8"]["job_id"] != "fails" or event["minute8"]["attempt"] > 1
         )
-        in_a_pack(w)
+        in_a_pack(world)
         send_in_steps(stage)
         stage.save()
         assert stage.each_call(deliver_one, fault, carries_on, "events") == 7
@@ -125,22 +125,24 @@ def test_events_that_are_sent_from_one_thread_meet_a_fault_at_each_call(fault: F
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("fault", [Fault.FAILED, Fault.LOST, Fault.KILLED_AFTER])
 def test_a_half_done_pack_comes_again_and_meets_a_fault_at_each_call(fault: Fault) -> None:
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.run_until(END)
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.run_until(END)
         # The first process was killed behind the claim or the call of the event.
-        called = Counter(c["job_id"] for _, c in w.target.calls if c["attempt"] == 1)
+        called = Counter(c["job_id"] for _, c in world.target.calls if c["attempt"] == 1)
         assert called["event"] <= (3 if fault in KILLS else 2)
         assert all(n <= (2 if fault in KILLS else 1) for name, n in called.items() if name != "event"), called
-        w.target.calls[:] = {(c["job_id"], c["attempt"]): (when, c) for when, c in w.target.calls}.values()
-        all_ended(w)
+        world.target.calls[:] = {
+            (c["job_id"], c["attempt"]): (when, c) for when, c in world.target.calls
+        }.values()
+        all_ended(world)
 
     with staged(BEGIN) as stage:
-        three(stage.w)
+        three(stage.world)
         stage.wire.arm(5, Fault.KILLED_AFTER)  # the call of the event
         stage.attempt(deliver_one)
-        next_at = stage.w.sqs.next_at()
+        next_at = stage.world.sqs.next_at()
         assert next_at
-        stage.w.clock.move_to(next_at)
+        stage.world.clock.move_to(next_at)
         stage.save()
         assert stage.each_call(deliver_one, fault, carries_on, "half done") >= 4
 
@@ -154,20 +156,20 @@ def test_what_was_turned_away_goes_on_alone_and_the_rest_does_not_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with staged(BEGIN) as stage:
-        w = stage.w
-        three(w)
-        sent = len(w.sqs.bodies)
+        world = stage.world
+        three(world)
+        sent = len(world.sqs.bodies)
         with monkeypatch.context() as full:
             insert = Table.insert_many
             full.setattr(Table, "insert_many", lambda table, items: [*insert(table, items[:1]), False, False])
             full.setattr(Runs, "claim", turned_away)
-            deliver_one(w)
-        alone = [Execution.decode(body) for body in w.sqs.bodies[sent:]]
+            deliver_one(world)
+        alone = [Execution.decode(body) for body in world.sqs.bodies[sent:]]
         assert [one.job_id for one in alone] == ["event", "fails"]
         assert max(one.visible_at for one in alone) <= at(DUE) + 3
-        assert [context["job_id"] for _, context in w.target.calls] == ["waits"]
-        w.run_until(END)
-        all_ended(w)
+        assert [context["job_id"] for _, context in world.target.calls] == ["waits"]
+        world.run_until(END)
+        all_ended(world)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -177,11 +179,11 @@ def test_two_deliveries_of_a_pack_at_once_call_each_execution_once(
 ) -> None:
     """The first claims some of it and calls one; meanwhile the second claims the others."""
     with staged(BEGIN) as stage:
-        w = stage.w
-        three(w)
-        pack = w.sqs.receive()
+        world = stage.world
+        three(world)
+        pack = world.sqs.receive()
         assert pack
-        answer, insert, nested = w.target.answer, Table.insert_many, iter([True])
+        answer, insert, nested = world.target.answer, Table.insert_many, iter([True])
 
         def claim_some(table: Table, items: Sequence[Mapping[str, Any]]) -> list[bool]:
             monkeypatch.setattr(Table, "insert_many", insert)
@@ -189,55 +191,59 @@ def test_two_deliveries_of_a_pack_at_once_call_each_execution_once(
 
         def call(event: Mapping[str, Any]) -> Outcome:
             if next(nested, False):
-                assert execute_batch(w.executor, [pack], w.redelivery)[1]
+                assert execute_batch(world.executor, [pack], world.redelivery)[1]
             return answer(event)
 
-        w.target.answer = call
+        world.target.answer = call
         monkeypatch.setattr(Table, "insert_many", claim_some)
-        w.deliver_one(pack)
-        assert (len(w.target.calls), len(w.sqs) > 1) == (
+        world.deliver_one(pack)
+        assert (len(world.target.calls), len(world.sqs) > 1) == (
             3,
             claimed_first < 3,
         )  # a retry, and the pack unless it ended
-        w.run_until(END)
-        all_ended(w)
+        world.run_until(END)
+        all_ended(world)
 
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_copy_that_comes_late_calls_nothing_again() -> None:
     with staged(BEGIN) as stage:
-        w = stage.w
-        three(w)
-        pack = w.sqs.receive()
+        world = stage.world
+        three(world)
+        pack = world.sqs.receive()
         assert pack
-        w.deliver_one(pack)
-        w.deliver_one(Message("another", pack.body))
-        w.run_until(END)
-        w.deliver_one(Message("a third", pack.body))
-        all_ended(w)
+        world.deliver_one(pack)
+        world.deliver_one(Message("another", pack.body))
+        world.run_until(END)
+        world.deliver_one(Message("a third", pack.body))
+        all_ended(world)
 
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_line_that_nothing_can_read_harms_no_other() -> None:
     with staged(BEGIN) as stage:
-        w = stage.w
-        three(w)
-        pack = w.sqs.receive()
+        world = stage.world
+        three(world)
+        pack = world.sqs.receive()
         assert pack
         for n in range(5):
-            w.clock.sleep(60)
-            _, failed = execute_batch(w.executor, [Message("one", f'{pack.body}\n{{"v":99}}', receives=n)])
+            world.clock.sleep(60)
+            _, failed = execute_batch(
+                world.executor, [Message("one", f'{pack.body}\n{{"v":99}}', receives=n)]
+            )
             assert failed == ["one"]
-        w.run_until(END)
-        all_ended(w)
+        world.run_until(END)
+        all_ended(world)
 
 
-def test_at_the_bound_a_quick_call_waits_for_none_of_99_slow_ones(w: World) -> None:
-    w.registry.create("alice", "many", job(cron="* * * * * *", start_at=DUE, end_at="2026-11-21T03:16:00Z"))
-    executions = [Execution("alice", "many", at(DUE) - n, at(DUE), 1) for n in range(10 * MOST_IN_A_PACK)]
-    tens = [executions[first : first + MOST_IN_A_PACK] for first in range(0, 100, MOST_IN_A_PACK)]
+def test_at_the_bound_a_quick_call_waits_for_none_of_99_slow_ones(world: World) -> None:
+    world.registry.create(
+        "alice", "many", job(cron="* * * * * *", start_at=DUE, end_at="2026-11-21T03:16:00Z")
+    )
+    executions = [Execution("alice", "many", at(DUE) - n, at(DUE), 1) for n in range(10 * MAX_IN_A_PACK)]
+    tens = [executions[first : first + MAX_IN_A_PACK] for first in range(0, 100, MAX_IN_A_PACK)]
     messages = [Message(f"m-{n}", Pack(tuple(ten)).encode()) for n, ten in enumerate(tens)]
-    w.clock.move_to(at(DUE))
+    world.clock.move_to(at(DUE))
     quick_ended, late = threading.Event(), []
 
     def call(event: Mapping[str, Any]) -> Outcome:
@@ -247,28 +253,28 @@ def test_at_the_bound_a_quick_call_waits_for_none_of_99_slow_ones(w: World) -> N
         return Outcome(ok=True)
 
     def watch() -> None:
-        while (w.runs.get(executions[-1]) or {}).get("status") != "succeeded":
+        while (world.runs.get(executions[-1]) or {}).get("status") != "succeeded":
             threading.Event().wait(0.05)
         quick_ended.set()
 
-    w.target.answer = call
+    world.target.answer = call
     watcher = threading.Thread(target=watch)
     watcher.start()
-    reports, failed = execute_batch(w.executor, messages)
+    reports, failed = execute_batch(world.executor, messages)
     watcher.join()
     assert (len(reports), failed, late) == (100, [], [])
 
 
 @pytest.mark.parametrize(("overlap", "became"), [("skip", "sent_on"), ("allow", "again")])
 def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_claim(
-    w: World, monkeypatch: pytest.MonkeyPatch, overlap: str, became: str
+    world: World, monkeypatch: pytest.MonkeyPatch, overlap: str, became: str
 ) -> None:
     names = ["slow-1", "slow-2", "quick"]
     for name in names:
-        w.registry.create("alice", name, job(at=DUE, overlap=overlap))
-    in_a_pack(w, names)
+        world.registry.create("alice", name, job(at=DUE, overlap=overlap))
+    in_a_pack(world, names)
     is_over = threading.Event()
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or is_over.wait(60))
+    world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or is_over.wait(60))
     given_back = batch._given_back
 
     def giving_back(*arguments: Any) -> Any:
@@ -281,25 +287,25 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_cla
         monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.1)
         monkeypatch.setattr(batch, "_BEGINS_WITHIN_S", 0.2)
         monkeypatch.setattr(batch, "_given_back", giving_back)
-        pack = w.sqs.receive()
+        pack = world.sqs.receive()
         assert pack
-        reports, failed = execute_batch(w.executor, [pack], replace(w.redelivery, takes_long_s=0.1))
+        reports, failed = execute_batch(world.executor, [pack], replace(world.redelivery, takes_long_s=0.1))
         results = Counter([*(report.result for report in reports), *("again" for _ in failed)])
         assert results == {"succeeded": 2, became: 1}
         if failed:
-            w.sqs.give_back(pack)
-        w.run_until("2026-11-21T03:17:00Z")
-    everything_explained(w, {("alice", name): [at(DUE)] for name in names})
-    assert w.statuses("alice", "quick") == ["succeeded"]
+            world.sqs.give_back(pack)
+        world.run_until("2026-11-21T03:17:00Z")
+    everything_explained(world, {("alice", name): [at(DUE)] for name in names})
+    assert world.statuses("alice", "quick") == ["succeeded"]
 
 
 def test_events_behind_slow_ones_get_threads_as_other_calls_do(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"slow-{n}" for n in range(batch._MOST_EVENTS)] + ["quick"]
+    names = [f"slow-{n}" for n in range(batch._MAX_EVENTS)] + ["quick"]
     for name in names:
-        w.registry.create("alice", name, job(at=DUE, invocation="Event"))
-    in_a_pack(w, names)
+        world.registry.create("alice", name, job(at=DUE, invocation="Event"))
+    in_a_pack(world, names)
     called = threading.Event()
 
     def call(event: Mapping[str, Any]) -> Outcome:
@@ -307,36 +313,36 @@ def test_events_behind_slow_ones_get_threads_as_other_calls_do(
             called.set()
         return Outcome(ok=called.wait(60))
 
-    w.target.answer = call
+    world.target.answer = call
     monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.1)
-    pack = w.sqs.receive()
+    pack = world.sqs.receive()
     assert pack
-    reports, failed = execute_batch(w.executor, [pack])
+    reports, failed = execute_batch(world.executor, [pack])
     assert ({report.result for report in reports}, failed) == ({"dispatched"}, [])
 
 
 def test_where_it_cannot_be_sent_on_it_comes_again_with_its_pack(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["slow", "quick"]
     for name in names:
-        w.registry.create("alice", name, job(at=DUE, overlap="skip"))
-    in_a_pack(w, names)
+        world.registry.create("alice", name, job(at=DUE, overlap="skip"))
+    in_a_pack(world, names)
     tried = threading.Event()
 
     def refusing(**_: Any) -> dict[str, Any]:
         tried.set()
         raise ConnectionError
 
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or tried.wait(60))
-    pack = w.sqs.receive()
+    world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or tried.wait(60))
+    pack = world.sqs.receive()
     assert pack
     with ThreadPoolExecutor(1) as one, monkeypatch.context() as broken:
         broken.setattr(batch, "_calls", lambda: one)
         broken.setattr(batch, "_EVENTS_WAIT_S", 0.1)
         broken.setattr(batch, "_BEGINS_WITHIN_S", 0.2)
-        broken.setattr(w.sqs, "send_message_batch", refusing)
-        assert execute_batch(w.executor, [pack])[1] == [pack.message_id]
-    w.sqs.give_back(pack)
-    w.run_until("2026-11-21T04:16:00Z")
-    everything_explained(w, {("alice", name): [at(DUE)] for name in names})
+        broken.setattr(world.sqs, "send_message_batch", refusing)
+        assert execute_batch(world.executor, [pack])[1] == [pack.message_id]
+    world.sqs.give_back(pack)
+    world.run_until("2026-11-21T04:16:00Z")
+    everything_explained(world, {("alice", name): [at(DUE)] for name in names})

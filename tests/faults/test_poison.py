@@ -47,16 +47,16 @@ def test_poison_is_refused_before_anything_is_asked_or_written(body: str) -> Non
         Execution.decode(body)
 
 
-def test_poison_goes_back_alone_and_the_good_message_between_runs(w: World) -> None:
-    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
-    w.clock.move_to(at("2026-11-21T03:15:00Z"))
+def test_poison_goes_back_alone_and_the_good_message_between_runs(world: World) -> None:
+    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    world.clock.move_to(at("2026-11-21T03:15:00Z"))
     messages = [Message(f"poison-{n}", body) for n, body in enumerate(POISON)]
     messages.insert(len(messages) // 2, Message("good", json.dumps(GOOD)))
-    reports, failed = execute_batch(w.executor, messages)
+    reports, failed = execute_batch(world.executor, messages)
     assert [report.result for report in reports] == ["succeeded"]
     assert failed == [message.message_id for message in messages if message.message_id != "good"]
-    assert w.clock.now() == at("2026-11-21T03:15:00Z")
-    assert len(w.dynamodb.scan(TableName="test-runs")["Items"]) == 1
+    assert world.clock.now() == at("2026-11-21T03:15:00Z")
+    assert len(world.dynamodb.scan(TableName="test-runs")["Items"]) == 1
 
 
 FOREIGN: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
@@ -68,12 +68,12 @@ FOREIGN: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("forge", FOREIGN)
 def test_a_message_of_no_job_or_of_another_tenants_calls_nothing(
-    w: World, forge: Callable[[dict[str, Any]], dict[str, Any]]
+    world: World, forge: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
-    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
-    w.clock.move_to(at("2026-11-21T03:15:00Z"))
-    reports, failed = execute_batch(w.executor, [Message("forged", json.dumps(forge(GOOD)))])
+    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    world.clock.move_to(at("2026-11-21T03:15:00Z"))
+    reports, failed = execute_batch(world.executor, [Message("forged", json.dumps(forge(GOOD)))])
     assert ([report.result for report in reports], failed) == (["skipped"], [])
-    assert w.target.calls == []
-    w.deliver()
-    assert w.statuses("alice", "once")[0:1] == ["succeeded"]
+    assert world.target.calls == []
+    world.deliver()
+    assert world.statuses("alice", "once")[0:1] == ["succeeded"]

@@ -35,65 +35,69 @@ class Registration:
     done: Callable[[World], bool]
 
 
-def active(w: World) -> bool:
-    return w.store.get(*KEY).state == "active"
+def active(world: World) -> bool:
+    return world.store.get(*KEY).state == "active"
 
 
-def paused(w: World) -> bool:
-    return not active(w)
+def paused(world: World) -> bool:
+    return not active(world)
 
 
-def exists(w: World) -> bool:
+def exists(world: World) -> bool:
     try:
-        w.store.get(*KEY)
+        world.store.get(*KEY)
     except NotFound:
         return False
     return True
 
 
-def nothing(w: World) -> None: ...
+def nothing(world: World) -> None: ...
 
 
-def registered(w: World) -> None:
-    w.registry.create(*KEY, OLD)
+def registered(world: World) -> None:
+    world.registry.create(*KEY, OLD)
 
 
-def registered_and_paused(w: World) -> None:
-    registered(w)
-    w.store.pause(*KEY)
+def registered_and_paused(world: World) -> None:
+    registered(world)
+    world.store.pause(*KEY)
 
 
 REGISTRATIONS = {
     "create": Registration(
-        nothing, lambda w: w.registry.create(*KEY, OLD), minutes(24, 32), minutes(), exists
+        nothing, lambda world: world.registry.create(*KEY, OLD), minutes(24, 32), minutes(), exists
     ),
     "put": Registration(
         registered,
-        lambda w: w.registry.put(*KEY, NEW),
+        lambda world: world.registry.put(*KEY, NEW),
         minutes(16, 24, 21, 29, 37),
         minutes(16, 24, 32),
-        lambda w: w.store.get(*KEY).schedule_revision == 2,
+        lambda world: world.store.get(*KEY).schedule_revision == 2,
     ),
     "pause": Registration(
-        registered, lambda w: w.store.pause(*KEY), minutes(16, 24), minutes(16, 24, 32), paused
+        registered, lambda world: world.store.pause(*KEY), minutes(16, 24), minutes(16, 24, 32), paused
     ),
     "resume": Registration(
-        registered_and_paused, lambda w: w.store.resume(*KEY), minutes(16, 24, 32), minutes(16), active
+        registered_and_paused,
+        lambda world: world.store.resume(*KEY),
+        minutes(16, 24, 32),
+        minutes(16),
+        active,
     ),
     "delete": Registration(
         registered,
-        lambda w: w.store.delete(*KEY),
+        lambda world: world.store.delete(*KEY),
         minutes(16, 24),
         minutes(16, 24, 32),
-        lambda w: not exists(w),
+        lambda world: not exists(world),
     ),
 }
 
 
 def before(stage: Stage, registration: Registration) -> None:
     """3:20:10, planned up to 3:30."""
-    registration.before(stage.w)
-    stage.w.run_until(NOW, ticks=True)
+    registration.before(stage.world)
+    stage.world.run_until(NOW, ticks=True)
     stage.save()
 
 
@@ -108,19 +112,19 @@ FAULTS = [(fault, False) for fault in Fault] + [
 def test_a_registration_meets_a_fault_at_each_of_its_calls(name: str, fault: Fault, repeats: bool) -> None:
     registration = REGISTRATIONS[name]
 
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.clock.sleep(2)
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.clock.sleep(2)
         if repeats and died:
             try:
-                registration.step(w)
+                registration.step(world)
             except (AlreadyExists, NotFound):
                 assert name in ("create", "delete")
-        done = registration.done(w)
+        done = registration.done(world)
         assert done or (died and not repeats)
-        w.run_until(LAST_TICK, ticks=True)
-        w.run_until(END)
-        everything_explained(w, {KEY: registration.fires if done else registration.fires_if_not})
-        index_is_right(w)
+        world.run_until(LAST_TICK, ticks=True)
+        world.run_until(END)
+        everything_explained(world, {KEY: registration.fires if done else registration.fires_if_not})
+        index_is_right(world)
 
     with staged(BEGIN) as stage:
         before(stage, registration)
@@ -129,11 +133,11 @@ def test_a_registration_meets_a_fault_at_each_of_its_calls(name: str, fault: Fau
 
 def test_times_changed_twice_within_one_second_still_fire_in_the_window_under_way() -> None:
     with staged(BEGIN) as stage:
-        w = stage.w
-        w.clock.move_to(at(NOW))
-        w.scheduler.tick()
-        registered(w)
-        w.clock.sleep(0.4)
-        w.registry.put(*KEY, NEW)
-        w.run_until("2026-11-21T03:29:30Z")
-        assert w.target.fire_times("report") == ["2026-11-21T03:21:00Z", "2026-11-21T03:29:00Z"]
+        world = stage.world
+        world.clock.move_to(at(NOW))
+        world.scheduler.tick()
+        registered(world)
+        world.clock.sleep(0.4)
+        world.registry.put(*KEY, NEW)
+        world.run_until("2026-11-21T03:29:30Z")
+        assert world.target.fire_times("report") == ["2026-11-21T03:21:00Z", "2026-11-21T03:29:00Z"]

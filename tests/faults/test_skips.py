@@ -9,7 +9,7 @@ import pytest
 from common.errors import Conflict
 from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import Execution
-from common.registration.manual import LEAST_NOTICE_S, MOST_SKIPPED
+from common.registration.manual import MAX_SKIPPED, MIN_NOTICE_S
 from common.tenants.audit import Audit
 from tests.faults.interleaving import every_order, play, some_orders
 from tests.faults.stage import Stage, staged
@@ -22,27 +22,27 @@ KEY, CRON = ("alice", "job"), "*/10 * * * *"
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with staged("2026-11-21T03:12:00Z") as made:
-        made.w.registry.create(*KEY, job(cron=CRON))
+        made.world.registry.create(*KEY, job(cron=CRON))
         made.save()
         yield made
 
 
-def skip(w: World, count: int = 1) -> None:
-    w.manual.skip_next(*KEY, count, "")
+def skip(world: World, count: int = 1) -> None:
+    world.manual.skip_next(*KEY, count, "")
 
 
-def unskip(w: World) -> None:
-    w.manual.take_back(w.manual.skipped(*KEY))
+def unskip(world: World) -> None:
+    world.manual.take_back(world.manual.skipped(*KEY))
 
 
-def cancelled(w: World) -> list[int]:
-    now = int(w.clock.now())
-    found = w.manual.changes.cancelled(*KEY, 1, now, now + SKIPPED_AHEAD_S, 10 * MOST_SKIPPED)
+def cancelled(world: World) -> list[int]:
+    now = int(world.clock.now())
+    found = world.manual.changes.cancelled(*KEY, 1, now, now + SKIPPED_AHEAD_S, 10 * MAX_SKIPPED)
     return [one.fire_at for one in found]
 
 
-def noted(w: World) -> list[int]:
-    return list(w.store.get(*KEY).skips)
+def noted(world: World) -> list[int]:
+    return list(world.store.get(*KEY).skips)
 
 
 def apart(call: str) -> bool:
@@ -53,132 +53,132 @@ def apart(call: str) -> bool:
 def played(stage: Stage, before: int, *calls: str) -> Iterator[World]:
     """Two calls in every order, or in a sample; `before` fire times are skipped before them."""
     steps = {
-        "skip": lambda: skip(stage.w),
-        "unskip": lambda: unskip(stage.w),
-        "patch": lambda: stage.w.registry.put(*KEY, job(cron=CRON, name="another")),
+        "skip": lambda: skip(stage.world),
+        "unskip": lambda: unskip(stage.world),
+        "patch": lambda: stage.world.registry.put(*KEY, job(cron=CRON, name="another")),
     }
     if before:
-        skip(stage.w, before)
+        skip(stage.world, before)
     stage.save()
     for choose in every_order() if "patch" in calls else some_orders(60):
-        w = stage.restore()
+        world = stage.restore()
         assert set(play(stage.wire, {name: steps[name] for name in calls}, choose, apart).values()) == {None}
-        yield w
+        yield world
 
 
 @pytest.mark.parametrize(("before", "other"), [(0, "skip"), (1, "unskip")])
 def test_a_change_of_the_job_meanwhile_loses_no_note(stage: Stage, before: int, other: str) -> None:
     orders = 0
-    for w in played(stage, before, other, "patch"):
+    for world in played(stage, before, other, "patch"):
         orders += 1
-        assert (noted(w), len(noted(w))) == (cancelled(w), 1 - before)
-        assert w.store.get(*KEY).name == "another"
+        assert (noted(world), len(noted(world))) == (cancelled(world), 1 - before)
+        assert world.store.get(*KEY).name == "another"
     assert orders >= 4
 
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_skip_and_an_unskip_at_once_note_what_is_cancelled(stage: Stage, before: int) -> None:
     found = set()
-    for w in played(stage, before, "skip", "unskip"):
-        assert noted(w) == cancelled(w)
-        found.add(len(noted(w)))
+    for world in played(stage, before, "skip", "unskip"):
+        assert noted(world) == cancelled(world)
+        found.add(len(noted(world)))
     assert found == {0, 1}
 
 
 def test_fifty_are_skipped_and_taken_back_in_one_transaction_each(stage: Stage) -> None:
-    for step, action, left in ((skip, "run.cancelled", MOST_SKIPPED), (unskip, "run.restored", 0)):
+    for step, action, left in ((skip, "run.cancelled", MAX_SKIPPED), (unskip, "run.restored", 0)):
         stage.wire.arm(0, None, only="transact_write_items")
-        step(stage.w, MOST_SKIPPED) if step is skip else step(stage.w)
+        step(stage.world, MAX_SKIPPED) if step is skip else step(stage.world)
         assert len(stage.wire.calls) == 1
-        assert (len(cancelled(stage.w)), noted(stage.w)) == (left, cancelled(stage.w))
-        entries = Audit(stage.w.table("tenants")).newest("alice", 1_000)
-        assert sum(entry.action == action for entry in entries) == MOST_SKIPPED
+        assert (len(cancelled(stage.world)), noted(stage.world)) == (left, cancelled(stage.world))
+        entries = Audit(stage.world.table("tenants")).newest("alice", 1_000)
+        assert sum(entry.action == action for entry in entries) == MAX_SKIPPED
 
 
 def test_what_another_call_has_taken_back_keeps_no_other_from_it(stage: Stage) -> None:
-    skip(stage.w, 3)
-    skipped = stage.w.manual.skipped(*KEY)
-    stage.w.manual.take_back(skipped[1:2])
-    restored = stage.w.manual.take_back(skipped)
+    skip(stage.world, 3)
+    skipped = stage.world.manual.skipped(*KEY)
+    stage.world.manual.take_back(skipped[1:2])
+    restored = stage.world.manual.take_back(skipped)
     assert restored == [skipped[0], skipped[2]]
-    assert (cancelled(stage.w), noted(stage.w)) == ([], [])
+    assert (cancelled(stage.world), noted(stage.world)) == ([], [])
 
 
 @pytest.mark.parametrize("fault", [Fault.FAILED, Fault.LOST])
 def test_an_error_in_the_middle_leaves_no_stale_note(stage: Stage, fault: Fault) -> None:
     """Four transactions: of all three, which is refused, since one is restored already; and of each by itself."""
-    skip(stage.w, 3)
-    skipped = stage.w.manual.skipped(*KEY)
-    stage.w.manual.take_back(skipped[1:2])
+    skip(stage.world, 3)
+    skipped = stage.world.manual.skipped(*KEY)
+    stage.world.manual.take_back(skipped[1:2])
     stage.save()
     left = []
     for nth in (1, 2, 3, 4):
-        w = stage.restore()
+        world = stage.restore()
         stage.wire.arm(nth, fault, only="transact_write_items")
-        stage.attempt(lambda w: w.manual.take_back(skipped))
+        stage.attempt(lambda world: world.manual.take_back(skipped))
         assert stage.wire.hit
-        assert noted(w) == cancelled(w)
-        left.append(len(noted(w)))
+        assert noted(world) == cancelled(world)
+        left.append(len(noted(world)))
     assert left == ([2, 2, 1, 1] if fault is Fault.FAILED else [0, 1, 0, 0])
 
 
 def test_a_cancelled_fire_time_is_noted_after_a_lost_answer_and_by_a_repeated_call(stage: Stage) -> None:
-    def cancel(w: World) -> None:
-        w.manual.cancel("alice", "alice:job:20261121T032000Z:1", "")
+    def cancel(world: World) -> None:
+        world.manual.cancel("alice", "alice:job:20261121T032000Z:1", "")
 
     stage.wire.arm(1, Fault.LOST, only="transact_write_items")
     assert stage.attempt(cancel)
-    assert noted(stage.w) == cancelled(stage.w) == [at("2026-11-21T03:20:00Z")]
-    w = stage.restore()
+    assert noted(stage.world) == cancelled(stage.world) == [at("2026-11-21T03:20:00Z")]
+    world = stage.restore()
     stage.wire.arm(1, Fault.KILLED_BEFORE, only="update_item")
     assert stage.attempt(cancel)
-    assert (len(cancelled(w)), noted(w)) == (1, [])
+    assert (len(cancelled(world)), noted(world)) == (1, [])
     assert isinstance(stage.attempt(cancel), Conflict)
-    assert noted(w) == cancelled(w)
+    assert noted(world) == cancelled(world)
 
 
 def enqueued_and_skipped(stage: Stage) -> tuple[World, Execution]:
     """At the bound: the fire time is as far away as the least notice."""
-    w = stage.w
-    skip(w)
-    w.clock.move_to(at("2026-11-21T03:19:00Z"))
-    w.scheduler.tick()
-    (skipped,) = w.manual.skipped(*KEY)
-    assert (skipped.fire_at - w.clock.now(), len(w.sqs)) == (LEAST_NOTICE_S, 1)
-    return w, skipped
+    world = stage.world
+    skip(world)
+    world.clock.move_to(at("2026-11-21T03:19:00Z"))
+    world.scheduler.tick()
+    (skipped,) = world.manual.skipped(*KEY)
+    assert (skipped.fire_at - world.clock.now(), len(world.sqs)) == (MIN_NOTICE_S, 1)
+    return world, skipped
 
 
 @pytest.mark.parametrize("fault", [None, Fault.LOST])
 def test_a_commit_that_takes_longer_than_the_notice_loses_no_run(stage: Stage, fault: Fault | None) -> None:
     """The message comes, and goes as cancelled, while the commit is under way."""
-    w, skipped = enqueued_and_skipped(stage)
+    world, skipped = enqueued_and_skipped(stage)
 
     def slow(call: str) -> None:
         if call.startswith("transact_write_items"):
             stage.wire.turn = lambda call: None
             stage.wire.disarm()
-            w.clock.move_to(skipped.fire_at + 5)
-            w.deliver()
-            assert (len(w.sqs), w.statuses(*KEY)) == (0, ["skipped(cancelled)"])
+            world.clock.move_to(skipped.fire_at + 5)
+            world.deliver()
+            assert (len(world.sqs), world.statuses(*KEY)) == (0, ["skipped(cancelled)"])
             stage.wire.arm(1, fault)
 
     stage.wire.turn = slow
-    died = stage.attempt(lambda w: w.manual.take_back([skipped]))
+    died = stage.attempt(lambda world: world.manual.take_back([skipped]))
     assert (died is None) == (fault is None)
-    w.deliver()
-    assert (w.statuses(*KEY), len(w.target.calls)) == (["succeeded"], 1)
+    world.deliver()
+    assert (world.statuses(*KEY), len(world.target.calls)) == (["succeeded"], 1)
 
 
 def test_a_message_that_is_sent_again_beside_the_first_runs_once(stage: Stage) -> None:
-    w, skipped = enqueued_and_skipped(stage)
+    world, skipped = enqueued_and_skipped(stage)
 
     def slow(call: str) -> None:
         if call.startswith("transact_write_items"):
-            w.clock.move_to(skipped.fire_at - 1)
+            world.clock.move_to(skipped.fire_at - 1)
 
     stage.wire.turn = slow
-    assert w.manual.take_back([skipped]) == [skipped]
+    assert world.manual.take_back([skipped]) == [skipped]
     stage.wire.turn = lambda call: None
-    assert len(w.sqs) == 2
-    w.run_until("2026-11-21T03:21:00Z")
-    assert (w.statuses(*KEY), len(w.target.calls)) == (["succeeded"], 1)
+    assert len(world.sqs) == 2
+    world.run_until("2026-11-21T03:21:00Z")
+    assert (world.statuses(*KEY), len(world.target.calls)) == (["succeeded"], 1)

@@ -27,36 +27,36 @@ FIRES = {
 
 def after_an_outage(stage: Stage) -> None:
     """An hour without ticks, a registration killed before its hand-over, and a shard that has become empty."""
-    w = stage.w
-    w.registry.create("alice", "none", job(cron="1-59/10 * * * *", catch_up="none", invocation="Event"))
-    w.registry.create(
+    world = stage.world
+    world.registry.create("alice", "none", job(cron="1-59/10 * * * *", catch_up="none", invocation="Event"))
+    world.registry.create(
         "alice", "latest", job(cron="0,40 0-3 * * *", end_at="2026-11-21T03:39:00Z", invocation="Event")
     )
-    w.registry.create("bob", "once", job(at="2026-11-21T03:25:30Z", invocation="Event"))
-    w.registry.create("bob", "gone", job(cron="0 12 * * *"))
-    w.store.delete("bob", "gone")
-    w.run_until("2026-11-21T03:17:30Z")
+    world.registry.create("bob", "once", job(at="2026-11-21T03:25:30Z", invocation="Event"))
+    world.registry.create("bob", "gone", job(cron="0 12 * * *"))
+    world.store.delete("bob", "gone")
+    world.run_until("2026-11-21T03:17:30Z")
     killed_after(stage, "transact_write_items", cut_off, nth=2)  # the first opens its shard
-    w.clock.move_to(at(OUTAGE_ENDS))
+    world.clock.move_to(at(OUTAGE_ENDS))
     stage.save()
 
 
-def cut_off(w: World) -> None:
-    w.registry.create("bob", "cut-off", job(cron="19 3 * * *", invocation="Event"))
+def cut_off(world: World) -> None:
+    world.registry.create("bob", "cut-off", job(cron="19 3 * * *", invocation="Event"))
 
 
-def tick(w: World) -> None:
-    w.scheduler.tick()
+def tick(world: World) -> None:
+    world.scheduler.tick()
 
 
 @pytest.mark.parametrize("fault", Fault)
 def test_a_tick_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.clock.sleep(1)
-        w.run_until(LAST_TICK, ticks=True)
-        w.run_until(END)
-        everything_explained(w, FIRES)
-        index_is_right(w)
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.clock.sleep(1)
+        world.run_until(LAST_TICK, ticks=True)
+        world.run_until(END)
+        everything_explained(world, FIRES)
+        index_is_right(world)
 
     with staged(BEGIN) as stage:
         after_an_outage(stage)
@@ -65,38 +65,38 @@ def test_a_tick_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
 
 def after_a_rollback(stage: Stage) -> None:
     """A tick could not read a group, and set it aside; the next one can."""
-    w = stage.w
-    w.registry.create(
+    world = stage.world
+    world.registry.create(
         "alice", "tokyo", job(cron="1-59/10 * * * *", timezone="Asia/Tokyo", invocation="Event")
     )
-    name = f"{group_of(w)}#0"
-    pks = [keys.directory_partition(group_of(w)), *map(keys.listings, places(group_of(w)))]
-    items = [item for pk in pks for item in w.table("due").query(pk) if item["sk"] == name]
+    name = f"{group_of(world)}#0"
+    pks = [keys.directory_partition(group_of(world)), *map(keys.listings, places(group_of(world)))]
+    items = [item for pk in pks for item in world.table("due").query(pk) if item["sk"] == name]
     for item in items:
-        w.table("due").delete(keys.key_of(item))
-    w.run_until("2026-11-21T03:18:00Z")
-    window = w.index.ensure_mark(w.clock.now())
-    w.scheduler.tick()
+        world.table("due").delete(keys.key_of(item))
+    world.run_until("2026-11-21T03:18:00Z")
+    window = world.index.ensure_mark(world.clock.now())
+    world.scheduler.tick()
     window = replace(window, planning_until=window.planned_until + 600)
-    w.scheduler.quarantine.add_group(name, window, "unreadable", w.clock.now())
+    world.scheduler.quarantine.add_group(name, window, "unreadable", world.clock.now())
     for item in items:
-        w.table("due").put(item)
-    w.run_until("2026-11-21T03:28:00Z")
+        world.table("due").put(item)
+    world.run_until("2026-11-21T03:28:00Z")
     stage.save()
 
 
-def group_of(w: World) -> str:
-    return w.store.get("alice", "tokyo").group
+def group_of(world: World) -> str:
+    return world.store.get("alice", "tokyo").group
 
 
 @pytest.mark.parametrize("fault", [Fault.FAILED, Fault.LOST, Fault.KILLED_AFTER])
 def test_a_tick_that_plans_what_was_set_aside_meets_a_fault_at_each_of_its_calls(fault: Fault) -> None:
-    def carries_on(w: World, died: BaseException | None) -> None:
-        w.run_until("2026-11-21T03:38:30Z", ticks=True)
-        w.run_until(END)
-        everything_explained(w, {("alice", "tokyo"): [*TENS[6:], TENS[7] + 600]})
-        index_is_right(w)
-        assert list(w.scheduler.quarantine.all()) == []
+    def carries_on(world: World, died: BaseException | None) -> None:
+        world.run_until("2026-11-21T03:38:30Z", ticks=True)
+        world.run_until(END)
+        everything_explained(world, {("alice", "tokyo"): [*TENS[6:], TENS[7] + 600]})
+        index_is_right(world)
+        assert list(world.scheduler.quarantine.all()) == []
 
     with staged("2026-11-21T03:12:00Z") as stage:
         after_a_rollback(stage)

@@ -20,24 +20,24 @@ CALLS = [("batch_get_item", 1), ("batch_get_item", 2), ("batch_execute_statement
 
 
 def before(stage: Stage, invocation: str) -> None:
-    w = stage.w
+    world = stage.world
     for tenant, job_id in KEYS:
-        w.registry.create(tenant, job_id, job(at=DUE, invocation=invocation))
-    w.clock.move_to(at(DUE))
+        world.registry.create(tenant, job_id, job(at=DUE, invocation=invocation))
+    world.clock.move_to(at(DUE))
     stage.save()
 
 
-def deliver_all(w: World) -> None:
+def deliver_all(world: World) -> None:
     """Its process may die: then all messages come again."""
-    messages = [message for _ in KEYS if (message := w.sqs.receive())]
+    messages = [message for _ in KEYS if (message := world.sqs.receive())]
     assert len(messages) == len(KEYS)
     again = {message.message_id for message in messages}
     try:
-        again = set(execute_batch(w.executor, messages)[1])
+        again = set(execute_batch(world.executor, messages)[1])
     finally:
         for message in messages:
             if message.message_id in again:
-                w.sqs.give_back(message)
+                world.sqs.give_back(message)
 
 
 @pytest.mark.parametrize("invocation", ["RequestResponse", "Event", "Event in steps"])
@@ -49,17 +49,17 @@ def test_a_batch_meets_a_fault_in_what_it_asks_for_all(
     name, nth = call
     with staged(BEGIN) as stage:
         before(stage, invocation.split()[0])
-        w = stage.restore()
+        world = stage.restore()
         if "steps" in invocation:
             send_in_steps(stage)
-        w.executor = replace(w.executor, tenants=KnownTenants(w.table("tenants")))
+        world.executor = replace(world.executor, tenants=KnownTenants(world.table("tenants")))
         stage.wire.arm(nth, fault, only=name)
         died = stage.attempt(deliver_all)
         assert stage.wire.hit == name
         assert (died is None) == (fault not in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER))
-        assert len(w.target.calls) == (0 if died else len(KEYS))
-        w.run_until(END)
-        everything_explained(w, {key: [at(DUE)] for key in KEYS})
-        index_is_right(w)
+        assert len(world.target.calls) == (0 if died else len(KEYS))
+        world.run_until(END)
+        everything_explained(world, {key: [at(DUE)] for key in KEYS})
+        index_is_right(world)
         ends = "succeeded" if invocation == "RequestResponse" else "dispatched"
-        assert [w.statuses(*key) for key in KEYS] == [[ends]] * len(KEYS)
+        assert [world.statuses(*key) for key in KEYS] == [[ends]] * len(KEYS)

@@ -21,26 +21,26 @@ _deserialize = TypeDeserializer().deserialize
 Fires = Mapping[tuple[str, str], Iterable[int]]
 
 
-def everything_explained(w: World, fires: Fires, twice: int = 0) -> None:
+def everything_explained(world: World, fires: Fires, twice: int = 0) -> None:
     """Every fire time has one record in a final state or lies in one aggregate, and was called accordingly.
 
     `fires` are all fire times that each job had. `twice`: so many attempts may have been called twice.
     """
-    assert len(w.sqs) == 0, f"messages are left: {w.sqs._waiting}"
-    called = Counter((c["tenant"], c["job_id"], c["fire_at"], c["attempt"]) for _, c in w.target.calls)
+    assert len(world.sqs) == 0, f"messages are left: {world.sqs._waiting}"
+    called = Counter((c["tenant"], c["job_id"], c["fire_at"], c["attempt"]) for _, c in world.target.calls)
     doubled = {key: count for key, count in called.items() if count > 1}
     assert len(doubled) <= twice, f"called more than once: {doubled}"
     assert all(count <= 2 for count in doubled.values()), doubled
     for (tenant, job_id), fire_times in fires.items():
-        _explained(w, tenant, job_id, sorted(fire_times))
-    strangers = {(c["tenant"], c["job_id"]) for _, c in w.target.calls} - set(fires)
+        _explained(world, tenant, job_id, sorted(fire_times))
+    strangers = {(c["tenant"], c["job_id"]) for _, c in world.target.calls} - set(fires)
     assert not strangers, strangers
-    for called_at, context in w.target.calls:
+    for called_at, context in world.target.calls:
         assert called_at >= at(context["due_at"]), f"early: {context}"
 
 
-def _explained(w: World, tenant: str, job_id: str, fire_times: list[int]) -> None:
-    records = w.run_items(tenant, job_id)
+def _explained(world: World, tenant: str, job_id: str, fire_times: list[int]) -> None:
+    records = world.run_items(tenant, job_id)
     told: Counter[int] = Counter()
     for record in records:
         assert record["status"] in FINAL, f"not final: {record}"
@@ -55,12 +55,12 @@ def _explained(w: World, tenant: str, job_id: str, fire_times: list[int]) -> Non
         f"more than once {[rfc3339(f) for f, n in told.items() if n > 1]}, "
         f"never due {[rfc3339(f) for f in told if f not in fire_times]}"
     )
-    _called_as_recorded(w, tenant, job_id, records)
+    _called_as_recorded(world, tenant, job_id, records)
 
 
-def _called_as_recorded(w: World, tenant: str, job_id: str, records: list[dict[str, Any]]) -> None:
+def _called_as_recorded(world: World, tenant: str, job_id: str, records: list[dict[str, Any]]) -> None:
     """Executions recorded as run were called, those recorded as skipped were not."""
-    called = {c["fire_at"] for _, c in w.target.calls if (c["tenant"], c["job_id"]) == (tenant, job_id)}
+    called = {c["fire_at"] for _, c in world.target.calls if (c["tenant"], c["job_id"]) == (tenant, job_id)}
     for record in records:
         fire_at = rfc3339(record["fire_at"])
         if record["status"] in ("succeeded", "dispatched"):
@@ -71,11 +71,11 @@ def _called_as_recorded(w: World, tenant: str, job_id: str, records: list[dict[s
             assert not ran, f"skipped and yet called: {record}, {ran}"
 
 
-def index_is_right(w: World, pending: int = 0) -> None:
+def index_is_right(world: World, pending: int = 0) -> None:
     """Each active job has one due entry in its shard, the shards' counts are right, and there are no other entries."""
-    due = _items(w, "due")
+    due = _items(world, "due")
     entries = {(i["pk"], i["sk"]): i["entry"] for i in due if i["pk"].startswith("GROUP#")}
-    jobs = [i for i in _items(w, "jobs") if i.get("state") == ACTIVE]
+    jobs = [i for i in _items(world, "jobs") if i.get("state") == ACTIVE]
     expected = {
         (f"GROUP#{i['group']}#{i['shard']}", f"{i['tenant']}#{i['job_id']}"): int(i["schedule_revision"])
         for i in jobs
@@ -95,6 +95,6 @@ def index_is_right(w: World, pending: int = 0) -> None:
     assert len([i for i in due if i["pk"].startswith("PENDING#")]) == pending
 
 
-def _items(w: World, table: str) -> list[dict[str, Any]]:
-    found = w.dynamodb.scan(TableName=f"test-{table}", ConsistentRead=True)["Items"]
+def _items(world: World, table: str) -> list[dict[str, Any]]:
+    found = world.dynamodb.scan(TableName=f"test-{table}", ConsistentRead=True)["Items"]
     return [{name: _deserialize(value) for name, value in item.items()} for item in found]

@@ -17,105 +17,105 @@ from tests.worlds import World, at, job
 START, END = at("2026-11-21T00:00:00Z"), at("2026-11-21T03:00:00Z")
 
 
-def payloads(w: World) -> list[Any]:
+def payloads(world: World) -> list[Any]:
     seen: list[Any] = []
 
     def call(event: Mapping[str, Any]) -> Outcome:
         seen.append(event["payload"])
         return Outcome(ok=event["minute8"]["attempt"] > 1, error_type="Boom")
 
-    w.target.answer = call
+    world.target.answer = call
     return seen
 
 
-def test_a_payload_is_for_one_run_and_all_its_attempts(w: World) -> None:
-    seen = payloads(w)
-    w.registry.create("alice", "job", job(cron="0 12 * * *", payload="usual", retry={"base_s": 1}))
-    once = w.manual.run_now("alice", "job", "abc", json.dumps({"day": "{{fire_date}}"}))
-    w.run_until("2026-11-21T03:14:00Z")
-    w.manual.run_now("alice", "job", "other")
-    w.run_until("2026-11-21T03:16:00Z")
+def test_a_payload_is_for_one_run_and_all_its_attempts(world: World) -> None:
+    seen = payloads(world)
+    world.registry.create("alice", "job", job(cron="0 12 * * *", payload="usual", retry={"base_s": 1}))
+    once = world.manual.run_now("alice", "job", "abc", json.dumps({"day": "{{fire_date}}"}))
+    world.run_until("2026-11-21T03:14:00Z")
+    world.manual.run_now("alice", "job", "other")
+    world.run_until("2026-11-21T03:16:00Z")
     assert seen == [{"day": "2026-11-21"}] * 2 + ["usual"] * 2
     assert once.execution_id.endswith(":p-abc")
-    assert w.statuses("alice", "job") == ["succeeded", "succeeded"]
+    assert world.statuses("alice", "job") == ["succeeded", "succeeded"]
 
 
-def test_a_payload_of_null_is_not_the_jobs(w: World) -> None:
-    seen = payloads(w)
-    w.registry.create("alice", "job", job(cron="0 12 * * *", payload="usual", retry={"max_attempts": 1}))
-    w.manual.run_now("alice", "job", "abc", "null")
-    w.deliver()
+def test_a_payload_of_null_is_not_the_jobs(world: World) -> None:
+    seen = payloads(world)
+    world.registry.create("alice", "job", job(cron="0 12 * * *", payload="usual", retry={"max_attempts": 1}))
+    world.manual.run_now("alice", "job", "abc", "null")
+    world.deliver()
     assert seen == [None]
 
 
-def test_the_same_nonce_with_another_payload_is_refused(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="0 12 * * *"))
-    first = w.manual.run_now("alice", "job", "abc", "1")
-    assert w.manual.run_now("alice", "job", "abc", "1") == first
+def test_the_same_nonce_with_another_payload_is_refused(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="0 12 * * *"))
+    first = world.manual.run_now("alice", "job", "abc", "1")
+    assert world.manual.run_now("alice", "job", "abc", "1") == first
     for other in ("2", None):
         with pytest.raises(Conflict, match="another payload"):
-            w.manual.run_now("alice", "job", "abc", other)
-    w.deliver()
-    assert len(w.target.calls) == 1
+            world.manual.run_now("alice", "job", "abc", other)
+    world.deliver()
+    assert len(world.target.calls) == 1
 
 
-def test_a_run_without_its_payload_is_not_made_with_the_jobs(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="0 12 * * *", payload="usual"))
-    w.manual.run_now("alice", "job", "abc", "1")
-    w.table("jobs").delete(keys.asked_by_hand("alice", "job", "abc"))
-    w.deliver()
-    assert (w.statuses("alice", "job"), w.target.calls) == (["skipped(invalid)"], [])
+def test_a_run_without_its_payload_is_not_made_with_the_jobs(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="0 12 * * *", payload="usual"))
+    world.manual.run_now("alice", "job", "abc", "1")
+    world.table("jobs").delete(keys.asked_by_hand("alice", "job", "abc"))
+    world.deliver()
+    assert (world.statuses("alice", "job"), world.target.calls) == (["skipped(invalid)"], [])
 
 
-def test_the_next_fire_times_are_skipped_and_the_job_goes_on(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *", jitter_s=5))
+def test_the_next_fire_times_are_skipped_and_the_job_goes_on(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *", jitter_s=5))
     for _ in range(2):  # again: the same ones
-        skipped = w.manual.skip_next("alice", "job", 2, "maintenance")
+        skipped = world.manual.skip_next("alice", "job", 2, "maintenance")
         assert [one.fire_at for one in skipped] == [at("2026-11-21T03:13:00Z"), at("2026-11-21T03:14:00Z")]
-    w.run_until("2026-11-21T03:15:30Z")
-    assert w.statuses("alice", "job") == ["skipped(cancelled)", "skipped(cancelled)", "succeeded"]
-    assert w.run_items("alice", "job")[0]["detail"] == "cancelled by hand: maintenance"
-    actions = sorted(entry.action for entry in Audit(w.table("tenants")).newest("alice", 100))
+    world.run_until("2026-11-21T03:15:30Z")
+    assert world.statuses("alice", "job") == ["skipped(cancelled)", "skipped(cancelled)", "succeeded"]
+    assert world.run_items("alice", "job")[0]["detail"] == "cancelled by hand: maintenance"
+    actions = sorted(entry.action for entry in Audit(world.table("tenants")).newest("alice", 100))
     assert actions == ["job.created", "run.cancelled", "run.cancelled"]
 
 
-def test_skipping_heeds_calendars_and_wants_something_to_skip(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="0 12 * * *", exclude={"dates": ["2026-11-21"]}))
-    (skipped,) = w.manual.skip_next("alice", "job", 1, "")
+def test_skipping_heeds_calendars_and_wants_something_to_skip(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="0 12 * * *", exclude={"dates": ["2026-11-21"]}))
+    (skipped,) = world.manual.skip_next("alice", "job", 1, "")
     assert skipped.fire_at == at("2026-11-22T12:00:00Z")
-    w.store.pause("alice", "job")
+    world.store.pause("alice", "job")
     with pytest.raises(Conflict, match="is paused, so there is nothing to skip"):
-        w.manual.skip_next("alice", "job", 1, "")
-    w.registry.create("alice", "over", job(cron="0 12 * * *", end_at="2026-11-21T04:00:00Z"))
+        world.manual.skip_next("alice", "job", 1, "")
+    world.registry.create("alice", "over", job(cron="0 12 * * *", end_at="2026-11-21T04:00:00Z"))
     with pytest.raises(Conflict, match="never fires again"):
-        w.manual.skip_next("alice", "over", 1, "")
+        world.manual.skip_next("alice", "over", 1, "")
 
 
-def test_a_cancelled_backfill_starts_nothing_more(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="*/10 * * * *", retry={"max_attempts": 1}))
-    w.manual.backfills.start("alice", "job", START, END, 3, "x")
-    first = w.sqs.receive()
+def test_a_cancelled_backfill_starts_nothing_more(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="*/10 * * * *", retry={"max_attempts": 1}))
+    world.manual.backfills.start("alice", "job", START, END, 3, "x")
+    first = world.sqs.receive()
     assert first
-    w.deliver_one(first)  # its end enqueues the fourth
+    world.deliver_one(first)  # its end enqueues the fourth
     for _ in range(2):
-        cancelled = w.manual.backfills.cancel("alice", "job", "x", "wrong range")
-        assert cancelled.cancelled_at == int(w.clock.now())
-    w.deliver()
-    assert len(w.target.calls) == 1
-    assert w.statuses("alice", "job") == ["succeeded"] + ["skipped(cancelled)"] * 3
-    entries = [one for one in Audit(w.table("tenants")).newest("alice", 100) if "cancelled" in one.action]
+        cancelled = world.manual.backfills.cancel("alice", "job", "x", "wrong range")
+        assert cancelled.cancelled_at == int(world.clock.now())
+    world.deliver()
+    assert len(world.target.calls) == 1
+    assert world.statuses("alice", "job") == ["succeeded"] + ["skipped(cancelled)"] * 3
+    entries = [one for one in Audit(world.table("tenants")).newest("alice", 100) if "cancelled" in one.action]
     assert [(one.action, one.after) for one in entries] == [
         ("job.backfill_cancelled", {"backfill_id": "x", "note": "wrong range"})
     ]
 
 
-def test_a_run_that_waits_for_its_next_attempt_ends_with_its_backfill(w: World) -> None:
-    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")
-    w.registry.create("alice", "job", job(cron="*/10 * * * *", retry={"base_s": 60}))
-    w.manual.backfills.start("alice", "job", START, END, 1, "x")
-    w.deliver()
-    w.manual.backfills.cancel("alice", "job", "x", "")
-    w.run_until("2026-11-21T03:30:00Z")
-    (run,) = w.run_items("alice", "job")
-    assert (run["status"], run["error_type"], len(w.target.calls)) == ("failed", "cancelled", 1)
+def test_a_run_that_waits_for_its_next_attempt_ends_with_its_backfill(world: World) -> None:
+    world.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")
+    world.registry.create("alice", "job", job(cron="*/10 * * * *", retry={"base_s": 60}))
+    world.manual.backfills.start("alice", "job", START, END, 1, "x")
+    world.deliver()
+    world.manual.backfills.cancel("alice", "job", "x", "")
+    world.run_until("2026-11-21T03:30:00Z")
+    (run,) = world.run_items("alice", "job")
+    assert (run["status"], run["error_type"], len(world.target.calls)) == ("failed", "cancelled", 1)
     assert run["error"].endswith("attempt 1 failed: Boom: no")

@@ -46,125 +46,127 @@ class Reads:
 
 
 @pytest.fixture
-def reads(w: World) -> Reads:
-    seen = Reads(w.dynamodb)
-    due_jobs = replace(w.executor.due_jobs, jobs=replace_client(w, seen))
-    w.executor = replace(w.executor, due_jobs=due_jobs)
+def reads(world: World) -> Reads:
+    seen = Reads(world.dynamodb)
+    due_jobs = replace(world.executor.due_jobs, jobs=replace_client(world, seen))
+    world.executor = replace(world.executor, due_jobs=due_jobs)
     return seen
 
 
-def replace_client(w: World, seen: Reads) -> Any:
-    table = w.table("jobs")
+def replace_client(world: World, seen: Reads) -> Any:
+    table = world.table("jobs")
     table.client = seen  # type: ignore[assignment]
     return table
 
 
-def messages(w: World, *due_at: int) -> list[Message]:
+def messages(world: World, *due_at: int) -> list[Message]:
     """One message for each of these seconds, each for another job."""
     made = []
     for n, second in enumerate(due_at):
-        w.registry.create("alice", f"job-{n}", job(cron="0 9 * * *"))
+        world.registry.create("alice", f"job-{n}", job(cron="0 9 * * *"))
         made.append(Message(f"m-{n}", Execution("alice", f"job-{n}", second, second, 1).encode()))
     return made
 
 
-def run(w: World, batch: list[Message]) -> tuple[list[Report], list[str]]:
-    reports, failed = execute_batch(w.executor, batch)
+def run(world: World, batch: list[Message]) -> tuple[list[Report], list[str]]:
+    reports, failed = execute_batch(world.executor, batch)
     return sorted(reports, key=lambda report: report.execution.job_id), failed
 
 
-def test_the_jobs_of_one_second_are_read_by_one_consistent_request(w: World, reads: Reads) -> None:
-    batch = messages(w, *[DUE] * 10)
-    w.clock.move_to(DUE - 0.7)
-    reports, failed = run(w, batch)
+def test_the_jobs_of_one_second_are_read_by_one_consistent_request(world: World, reads: Reads) -> None:
+    batch = messages(world, *[DUE] * 10)
+    world.clock.move_to(DUE - 0.7)
+    reports, failed = run(world, batch)
     assert (len(reports), failed) == (10, [])
     assert {report.result for report in reports} == {"succeeded"}
     assert (reads.asked, reads.consistent) == (["get 10"], [True])
-    assert min(called_at for called_at, _ in w.target.calls) >= DUE
+    assert min(called_at for called_at, _ in world.target.calls) >= DUE
 
 
-def test_each_second_is_waited_for_and_read_on_its_own(w: World, reads: Reads) -> None:
-    batch = messages(w, DUE + 1, DUE, DUE + 1, DUE)
-    w.clock.move_to(DUE - 0.7)
-    run(w, batch)
+def test_each_second_is_waited_for_and_read_on_its_own(world: World, reads: Reads) -> None:
+    batch = messages(world, DUE + 1, DUE, DUE + 1, DUE)
+    world.clock.move_to(DUE - 0.7)
+    run(world, batch)
     assert reads.asked == ["get 2", "get 2"]
-    for called_at, context in w.target.calls:
+    for called_at, context in world.target.calls:
         assert called_at >= at(context["due_at"])
 
 
-def test_what_happens_to_a_job_while_the_batch_is_held_counts(w: World, reads: Reads) -> None:
-    batch = messages(w, DUE, DUE, DUE)
-    w.clock.move_to(DUE - 0.7)
-    sleep = w.clock.sleep
+def test_what_happens_to_a_job_while_the_batch_is_held_counts(world: World, reads: Reads) -> None:
+    batch = messages(world, DUE, DUE, DUE)
+    world.clock.move_to(DUE - 0.7)
+    sleep = world.clock.sleep
 
     def pausing(seconds: float) -> None:
         sleep(seconds)
-        if w.clock.now() >= DUE and w.store.get("alice", "job-1").state == "active":
-            w.store.pause("alice", "job-1")
-            w.store.delete("alice", "job-2")
+        if world.clock.now() >= DUE and world.store.get("alice", "job-1").state == "active":
+            world.store.pause("alice", "job-1")
+            world.store.delete("alice", "job-2")
 
-    w.clock.sleep = pausing  # type: ignore[method-assign]
-    reports, _ = run(w, batch)
+    world.clock.sleep = pausing  # type: ignore[method-assign]
+    reports, _ = run(world, batch)
     assert [report.detail or report.result for report in reports] == ["succeeded", "paused", "deleted"]
 
 
-def test_two_messages_of_one_job_and_one_of_none(w: World, reads: Reads) -> None:
-    first, second = messages(w, DUE, DUE)
+def test_two_messages_of_one_job_and_one_of_none(world: World, reads: Reads) -> None:
+    first, second = messages(world, DUE, DUE)
     gone = Message("gone", Execution("alice", "gone", DUE, DUE, 1).encode())
-    w.clock.move_to(DUE)
-    reports, failed = execute_batch(w.executor, [first, replace(first, message_id="again"), second, gone])
+    world.clock.move_to(DUE)
+    reports, failed = execute_batch(world.executor, [first, replace(first, message_id="again"), second, gone])
     assert sorted(report.result for report in reports) == ["duplicate", "skipped", "succeeded", "succeeded"]
     assert failed == []
     assert reads.asked == ["get 3"]
 
 
-def test_where_they_cannot_be_read_together_each_is_read(w: World, reads: Reads) -> None:
-    batch = messages(w, *[DUE] * 4)
+def test_where_they_cannot_be_read_together_each_is_read(world: World, reads: Reads) -> None:
+    batch = messages(world, *[DUE] * 4)
     reads.broken = True
-    w.clock.move_to(DUE)
-    assert [report.result for report in run(w, batch)[0]] == ["succeeded"] * 4
+    world.clock.move_to(DUE)
+    assert [report.result for report in run(world, batch)[0]] == ["succeeded"] * 4
     assert reads.asked == ["get 4", *["get"] * 4]
     assert all(reads.consistent)
 
 
-def test_what_dynamodb_had_no_capacity_for_is_asked_for_again(w: World, reads: Reads) -> None:
-    batch = messages(w, *[DUE] * 4)
+def test_what_dynamodb_had_no_capacity_for_is_asked_for_again(world: World, reads: Reads) -> None:
+    batch = messages(world, *[DUE] * 4)
     reads.unprocessed = True
-    w.clock.move_to(DUE)
-    assert [report.result for report in run(w, batch)[0]] == ["succeeded"] * 4
+    world.clock.move_to(DUE)
+    assert [report.result for report in run(world, batch)[0]] == ["succeeded"] * 4
     assert reads.asked == ["get 4", "get 3", "get 2", "get 1"]
     assert all(reads.consistent)
 
 
-def test_what_is_far_away_goes_back_without_keeping_the_others_waiting(w: World, reads: Reads) -> None:
-    batch = messages(w, DUE + 100, DUE + 100, DUE, DUE)
-    w.clock.move_to(DUE - 0.5)
-    reports, _ = run(w, batch)
+def test_what_is_far_away_goes_back_without_keeping_the_others_waiting(world: World, reads: Reads) -> None:
+    batch = messages(world, DUE + 100, DUE + 100, DUE, DUE)
+    world.clock.move_to(DUE - 0.5)
+    reports, _ = run(world, batch)
     assert [report.result for report in reports] == ["sent_on", "sent_on", "succeeded", "succeeded"]
-    assert len(w.sqs) == 2
-    assert w.clock.now() < DUE + 1
+    assert len(world.sqs) == 2
+    assert world.clock.now() < DUE + 1
 
 
-def test_the_waits_of_a_batch_do_not_add_up(w: World, reads: Reads) -> None:
-    batch = messages(w, *[DUE + 2 * (n // 2) for n in range(10)])
-    w.clock.move_to(DUE - 1.5)
-    reports, failed = run(w, batch)
+def test_the_waits_of_a_batch_do_not_add_up(world: World, reads: Reads) -> None:
+    batch = messages(world, *[DUE + 2 * (n // 2) for n in range(10)])
+    world.clock.move_to(DUE - 1.5)
+    reports, failed = run(world, batch)
     assert failed == []
     assert [report.result for report in reports] == ["succeeded"] * 2 + ["sent_on"] * 8
-    assert w.clock.now() <= DUE + 0.1
+    assert world.clock.now() <= DUE + 0.1
 
 
-def test_first_attempts_are_claimed_by_one_request_and_others_by_their_own(w: World, reads: Reads) -> None:
-    batch = messages(w, *[DUE] * 5)
-    w.registry.create("alice", "turns", job(cron="0 9 * * *", overlap="skip"))
+def test_first_attempts_are_claimed_by_one_request_and_others_by_their_own(
+    world: World, reads: Reads
+) -> None:
+    batch = messages(world, *[DUE] * 5)
+    world.registry.create("alice", "turns", job(cron="0 9 * * *", overlap="skip"))
     batch.append(Message("m-turns", Execution("alice", "turns", DUE, DUE, 1).encode()))
     manual = Execution("alice", "job-0", DUE - 60, DUE, 1, trigger="manual", trigger_id="x")
     batch.append(Message("m-manual", manual.encode()))
     asked: list[str] = []
-    w.dynamodb.before = asked.append
-    w.clock.move_to(DUE)
-    assert {report.result for report in run(w, batch)[0]} == {"succeeded"}
+    world.dynamodb.before = asked.append
+    world.clock.move_to(DUE)
+    assert {report.result for report in run(world, batch)[0]} == {"succeeded"}
     assert asked.count("batch_execute_statement") == 1
     # Each end; the lock of the job with turns, its release; and two claims.
     assert asked.count("update_item") == len(batch) + 2 + 2
-    assert len(w.target.calls) == len(batch)
+    assert len(world.target.calls) == len(batch)

@@ -52,20 +52,20 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
     return queue
 
 
-def fails(w: World, outcome: Outcome = FAILED, **fields: Any) -> dict[str, Any]:
+def fails(world: World, outcome: Outcome = FAILED, **fields: Any) -> dict[str, Any]:
     """A job whose run fails; the run's record."""
-    w.target.answer = lambda event: outcome
-    w.registry.create(
+    world.target.answer = lambda event: outcome
+    world.registry.create(
         "alice", "once", job(**{"at": DUE, "dead_letter": QUEUE, "payload": {"n": 1}, **fields})
     )
-    w.run_until("2026-11-21T05:15:00Z", ticks=True)
-    (run,) = w.run_items("alice", "once")
+    world.run_until("2026-11-21T05:15:00Z", ticks=True)
+    (run,) = world.run_items("alice", "once")
     assert run["status"] == "failed"
     return run
 
 
-def test_one_message_after_the_last_attempt(w: World, queue: Queue) -> None:
-    run = fails(w, retry={"max_attempts": 3, "base_s": 1})
+def test_one_message_after_the_last_attempt(world: World, queue: Queue) -> None:
+    run = fails(world, retry={"max_attempts": 3, "base_s": 1})
     assert queue.attributes() == {
         "ERROR_CODE": "Boom",
         "ERROR_MESSAGE": "it\ufffd broke",
@@ -84,90 +84,95 @@ def test_one_message_after_the_last_attempt(w: World, queue: Queue) -> None:
     assert "dead_letter_error" not in run
 
 
-def test_the_age_and_a_permanent_error_are_told_apart(w: World, queue: Queue) -> None:
-    fails(w, retry={"max_attempts": 50, "base_s": 30, "max_age_s": 60})
+def test_the_age_and_a_permanent_error_are_told_apart(world: World, queue: Queue) -> None:
+    fails(world, retry={"max_attempts": 50, "base_s": 30, "max_age_s": 60})
     assert queue.attributes()["EXHAUSTED_RETRY_CONDITION"] == "MaximumEventAgeInSeconds"
 
 
-def test_a_permanent_error_names_no_condition(w: World, queue: Queue) -> None:
-    fails(w, Outcome(ok=False, permanent=True, error_type="NoSuchFunction"))
+def test_a_permanent_error_names_no_condition(world: World, queue: Queue) -> None:
+    fails(world, Outcome(ok=False, permanent=True, error_type="NoSuchFunction"))
     said = queue.attributes()
     assert not {"EXHAUSTED_RETRY_CONDITION", "ERROR_MESSAGE"} & set(said)
     assert said["RETRY_ATTEMPTS"] == "0"
 
 
-def test_a_retry_that_may_not_be_made_is_a_failure_as_well(w: World, queue: Queue) -> None:
-    w.target.answer = lambda event: FAILED
+def test_a_retry_that_may_not_be_made_is_a_failure_as_well(world: World, queue: Queue) -> None:
+    world.target.answer = lambda event: FAILED
     retry = {"max_attempts": 3, "base_s": 60}
-    w.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry=retry))
-    w.run_until("2026-11-21T03:15:05Z")
-    w.store.pause("alice", "once", "")
-    w.run_until("2026-11-21T03:20:00Z")
-    assert w.statuses("alice", "once") == ["failed"]
+    world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry=retry))
+    world.run_until("2026-11-21T03:15:05Z")
+    world.store.pause("alice", "once", "")
+    world.run_until("2026-11-21T03:20:00Z")
+    assert world.statuses("alice", "once") == ["failed"]
     assert (queue.attributes()["ERROR_CODE"], queue.attributes()["RETRY_ATTEMPTS"]) == ("paused", "0")
 
 
-def test_neither_a_success_nor_a_skipped_run_sends_any(w: World, queue: Queue) -> None:
-    w.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE))
-    w.registry.create("alice", "paused", job(at=DUE, dead_letter=QUEUE))
-    w.run_until("2026-11-21T03:14:00Z")
-    w.store.pause("alice", "paused", "")
-    w.run_until("2026-11-21T03:20:00Z")
-    assert (w.statuses("alice", "once"), w.statuses("alice", "paused")) == (
+def test_neither_a_success_nor_a_skipped_run_sends_any(world: World, queue: Queue) -> None:
+    world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE))
+    world.registry.create("alice", "paused", job(at=DUE, dead_letter=QUEUE))
+    world.run_until("2026-11-21T03:14:00Z")
+    world.store.pause("alice", "paused", "")
+    world.run_until("2026-11-21T03:20:00Z")
+    assert (world.statuses("alice", "once"), world.statuses("alice", "paused")) == (
         ["succeeded"],
         ["skipped(paused)"],
     )
     assert queue.calls == 0
 
 
-def test_an_event_that_lambda_took_is_delivered(w: World, queue: Queue) -> None:
+def test_an_event_that_lambda_took_is_delivered(world: World, queue: Queue) -> None:
     """As with EventBridge Scheduler: dead letters are what could not be delivered."""
-    w.target.answer = lambda event: FAILED if event["minute8"]["job_id"] == "refused" else Outcome(ok=True)
+    world.target.answer = lambda event: (
+        FAILED if event["minute8"]["job_id"] == "refused" else Outcome(ok=True)
+    )
     for name in ("taken", "refused"):
         fields = job(at=DUE, dead_letter=QUEUE, invocation="Event", retry={"max_attempts": 2, "base_s": 1})
-        w.registry.create("alice", name, fields)
-    w.run_until("2026-11-21T03:20:00Z")
-    assert (w.statuses("alice", "taken"), w.statuses("alice", "refused")) == (["dispatched"], ["failed"])
+        world.registry.create("alice", name, fields)
+    world.run_until("2026-11-21T03:20:00Z")
+    assert (world.statuses("alice", "taken"), world.statuses("alice", "refused")) == (
+        ["dispatched"],
+        ["failed"],
+    )
     assert queue.attributes()["EXECUTION_ID"].startswith("alice:refused:")
 
 
-def test_a_job_without_it_costs_no_request(w: World, queue: Queue) -> None:
-    fails(w, dead_letter=None, retry={"max_attempts": 1})
+def test_a_job_without_it_costs_no_request(world: World, queue: Queue) -> None:
+    fails(world, dead_letter=None, retry={"max_attempts": 1})
     assert queue.calls == 0
 
 
-def test_the_input_of_a_schedule_is_the_body(w: World, queue: Queue) -> None:
+def test_the_input_of_a_schedule_is_the_body(world: World, queue: Queue) -> None:
     target = {**job()["target"], "schedule_arn": SCHEDULE}
-    fails(w, target=target, payload='{"at": "<aws.scheduler.scheduled-time>"}', retry={"max_attempts": 1})
+    fails(world, target=target, payload='{"at": "<aws.scheduler.scheduled-time>"}', retry={"max_attempts": 1})
     assert queue.sent[0]["MessageBody"] == f'{{"at": "{DUE}"}}'
     assert queue.attributes()["SCHEDULE_ARN"] == SCHEDULE
 
 
-def test_it_is_tried_again_once(w: World, queue: Queue) -> None:
+def test_it_is_tried_again_once(world: World, queue: Queue) -> None:
     queue.refuses = 1
-    run = fails(w, retry={"max_attempts": 1})
+    run = fails(world, retry={"max_attempts": 1})
     assert (queue.calls, len(queue.sent), "dead_letter_error" in run) == (2, 1, False)
 
 
-def test_what_cannot_be_sent_is_noted_in_the_run_which_has_ended(w: World, queue: Queue) -> None:
+def test_what_cannot_be_sent_is_noted_in_the_run_which_has_ended(world: World, queue: Queue) -> None:
     queue.refuses = 9
-    run = fails(w, retry={"max_attempts": 1})
+    run = fails(world, retry={"max_attempts": 1})
     assert run["dead_letter_error"] == "RuntimeError: 'the queue does not exist'"
-    assert (queue.calls, len(w.target.calls), len(w.sqs)) == (2, 1, 0)
+    assert (queue.calls, len(world.target.calls), len(world.sqs)) == (2, 1, 0)
 
 
-def test_a_queue_that_is_allowed_no_more_gets_nothing(w: World, queue: Queue) -> None:
-    w.target.answer = lambda event: FAILED
-    tenants = Tenants(w.table("tenants"))
-    tenants.create("alice", "", w.clock.now(), {"allowed_targets": ["*"]})
-    recorder = w.executor.recorder
-    checked = replace(recorder.dead_letters, rules=KnownTenants(w.table("tenants")))
-    w.executor = replace(w.executor, recorder=replace(recorder, dead_letters=checked))
-    w.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry={"max_attempts": 1}))
-    w.run_until("2026-11-21T03:10:00Z")
-    tenants.edit("alice", {"allowed_targets": ["arn:aws:lambda:*:*:*"]}, w.clock.now())
-    w.run_until("2026-11-21T03:20:00Z")
-    (run,) = w.run_items("alice", "once")
+def test_a_queue_that_is_allowed_no_more_gets_nothing(world: World, queue: Queue) -> None:
+    world.target.answer = lambda event: FAILED
+    tenants = Tenants(world.table("tenants"))
+    tenants.create("alice", "", world.clock.now(), {"allowed_targets": ["*"]})
+    recorder = world.executor.recorder
+    checked = replace(recorder.dead_letters, rules=KnownTenants(world.table("tenants")))
+    world.executor = replace(world.executor, recorder=replace(recorder, dead_letters=checked))
+    world.registry.create("alice", "once", job(at=DUE, dead_letter=QUEUE, retry={"max_attempts": 1}))
+    world.run_until("2026-11-21T03:10:00Z")
+    tenants.edit("alice", {"allowed_targets": ["arn:aws:lambda:*:*:*"]}, world.clock.now())
+    world.run_until("2026-11-21T03:20:00Z")
+    (run,) = world.run_items("alice", "once")
     assert (run["status"], queue.calls) == ("failed", 0)
     assert QUEUE in run["dead_letter_error"]
 
@@ -183,17 +188,17 @@ def test_a_queue_that_is_allowed_no_more_gets_nothing(w: World, queue: Queue) ->
         "arn:aws:sqs:us-east-1:123456789012:minute8-x",
     ],
 )
-def test_other_queues_are_refused(w: World, arn: object) -> None:
+def test_other_queues_are_refused(world: World, arn: object) -> None:
     with pytest.raises(InvalidInput) as caught:
-        w.registry.create("alice", "once", job(at=DUE, dead_letter=arn))
+        world.registry.create("alice", "once", job(at=DUE, dead_letter=arn))
     assert caught.value.field == "dead_letter"
     assert caught.value.accepted
 
 
 def test_an_executor_that_dies_before_it_sends_sends_it_when_the_message_comes_again(
-    w: World, queue: Queue
+    world: World, queue: Queue
 ) -> None:
     """The run has ended by then, and its target is not called again."""
     queue.dies = 1
-    fails(w, retry={"max_attempts": 1})
-    assert (len(queue.sent), len(w.target.calls)) == (1, 1)
+    fails(world, retry={"max_attempts": 1})
+    assert (len(queue.sent), len(world.target.calls)) == (1, 1)

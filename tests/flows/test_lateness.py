@@ -20,34 +20,34 @@ from tests.worlds import Killed, World, at, job
 DUE = at("2026-11-21T03:15:00Z")
 
 
-def dies(w: World, times: int) -> None:
+def dies(world: World, times: int) -> None:
     def call(event: Mapping[str, Any]) -> Outcome:
-        if len(w.target.calls) <= times:
+        if len(world.target.calls) <= times:
             raise Killed
         return Outcome(ok=True)
 
-    w.target.answer = call
+    world.target.answer = call
 
 
-def connects_for(w: World, seconds: float) -> None:
+def connects_for(world: World, seconds: float) -> None:
     """Each call goes out this long after it was begun."""
-    kind = w.executor.kinds["lambda"]
+    kind = world.executor.kinds["lambda"]
 
     def call(*arguments: Any) -> Outcome:
-        w.clock.sleep(seconds)
+        world.clock.sleep(seconds)
         outgoing.goes_out()
         return kind.call(*arguments)
 
-    w.executor = replace(w.executor, kinds={"lambda": Kind(call, kind.is_awaited)})
+    world.executor = replace(world.executor, kinds={"lambda": Kind(call, kind.is_awaited)})
 
 
 @pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
-def test_a_run_that_was_called_again_after_a_crash_shows_each_call(w: World, invocation: str) -> None:
-    dies(w, 2)
-    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", invocation=invocation))
-    w.run_until("2026-11-21T04:15:00Z")
-    (run,) = w.run_items("alice", "a")
-    called_at = [when for when, _ in w.target.calls]
+def test_a_run_that_was_called_again_after_a_crash_shows_each_call(world: World, invocation: str) -> None:
+    dies(world, 2)
+    world.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", invocation=invocation))
+    world.run_until("2026-11-21T04:15:00Z")
+    (run,) = world.run_items("alice", "a")
+    called_at = [when for when, _ in world.target.calls]
     shown = run_view(run)["attempts"]
     assert len(shown) == len(called_at) == 3
     assert [call["lateness_s"] for call in shown] == [pytest.approx(when - DUE) for when in called_at]
@@ -58,28 +58,28 @@ def test_a_run_that_was_called_again_after_a_crash_shows_each_call(w: World, inv
     assert [call["attempt"] for call in shown] == [1, 1, 1]
 
 
-def test_each_attempt_has_its_own_lateness(w: World) -> None:
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] == 2, error_type="Boom")
-    connects_for(w, 2)
-    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
-    w.run_until("2026-11-21T03:30:00Z")
-    (run,) = w.run_items("alice", "a")
+def test_each_attempt_has_its_own_lateness(world: World) -> None:
+    world.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] == 2, error_type="Boom")
+    connects_for(world, 2)
+    world.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
+    world.run_until("2026-11-21T03:30:00Z")
+    (run,) = world.run_items("alice", "a")
     assert [attempt["lateness_s"] for attempt in run["attempts"]] == [pytest.approx(2, abs=0.1)] * 2
     assert run["lateness_s"] == pytest.approx(2, abs=0.1)
     assert run["started_at"] > run["attempts"][0]["started_at"] + 30
     assert run["duration_s"] == pytest.approx(0, abs=0.1)
 
 
-def test_a_crash_of_a_later_attempt_leaves_the_runs_lateness(w: World) -> None:
+def test_a_crash_of_a_later_attempt_leaves_the_runs_lateness(world: World) -> None:
     def call(event: Mapping[str, Any]) -> Outcome:
-        if len(w.target.calls) == 2:
+        if len(world.target.calls) == 2:
             raise Killed
-        return Outcome(ok=len(w.target.calls) == 3, error_type="Boom")
+        return Outcome(ok=len(world.target.calls) == 3, error_type="Boom")
 
-    w.target.answer = call
-    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
-    w.run_until("2026-11-21T04:30:00Z")
-    (run,) = w.run_items("alice", "a")
+    world.target.answer = call
+    world.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z", retry={"base_s": 60}))
+    world.run_until("2026-11-21T04:30:00Z")
+    (run,) = world.run_items("alice", "a")
     shown = run_view(run)["attempts"]
     assert [(call["attempt"], call["outcome"]) for call in shown] == [
         (1, "failed"),
@@ -90,16 +90,18 @@ def test_a_crash_of_a_later_attempt_leaves_the_runs_lateness(w: World) -> None:
     assert shown[1]["lateness_s"] < 1 < 10 < shown[2]["lateness_s"]
 
 
-def test_the_record_of_an_event_foresees_its_call(w: World) -> None:
-    connects_for(w, 0.1)
-    w.registry.create(
+def test_the_record_of_an_event_foresees_its_call(world: World) -> None:
+    connects_for(world, 0.1)
+    world.registry.create(
         "alice", "a", job(cron="*/10 * * * * *", invocation="Event", end_at="2026-11-21T03:30:00Z")
     )
-    w.run_until("2026-11-21T03:31:00Z", ticks=True)
-    late = [run["lateness_s"] for run in sorted(w.run_items("alice", "a"), key=lambda run: run["fire_at"])]
+    world.run_until("2026-11-21T03:31:00Z", ticks=True)
+    late = [
+        run["lateness_s"] for run in sorted(world.run_items("alice", "a"), key=lambda run: run["fire_at"])
+    ]
     assert late[0] == 0
     assert late[-1] == pytest.approx(0.1, abs=0.01)
-    measured = [report.lateness_s for report in w.reports]
+    measured = [report.lateness_s for report in world.reports]
     assert measured == [pytest.approx(0.1, abs=0.02)] * len(late)
 
 
@@ -119,11 +121,11 @@ def test_a_hundred_calls_of_one_claim_do_not_overshoot() -> None:
     assert lead.s == pytest.approx(0.2, abs=0.001)
 
 
-def test_a_record_keeps_so_many_lost_calls(w: World) -> None:
-    w.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z"))
-    execution = Execution.decode(w.sqs.bodies[0])
+def test_a_record_keeps_so_many_lost_calls(world: World) -> None:
+    world.registry.create("alice", "a", job(at="2026-11-21T03:15:00Z"))
+    execution = Execution.decode(world.sqs.bodies[0])
     for n in range(LOST_CALLS_KEPT + 3):
-        assert w.runs.claim(Claim(execution, "m", DUE + 100 * n, DUE + 100 * n + 10), DISPATCHED) is None
-    (run,) = w.run_items("alice", "a")
+        assert world.runs.claim(Claim(execution, "m", DUE + 100 * n, DUE + 100 * n + 10), DISPATCHED) is None
+    (run,) = world.run_items("alice", "a")
     assert (run["claims"], len(run["lost_calls"])) == (LOST_CALLS_KEPT + 3, LOST_CALLS_KEPT)
     assert run["lateness_s"] == 100 * (LOST_CALLS_KEPT + 2)

@@ -17,20 +17,20 @@ HOURS = {"max_attempts": 2, "base_s": 7_200, "cap_s": 7_200}
 
 
 @pytest.fixture
-def strict(w: World) -> World:
+def strict(world: World) -> World:
     """Lambda refuses loops, as it does where a function does not allow them."""
-    w.sqs.refuses_loops = True
-    return w
+    world.sqs.refuses_loops = True
+    return world
 
 
-def fail_once(w: World) -> None:
+def fail_once(world: World) -> None:
     """The first run's first attempt fails."""
     answers = iter([Outcome(ok=False, error_type="Boom")])
-    w.target.answer = lambda event: next(answers, Outcome(ok=True))
+    world.target.answer = lambda event: next(answers, Outcome(ok=True))
 
 
-def postponed(w: World) -> list[str]:
-    return [item["sk"] for pk in keys.partitions("POSTPONED") for item in w.table("due").query(pk)]
+def postponed(world: World) -> list[str]:
+    return [item["sk"] for pk in keys.partitions("POSTPONED") for item in world.table("due").query(pk)]
 
 
 def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World) -> None:
@@ -50,16 +50,18 @@ def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World)
     assert (len(strict.sqs.bodies), strict.sqs.refused) == (2, [])
 
 
-def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_tick(w: World) -> None:
+def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_tick(world: World) -> None:
     """A tick has announced the window, so it may have read the table before the retry was stored."""
-    fail_once(w)
-    w.index.ensure_mark(w.clock.now())
+    fail_once(world)
+    world.index.ensure_mark(world.clock.now())
     retry_in_20_min = {"max_attempts": 2, "base_s": 1_900, "cap_s": 1_900}
-    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=retry_in_20_min))
-    ahead = w.index.begin_planning(w.index.ensure_mark(0), at("2026-11-21T06:00:00Z"), w.clock.now())
+    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=retry_in_20_min))
+    ahead = world.index.begin_planning(
+        world.index.ensure_mark(0), at("2026-11-21T06:00:00Z"), world.clock.now()
+    )
     assert ahead.planning_until == at("2026-11-21T06:00:00Z")
-    w.run_until("2026-11-21T04:00:00Z")
-    assert w.statuses("alice", "once") == ["succeeded"]
+    world.run_until("2026-11-21T04:00:00Z")
+    assert world.statuses("alice", "once") == ["succeeded"]
 
 
 def test_a_run_that_waits_for_a_retrying_one_does_not_go_in_circles(strict: World) -> None:
@@ -74,90 +76,92 @@ def test_a_run_that_waits_for_a_retrying_one_does_not_go_in_circles(strict: Worl
     assert strict.sqs.refused == []
 
 
-def test_a_postponed_execution_that_cannot_be_read_stops_nobody(w: World) -> None:
-    fail_once(w)
-    w.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=HOURS))
-    w.run_until("2026-11-21T03:16:00Z")
+def test_a_postponed_execution_that_cannot_be_read_stops_nobody(world: World) -> None:
+    fail_once(world)
+    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=HOURS))
+    world.run_until("2026-11-21T03:16:00Z")
     key = keys.postponed(at("2026-11-21T03:25:00Z"), "alice:odd:20261121T032500Z:1#2")
-    w.table("due").put({**key, "body": "from a later version"})
-    w.run_until("2026-11-21T05:40:00Z", ticks=True)
-    assert w.statuses("alice", "once") == ["succeeded"]
-    assert w.statuses("alice", "odd") == ["skipped(invalid)"]
-    assert w.scheduler.tick().bad_entries == 0
+    world.table("due").put({**key, "body": "from a later version"})
+    world.run_until("2026-11-21T05:40:00Z", ticks=True)
+    assert world.statuses("alice", "once") == ["succeeded"]
+    assert world.statuses("alice", "odd") == ["skipped(invalid)"]
+    assert world.scheduler.tick().bad_entries == 0
     readable = Execution("alice", "odd", at("2026-11-21T03:25:00Z"), at("2026-11-21T03:25:00Z"), 1)
-    w.table("due").put({**key, "body": readable.encode(), "reported_at": 1})
-    w.run_until("2026-11-21T05:49:00Z", ticks=True)
-    assert postponed(w) == []  # what a later version can read is enqueued
+    world.table("due").put({**key, "body": readable.encode(), "reported_at": 1})
+    world.run_until("2026-11-21T05:49:00Z", ticks=True)
+    assert postponed(world) == []  # what a later version can read is enqueued
 
 
 def test_a_flood_of_postponed_executions_holds_up_no_window(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All wait for the same second, as retries of one tenant may. Each page takes ten seconds."""
     monkeypatch.setattr("common.planning.postponed._A_PAGE", 1)
-    w.registry.create("bob", "quiet", job(cron="* * * * *"))
-    w.run_until("2026-11-21T03:18:00Z")
+    world.registry.create("bob", "quiet", job(cron="* * * * *"))
+    world.run_until("2026-11-21T03:18:00Z")
     flood = [
         Execution("alice", f"j{n}", at("2026-11-21T02:00:00Z"), at("2026-11-21T03:20:00Z"), 1, attempt=2)
         for n in range(20)
     ]
     for one in flood:
         key = keys.postponed(one.visible_at, f"{one.execution_id}#2")
-        w.table("due").put({**key, "body": one.encode()})
-    send, sent_at = w.sqs.send_message_batch, list[float]()
+        world.table("due").put({**key, "body": one.encode()})
+    send, sent_at = world.sqs.send_message_batch, list[float]()
 
     def slow(QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
         if '"alice"' in Entries[0]["MessageBody"]:
-            w.clock.sleep(10)
+            world.clock.sleep(10)
         else:
-            sent_at.append(w.clock.now())
+            sent_at.append(world.clock.now())
         return send(QueueUrl, Entries)
 
-    monkeypatch.setattr(w.sqs, "send_message_batch", slow)
-    began_at = w.clock.now()
-    w.scheduler.tick()
+    monkeypatch.setattr(world.sqs, "send_message_batch", slow)
+    began_at = world.clock.now()
+    world.scheduler.tick()
     assert sent_at == [began_at + 20]
-    assert w.clock.now() == began_at + 150
-    assert w.index.ensure_mark(0).planned_until == at("2026-11-21T03:30:00Z")
-    assert len(postponed(w)) == 5
-    w.run_until("2026-11-21T03:28:00Z")
-    w.scheduler.tick()
-    assert postponed(w) == []
-    assert {one.job_id for one in flood} == {json.loads(body)["job"] for body in w.sqs.bodies} - {"quiet"}
+    assert world.clock.now() == began_at + 150
+    assert world.index.ensure_mark(0).planned_until == at("2026-11-21T03:30:00Z")
+    assert len(postponed(world)) == 5
+    world.run_until("2026-11-21T03:28:00Z")
+    world.scheduler.tick()
+    assert postponed(world) == []
+    assert {one.job_id for one in flood} == {json.loads(body)["job"] for body in world.sqs.bodies} - {"quiet"}
 
 
 @pytest.mark.parametrize(
     ("jitter_s", "until"), [(3_600, "2026-11-21T04:30:00Z"), (86_400, "2026-11-22T03:19:00Z")]
 )
-def test_jitter_beyond_what_a_message_can_wait_costs_one_message(w: World, jitter_s: int, until: str) -> None:
+def test_jitter_beyond_what_a_message_can_wait_costs_one_message(
+    world: World, jitter_s: int, until: str
+) -> None:
     """The tick stores the execution, and the tick of its window sends it; up to a day, EventBridge's longest window."""
-    w.registry.create("alice", "far", job(cron="20 3 * * *", jitter_s=jitter_s))
-    w.run_until("2026-11-21T03:18:00Z")
-    w.scheduler.tick()
-    assert (w.sqs.bodies, len(postponed(w))) == ([], 1)
-    w.run_until(until, ticks=True)
-    assert len(w.sqs.bodies) == 1
-    [(called_at, context)] = w.target.calls
+    world.registry.create("alice", "far", job(cron="20 3 * * *", jitter_s=jitter_s))
+    world.run_until("2026-11-21T03:18:00Z")
+    world.scheduler.tick()
+    assert (world.sqs.bodies, len(postponed(world))) == ([], 1)
+    world.run_until(until, ticks=True)
+    assert len(world.sqs.bodies) == 1
+    [(called_at, context)] = world.target.calls
     assert called_at == at(context["due_at"]) > at("2026-11-21T03:35:00Z")
     assert context["fire_at"] == "2026-11-21T03:20:00Z"
 
 
-def test_many_far_executions_are_stored_and_all_run(w: World) -> None:
+def test_many_far_executions_are_stored_and_all_run(world: World) -> None:
     for n in range(60):
-        w.registry.create("alice", f"j{n}", job(cron="20 3 * * *", jitter_s=3_600))
-    w.run_until("2026-11-21T03:18:00Z")
-    w.scheduler.tick()
-    near = len(w.sqs.bodies)
-    assert near + len(postponed(w)) == 60
-    w.run_until("2026-11-21T04:30:00Z", ticks=True)
-    assert len(w.sqs.bodies) == len({context["job_id"] for _, context in w.target.calls}) == 60
+        world.registry.create("alice", f"j{n}", job(cron="20 3 * * *", jitter_s=3_600))
+    world.run_until("2026-11-21T03:18:00Z")
+    world.scheduler.tick()
+    near = len(world.sqs.bodies)
+    assert near + len(postponed(world)) == 60
+    world.run_until("2026-11-21T04:30:00Z", ticks=True)
+    assert len(world.sqs.bodies) == len({context["job_id"] for _, context in world.target.calls}) == 60
 
 
-def test_what_was_announced_meanwhile_is_sent_as_well(w: World) -> None:
+def test_what_was_announced_meanwhile_is_sent_as_well(world: World) -> None:
     """A tick whose clock is ahead has announced the window, and may have read it before this is stored."""
-    execution = Execution("alice", "job", int(w.clock.now()), int(w.clock.now()) + 1_000, 1)
-    mark = w.index.ensure_mark(w.clock.now())
-    assert list(w.scheduler.postponed.keep_far([execution, execution])) == []
-    w.index.begin_planning(mark, mark.planned_until + 1_800, w.clock.now())
-    assert list(w.scheduler.postponed.keep_far([execution])) == [execution]
-    assert len(postponed(w)) == 1
+    execution = Execution("alice", "job", int(world.clock.now()), int(world.clock.now()) + 1_000, 1)
+    mark = world.index.ensure_mark(world.clock.now())
+    assert list(world.scheduler.postponed.keep_far([execution, execution])) == []
+    world.index.begin_planning(mark, mark.planned_until + 1_800, world.clock.now())
+    assert list(world.scheduler.postponed.keep_far([execution])) == [execution]
+    assert len(postponed(world)) == 1

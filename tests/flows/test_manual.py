@@ -15,7 +15,7 @@ from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import Execution, parse_execution_id
 from common.registration.backfills import BACKFILL_EXCLUDED_DATES
 from common.registration.calendar_store import CalendarStore
-from common.registration.manual import LEAST_NOTICE_S
+from common.registration.manual import MIN_NOTICE_S
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.tables import TransactionConflict
@@ -25,36 +25,36 @@ from tests.worlds import World, at, job
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
 
 
-def test_run_now_starts_at_once_and_says_who_started_it(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="0 12 * * *"))
-    execution = w.manual.run_now("alice", "job", "abc")
-    assert w.statuses("alice", "job") == ["queued"]
-    w.deliver()
-    (run,) = w.run_items("alice", "job")
+def test_run_now_starts_at_once_and_says_who_started_it(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="0 12 * * *"))
+    execution = world.manual.run_now("alice", "job", "abc")
+    assert world.statuses("alice", "job") == ["queued"]
+    world.deliver()
+    (run,) = world.run_items("alice", "job")
     assert (run["status"], run["trigger"]) == ("succeeded", "manual")
     assert execution.execution_id == "alice:job:20261121T031200Z:1:m-abc"
 
 
-def test_run_now_runs_a_paused_job_and_the_same_nonce_once(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="0 12 * * *"))
-    w.store.pause("alice", "job")
-    w.manual.run_now("alice", "job", "abc")
-    w.manual.run_now("alice", "job", "abc")
-    w.deliver()
-    assert w.statuses("alice", "job") == ["succeeded"]
-    assert len(w.target.calls) == 1
+def test_run_now_runs_a_paused_job_and_the_same_nonce_once(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="0 12 * * *"))
+    world.store.pause("alice", "job")
+    world.manual.run_now("alice", "job", "abc")
+    world.manual.run_now("alice", "job", "abc")
+    world.deliver()
+    assert world.statuses("alice", "job") == ["succeeded"]
+    assert len(world.target.calls) == 1
 
 
-def test_a_failed_run_is_tried_again_by_hand_beyond_its_policy(w: World) -> None:
-    w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z", retry={"max_attempts": 1}))
-    w.target.answer = lambda event: FAILS
-    w.run_until("2026-11-21T03:14:00Z")
-    w.target.answer = lambda event: Outcome(ok=True)
-    (failed,) = w.run_items("alice", "job")
+def test_a_failed_run_is_tried_again_by_hand_beyond_its_policy(world: World) -> None:
+    world.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z", retry={"max_attempts": 1}))
+    world.target.answer = lambda event: FAILS
+    world.run_until("2026-11-21T03:14:00Z")
+    world.target.answer = lambda event: Outcome(ok=True)
+    (failed,) = world.run_items("alice", "job")
     execution_id = "alice:job:20261121T031300Z:1"
-    w.manual.retry("alice", execution_id)
-    w.deliver()
-    (run,) = w.run_items("alice", "job")
+    world.manual.retry("alice", execution_id)
+    world.deliver()
+    (run,) = world.run_items("alice", "job")
     assert (failed["status"], run["status"], run["attempt"], run["trigger"]) == (
         "failed",
         "succeeded",
@@ -64,77 +64,77 @@ def test_a_failed_run_is_tried_again_by_hand_beyond_its_policy(w: World) -> None
     assert [attempt["outcome"] for attempt in run["attempts"]] == ["failed", "succeeded"]
     assert "failed_tenant" not in run
     with pytest.raises(Conflict, match="is succeeded; only a failed run"):
-        w.manual.retry("alice", execution_id)
+        world.manual.retry("alice", execution_id)
 
 
-def test_a_waiting_execution_is_cancelled_before_it_starts(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *"))
-    w.manual.cancel("alice", "alice:job:20261121T031400Z:1", "not today")
-    w.run_until("2026-11-21T03:15:30Z")
-    assert w.statuses("alice", "job") == ["succeeded", "skipped(cancelled)", "succeeded"]
-    assert "not today" in w.run_items("alice", "job")[1]["detail"]
+def test_a_waiting_execution_is_cancelled_before_it_starts(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *"))
+    world.manual.cancel("alice", "alice:job:20261121T031400Z:1", "not today")
+    world.run_until("2026-11-21T03:15:30Z")
+    assert world.statuses("alice", "job") == ["succeeded", "skipped(cancelled)", "succeeded"]
+    assert "not today" in world.run_items("alice", "job")[1]["detail"]
     with pytest.raises(Conflict, match="is succeeded"):
-        w.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
+        world.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
 
 
-def test_skips_are_taken_back_until_shortly_before_the_fire_time(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *"))
-    w.manual.skip_next("alice", "job", 3, "not today")
-    w.run_until("2026-11-21T03:12:51Z")
-    restored = w.manual.take_back(w.manual.skipped("alice", "job"))
+def test_skips_are_taken_back_until_shortly_before_the_fire_time(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *"))
+    world.manual.skip_next("alice", "job", 3, "not today")
+    world.run_until("2026-11-21T03:12:51Z")
+    restored = world.manual.take_back(world.manual.skipped("alice", "job"))
     assert [one.fire_at for one in restored] == [at("2026-11-21T03:14:00Z"), at("2026-11-21T03:15:00Z")]
-    assert w.manual.skipped("alice", "job") == []
-    w.run_until("2026-11-21T03:15:30Z")
-    assert w.statuses("alice", "job") == ["skipped(cancelled)", "succeeded", "succeeded"]
+    assert world.manual.skipped("alice", "job") == []
+    world.run_until("2026-11-21T03:15:30Z")
+    assert world.statuses("alice", "job") == ["skipped(cancelled)", "succeeded", "succeeded"]
 
 
-def test_a_skip_is_not_taken_back_too_late_or_after_a_change_of_the_times(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="*/5 * * * *"))
-    w.manual.skip_next("alice", "job", 1, "")
-    w.registry.put("alice", "job", job(cron="*/10 * * * *"))
-    assert w.manual.skipped("alice", "job") == []
-    (coming,) = w.manual.skip_next("alice", "job", 1, "")
-    w.clock.sleep(coming.fire_at - LEAST_NOTICE_S + 0.5 - w.clock.now())
-    assert w.manual.take_back([coming]) == []
-    w.clock.sleep(LEAST_NOTICE_S)
-    w.deliver()
-    assert w.statuses("alice", "job")[-1] == "skipped(cancelled)"
+def test_a_skip_is_not_taken_back_too_late_or_after_a_change_of_the_times(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="*/5 * * * *"))
+    world.manual.skip_next("alice", "job", 1, "")
+    world.registry.put("alice", "job", job(cron="*/10 * * * *"))
+    assert world.manual.skipped("alice", "job") == []
+    (coming,) = world.manual.skip_next("alice", "job", 1, "")
+    world.clock.sleep(coming.fire_at - MIN_NOTICE_S + 0.5 - world.clock.now())
+    assert world.manual.take_back([coming]) == []
+    world.clock.sleep(MIN_NOTICE_S)
+    world.deliver()
+    assert world.statuses("alice", "job")[-1] == "skipped(cancelled)"
 
 
 @pytest.mark.parametrize(("further_s", "count"), [(-1, 1), (0, 0)])
-def test_fire_times_beyond_366_days_are_not_skipped(w: World, further_s: int, count: int) -> None:
-    fire_at = int(w.clock.now()) + SKIPPED_AHEAD_S + further_s
-    w.registry.create("alice", "job", job(at=rfc3339(fire_at)))
+def test_fire_times_beyond_366_days_are_not_skipped(world: World, further_s: int, count: int) -> None:
+    fire_at = int(world.clock.now()) + SKIPPED_AHEAD_S + further_s
+    world.registry.create("alice", "job", job(at=rfc3339(fire_at)))
     if not count:
         with pytest.raises(Conflict, match="never fires again within 366 days, so there is nothing to skip"):
-            w.manual.skip_next("alice", "job", 1, "")
-        w.manual.cancel("alice", Execution("alice", "job", fire_at, fire_at, 1).execution_id, "")
+            world.manual.skip_next("alice", "job", 1, "")
+        world.manual.cancel("alice", Execution("alice", "job", fire_at, fire_at, 1).execution_id, "")
     else:
-        assert [one.fire_at for one in w.manual.skip_next("alice", "job", 50, "")] == [fire_at]
-    assert len(w.manual.skipped("alice", "job")) == len(w.store.get("alice", "job").skips) == count
+        assert [one.fire_at for one in world.manual.skip_next("alice", "job", 50, "")] == [fire_at]
+    assert len(world.manual.skipped("alice", "job")) == len(world.store.get("alice", "job").skips) == count
 
 
 def test_an_unskip_looks_at_so_many_records_of_former_schedules(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("common.runs.changes.MOST_SEEN", 5)
-    w.registry.create("alice", "job", job(cron="*/10 * * * *"))
-    w.manual.skip_next("alice", "job", 5, "")
-    w.registry.put("alice", "job", job(cron="5 5 * * *"))
-    w.manual.skip_next("alice", "job", 1, "")
-    assert w.manual.skipped("alice", "job") == []
-    monkeypatch.setattr("common.runs.changes.MOST_SEEN", 6)
-    assert [rfc3339(one.fire_at) for one in w.manual.skipped("alice", "job")] == ["2026-11-21T05:05:00Z"]
+    monkeypatch.setattr("common.runs.changes.MAX_SEEN", 5)
+    world.registry.create("alice", "job", job(cron="*/10 * * * *"))
+    world.manual.skip_next("alice", "job", 5, "")
+    world.registry.put("alice", "job", job(cron="5 5 * * *"))
+    world.manual.skip_next("alice", "job", 1, "")
+    assert world.manual.skipped("alice", "job") == []
+    monkeypatch.setattr("common.runs.changes.MAX_SEEN", 6)
+    assert [rfc3339(one.fire_at) for one in world.manual.skipped("alice", "job")] == ["2026-11-21T05:05:00Z"]
 
 
-def test_a_waiting_retry_is_cancelled(w: World) -> None:
-    w.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z", retry={"base_s": 300}))
-    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
-    w.run_until("2026-11-21T03:14:00Z")
-    w.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
-    w.run_until("2026-11-21T03:40:00Z")
-    (run,) = w.run_items("alice", "job")
-    assert (run["status"], run["error_type"], len(w.target.calls)) == ("failed", "cancelled", 1)
+def test_a_waiting_retry_is_cancelled(world: World) -> None:
+    world.registry.create("alice", "job", job(at="2026-11-21T03:13:00Z", retry={"base_s": 300}))
+    world.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
+    world.run_until("2026-11-21T03:14:00Z")
+    world.manual.cancel("alice", "alice:job:20261121T031300Z:1", "")
+    world.run_until("2026-11-21T03:40:00Z")
+    (run,) = world.run_items("alice", "job")
+    assert (run["status"], run["error_type"], len(world.target.calls)) == ("failed", "cancelled", 1)
 
 
 @pytest.mark.parametrize(
@@ -154,44 +154,44 @@ def test_a_waiting_retry_is_cancelled(w: World) -> None:
         "alice:job:20261121T031500Z:1:b-1:more",
     ],
 )
-def test_what_is_no_execution_of_the_tenants_is_not_found(w: World, execution_id: str) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *"))
+def test_what_is_no_execution_of_the_tenants_is_not_found(world: World, execution_id: str) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *"))
     with pytest.raises(NotFound):
-        w.manual.cancel("alice", execution_id, "")
+        world.manual.cancel("alice", execution_id, "")
     with pytest.raises(NotFound):
-        w.manual.retry("alice", execution_id)
+        world.manual.retry("alice", execution_id)
 
 
-def test_an_execution_id_is_read_back_as_it_was_written(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *"))
-    execution = w.manual.run_now("alice", "job", "abc")
+def test_an_execution_id_is_read_back_as_it_was_written(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *"))
+    execution = world.manual.run_now("alice", "job", "abc")
     assert parse_execution_id("alice", execution.execution_id).execution_id == execution.execution_id
 
 
-def test_a_backfill_runs_each_fire_time_once_with_bounded_concurrency(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="*/10 * * * *", timeout_s=200))
+def test_a_backfill_runs_each_fire_time_once_with_bounded_concurrency(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="*/10 * * * *", timeout_s=200))
     start, end = at("2026-11-21T00:00:00Z"), at("2026-11-21T03:00:00Z")
-    assert w.manual.backfills.count("alice", "job", start, end) == 18
+    assert world.manual.backfills.count("alice", "job", start, end) == 18
     under_way: list[int] = []
 
     def busy(event: Mapping[str, Any]) -> Outcome:
-        under_way.append(len(w.sqs))
+        under_way.append(len(world.sqs))
         return Outcome(ok=True)
 
-    w.target.answer = busy
-    w.manual.backfills.start("alice", "job", start, end, concurrency=3, backfill_id="one")
-    waiting_before = len(w.sqs)
-    w.deliver()
-    runs = [run for run in w.run_items("alice", "job") if run["trigger"] == "backfill"]
+    world.target.answer = busy
+    world.manual.backfills.start("alice", "job", start, end, concurrency=3, backfill_id="one")
+    waiting_before = len(world.sqs)
+    world.deliver()
+    runs = [run for run in world.run_items("alice", "job") if run["trigger"] == "backfill"]
     assert [run["fire_at"] for run in runs] == list(range(start, end, 600))
     assert {run["status"] for run in runs} == {"succeeded"}
     assert max(under_way) < waiting_before
-    progress = w.manual.backfills.progress("alice", "job", "one")
+    progress = world.manual.backfills.progress("alice", "job", "one")
     assert (progress.sent, progress.total) == (18, 18)
 
 
 def test_conflicts_at_a_backfills_pointer_send_no_message_twice(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move, conflicts = Backfills._move, count()
 
@@ -201,68 +201,68 @@ def test_conflicts_at_a_backfills_pointer_send_no_message_twice(
         move(self, *arguments)
 
     monkeypatch.setattr(Backfills, "_move", in_conflict)
-    w.registry.create("alice", "job", job(cron="0 * * * *"))
+    world.registry.create("alice", "job", job(cron="0 * * * *"))
     start, end = at("2026-11-20T00:00:00Z"), at("2026-11-21T00:00:00Z")
-    w.manual.backfills.start("alice", "job", start, end, concurrency=2, backfill_id="one")
-    w.deliver()
-    backfilled = [body for body in w.sqs.bodies if '"backfill"' in body]
+    world.manual.backfills.start("alice", "job", start, end, concurrency=2, backfill_id="one")
+    world.deliver()
+    backfilled = [body for body in world.sqs.bodies if '"backfill"' in body]
     assert len(backfilled) == len(set(backfilled)) == 24
 
 
-def test_a_backfill_leaves_the_scheduled_runs_as_they_are(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *"))
-    w.run_until("2026-11-21T03:14:30Z")
-    w.manual.backfills.start(
+def test_a_backfill_leaves_the_scheduled_runs_as_they_are(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *"))
+    world.run_until("2026-11-21T03:14:30Z")
+    world.manual.backfills.start(
         "alice", "job", at("2026-11-21T03:13:00Z"), at("2026-11-21T03:14:01Z"), concurrency=1, backfill_id="x"
     )
-    w.deliver()
-    assert [run["trigger"] for run in w.run_items("alice", "job")] == ["schedule", "backfill"] * 2
+    world.deliver()
+    assert [run["trigger"] for run in world.run_items("alice", "job")] == ["schedule", "backfill"] * 2
 
 
-def test_a_backfill_leaves_out_the_dates_of_calendars(w: World) -> None:
+def test_a_backfill_leaves_out_the_dates_of_calendars(world: World) -> None:
     """A backfill uses the calendars as they were when it began, in the schedule's zone, for its count and its runs."""
-    calendars = CalendarStore(w.table("jobs"), w.store.audited)
-    calendars.put("alice", "feasts", {"dates": ["2026-11-19", "2020-01-01"]}, w.clock.now())
+    calendars = CalendarStore(world.table("jobs"), world.store.audited)
+    calendars.put("alice", "feasts", {"dates": ["2026-11-19", "2020-01-01"]}, world.clock.now())
     exclude = {"calendars": ["feasts"], "dates": ["2026-11-17"]}
-    w.registry.create("alice", "job", job(cron="0 1 * * *", timezone="Asia/Tokyo", exclude=exclude))
+    world.registry.create("alice", "job", job(cron="0 1 * * *", timezone="Asia/Tokyo", exclude=exclude))
     start, end = at("2026-11-15T16:00:00Z"), at("2026-11-20T15:00:00Z")
-    assert w.manual.backfills.count("alice", "job", start, end) == 3
-    w.manual.backfills.start("alice", "job", start, end, concurrency=1, backfill_id="one")
-    calendars.put("alice", "feasts", {"dates": ["2026-11-20"]}, w.clock.now())
-    w.deliver()
-    assert w.target.fire_times("job") == [f"2026-11-{day}T16:00:00Z" for day in (15, 17, 19)]
-    progress = w.manual.backfills.progress("alice", "job", "one")
+    assert world.manual.backfills.count("alice", "job", start, end) == 3
+    world.manual.backfills.start("alice", "job", start, end, concurrency=1, backfill_id="one")
+    calendars.put("alice", "feasts", {"dates": ["2026-11-20"]}, world.clock.now())
+    world.deliver()
+    assert world.target.fire_times("job") == [f"2026-11-{day}T16:00:00Z" for day in (15, 17, 19)]
+    progress = world.manual.backfills.progress("alice", "job", "one")
     assert (progress.sent, progress.total) == (3, 3)
 
 
-def test_a_backfill_needs_the_calendars_that_its_job_names(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="0 1 * * *"))
-    item = w.table("jobs").get(keys.job("alice", "job"))
+def test_a_backfill_needs_the_calendars_that_its_job_names(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="0 1 * * *"))
+    item = world.table("jobs").get(keys.job("alice", "job"))
     assert item
-    w.table("jobs").put(item | {"schedule": item["schedule"] | {"calendars": ["gone"]}})
+    world.table("jobs").put(item | {"schedule": item["schedule"] | {"calendars": ["gone"]}})
     with pytest.raises(Conflict, match="'gone', which does not exist"):
-        w.manual.backfills.count("alice", "job", at("2026-11-15T00:00:00Z"), at("2026-11-20T00:00:00Z"))
+        world.manual.backfills.count("alice", "job", at("2026-11-15T00:00:00Z"), at("2026-11-20T00:00:00Z"))
 
 
-def test_the_dates_of_a_backfill_are_bounded(w: World) -> None:
+def test_the_dates_of_a_backfill_are_bounded(world: World) -> None:
     days = [(date(2020, 1, 1) + timedelta(n)).isoformat() for n in range(BACKFILL_EXCLUDED_DATES + 1)]
-    calendars = CalendarStore(w.table("jobs"), w.store.audited)
-    calendars.put("alice", "days", {"dates": days}, w.clock.now())
-    w.registry.create("alice", "job", job(cron="0 1 * * *", exclude={"calendars": ["days"]}))
+    calendars = CalendarStore(world.table("jobs"), world.store.audited)
+    calendars.put("alice", "days", {"dates": days}, world.clock.now())
+    world.registry.create("alice", "job", job(cron="0 1 * * *", exclude={"calendars": ["days"]}))
     start, end = at("2020-01-01T00:00:00Z"), at(f"{days[-1]}T00:00:00Z")
     with pytest.raises(InvalidInput) as refused:
-        w.manual.backfills.count("alice", "job", start, end)
+        world.manual.backfills.count("alice", "job", start, end)
     assert refused.value.field == "start_at"
-    assert w.manual.backfills.count("alice", "job", start, end - 86_400) == 0
+    assert world.manual.backfills.count("alice", "job", start, end - 86_400) == 0
 
 
-def test_what_a_calendar_excludes_is_no_execution_to_cancel(w: World) -> None:
-    CalendarStore(w.table("jobs"), w.store.audited).put(
-        "alice", "feasts", {"dates": ["2026-11-21"]}, w.clock.now()
+def test_what_a_calendar_excludes_is_no_execution_to_cancel(world: World) -> None:
+    CalendarStore(world.table("jobs"), world.store.audited).put(
+        "alice", "feasts", {"dates": ["2026-11-21"]}, world.clock.now()
     )
-    w.registry.create("alice", "job", job(cron="* * * * *", exclude={"calendars": ["feasts"]}))
+    world.registry.create("alice", "job", job(cron="* * * * *", exclude={"calendars": ["feasts"]}))
     with pytest.raises(NotFound):
-        w.manual.cancel("alice", "alice:job:20261121T031500Z:1", "")
+        world.manual.cancel("alice", "alice:job:20261121T031500Z:1", "")
 
 
 @pytest.mark.parametrize(
@@ -273,8 +273,8 @@ def test_what_a_calendar_excludes_is_no_execution_to_cancel(w: World) -> None:
         ("2025-11-21T03:00:00Z", "2026-11-21T03:00:00Z", "start_at"),
     ],
 )
-def test_a_backfill_is_bounded(w: World, start: str, end: str, field: str) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *"))
+def test_a_backfill_is_bounded(world: World, start: str, end: str, field: str) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *"))
     with pytest.raises(InvalidInput) as refused:
-        w.manual.backfills.start("alice", "job", at(start), at(end), concurrency=1, backfill_id="x")
+        world.manual.backfills.start("alice", "job", at(start), at(end), concurrency=1, backfill_id="x")
     assert refused.value.field == field

@@ -26,11 +26,13 @@ KEY = ("alice", "job")
 class Destination:
     """Records the events that a function got, and builds the outcome records that Lambda would send."""
 
-    def __init__(self, w: World) -> None:
-        self.w = w
+    def __init__(self, world: World) -> None:
+        self.world = world
         self.events: list[dict[str, Any]] = []
-        self.outcomes = Outcomes(w.table("jobs"), w.runs, w.executor.recorder.failure_streak, w.clock)
-        w.target.answer = self._take
+        self.outcomes = Outcomes(
+            world.table("jobs"), world.runs, world.executor.recorder.failure_streak, world.clock
+        )
+        world.target.answer = self._take
 
     def _take(self, event: Mapping[str, Any]) -> Outcome:
         self.events.append(json.loads(json.dumps(event)))
@@ -41,21 +43,21 @@ class Destination:
 
 
 @pytest.fixture
-def told(w: World) -> Destination:
-    return Destination(w)
+def told(world: World) -> Destination:
+    return Destination(world)
 
 
-def dispatched(w: World, **fields: Any) -> None:
-    w.registry.create(*KEY, job(**({"at": "2026-11-21T03:15:00Z"} | fields), invocation="Event"))
-    w.run_until("2026-11-21T03:15:00Z")
-    w.clock.move_to(at("2026-11-21T03:20:00Z"))
+def dispatched(world: World, **fields: Any) -> None:
+    world.registry.create(*KEY, job(**({"at": "2026-11-21T03:15:00Z"} | fields), invocation="Event"))
+    world.run_until("2026-11-21T03:15:00Z")
+    world.clock.move_to(at("2026-11-21T03:20:00Z"))
 
 
-def test_a_success_completes_the_run(w: World, told: Destination) -> None:
-    dispatched(w)
-    assert w.statuses(*KEY) == ["dispatched"]
+def test_a_success_completes_the_run(world: World, told: Destination) -> None:
+    dispatched(world)
+    assert world.statuses(*KEY) == ["dispatched"]
     assert told.outcomes.complete(told.record(SUCCESS)) == "succeeded"
-    (run,) = w.run_items(*KEY)
+    (run,) = world.run_items(*KEY)
     assert (run["status"], run["duration_s"], run["attempts"][0]["outcome"]) == (
         "succeeded",
         7.568,
@@ -64,32 +66,32 @@ def test_a_success_completes_the_run(w: World, told: Destination) -> None:
     assert run["attempts"][0]["request_id"] == "e4b46cbf-b738-xmpl-8880-a18cdf61200e"
 
 
-def test_a_failure_completes_the_run_and_is_published(w: World, told: Destination) -> None:
-    dispatched(w)
+def test_a_failure_completes_the_run_and_is_published(world: World, told: Destination) -> None:
+    dispatched(world)
     assert told.outcomes.complete(told.record(EXHAUSTED)) == "failed"
-    (run,) = w.run_items(*KEY)
+    (run,) = world.run_items(*KEY)
     assert (run["status"], run["failed_tenant"]) == ("failed", "alice")
     assert run["attempts"][0]["error_type"] == "Runtime.ExitError"
-    assert [kind for kind, _ in w.events] == ["Run Failed"]
+    assert [kind for kind, _ in world.events] == ["Run Failed"]
 
 
-def test_an_event_that_was_never_handled_says_so(w: World, told: Destination) -> None:
-    dispatched(w)
+def test_an_event_that_was_never_handled_says_so(world: World, told: Destination) -> None:
+    dispatched(world)
     told.outcomes.complete(told.record(EXPIRED))
-    assert w.run_items(*KEY)[0]["attempts"][0]["error_type"] == "EventAgeExceeded"
+    assert world.run_items(*KEY)[0]["attempts"][0]["error_type"] == "EventAgeExceeded"
 
 
 @pytest.mark.parametrize(("shape", "status"), [(SUCCESS, "succeeded"), (EXHAUSTED, "failed")])
 def test_a_repeated_or_different_outcome_changes_nothing(
-    w: World, told: Destination, shape: dict[str, Any], status: str
+    world: World, told: Destination, shape: dict[str, Any], status: str
 ) -> None:
-    dispatched(w)
+    dispatched(world)
     told.outcomes.complete(told.record(shape))
-    before = w.run_items(*KEY)
+    before = world.run_items(*KEY)
     for again in (SUCCESS, EXHAUSTED, EXPIRED):
         assert told.outcomes.complete(told.record(again)) == "known"
-    assert w.run_items(*KEY) == before
-    assert w.statuses(*KEY) == [status]
+    assert world.run_items(*KEY) == before
+    assert world.statuses(*KEY) == [status]
 
 
 def without_token(context: dict[str, Any]) -> None:
@@ -113,18 +115,18 @@ FORGERIES: list[Callable[[dict[str, Any]], object]] = [
 
 @pytest.mark.parametrize("forge", FORGERIES)
 def test_without_its_token_no_run_is_completed(
-    w: World, told: Destination, forge: Callable[[dict[str, Any]], object]
+    world: World, told: Destination, forge: Callable[[dict[str, Any]], object]
 ) -> None:
-    dispatched(w)
-    w.registry.create("bob", "job", job(at="2026-11-21T03:21:00Z", invocation="Event"))
+    dispatched(world)
+    world.registry.create("bob", "job", job(at="2026-11-21T03:21:00Z", invocation="Event"))
     forge(told.events[0]["minute8"])
     assert told.outcomes.complete(told.record(SUCCESS)) == "refused"
-    assert w.statuses(*KEY) == ["dispatched"]
+    assert world.statuses(*KEY) == ["dispatched"]
 
 
 @pytest.mark.parametrize("payload", [None, "text", [], {}, {"minute8": None}, {"minute8": "x"}])
 def test_invocations_that_are_none_of_minute8s_are_ignored(
-    w: World, told: Destination, payload: object
+    world: World, told: Destination, payload: object
 ) -> None:
     assert told.outcomes.complete(json.dumps(SUCCESS | {"requestPayload": payload})) == "ignored"
 
@@ -132,8 +134,8 @@ def test_invocations_that_are_none_of_minute8s_are_ignored(
 @pytest.mark.parametrize(
     "body", ["", "{", "[]", "null", '{"version":"2.0"}', '{"version":"1.0"}', "[" * 99_999]
 )
-def test_what_is_no_record_goes_to_the_dead_letters_alone(w: World, told: Destination, body: str) -> None:
-    dispatched(w)
+def test_what_is_no_record_goes_to_the_dead_letters_alone(world: World, told: Destination, body: str) -> None:
+    dispatched(world)
     with pytest.raises(UnreadableOutcome):
         told.outcomes.complete(body)
     messages = [{"messageId": "bad", "body": body}, {"messageId": "good", "body": told.record(SUCCESS)}]
@@ -141,19 +143,21 @@ def test_what_is_no_record_goes_to_the_dead_letters_alone(w: World, told: Destin
     assert (dict(results), failed) == ({"succeeded": 1}, ["bad"])
 
 
-def test_failures_in_a_row_that_are_reported_later_also_pause_the_job(w: World, told: Destination) -> None:
-    w.registry.create(*KEY, job(cron="* * * * *", pause_after_failures=2, invocation="Event"))
-    w.run_until("2026-11-21T03:14:30Z")
+def test_failures_in_a_row_that_are_reported_later_also_pause_the_job(
+    world: World, told: Destination
+) -> None:
+    world.registry.create(*KEY, job(cron="* * * * *", pause_after_failures=2, invocation="Event"))
+    world.run_until("2026-11-21T03:14:30Z")
     for nth in (0, 1):
         told.outcomes.complete(told.record(EXHAUSTED, nth))
-    assert w.store.get(*KEY).state == "paused"
-    assert [kind for kind, _ in w.events] == ["Run Failed", "Run Failed", "Job Paused"]
+    assert world.store.get(*KEY).state == "paused"
+    assert [kind for kind, _ in world.events] == ["Run Failed", "Run Failed", "Job Paused"]
 
 
 def test_an_event_lost_in_a_crash_is_published_by_the_next_delivery(
-    w: World, told: Destination, monkeypatch: pytest.MonkeyPatch
+    world: World, told: Destination, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dispatched(w)
+    dispatched(world)
 
     def dies(*arguments: object) -> None:
         raise SystemError("killed")
@@ -161,24 +165,24 @@ def test_an_event_lost_in_a_crash_is_published_by_the_next_delivery(
     with monkeypatch.context() as patched, pytest.raises(SystemError):
         patched.setattr("executor.failure_streak.FailureStreak.failed", dies)
         told.outcomes.complete(told.record(EXHAUSTED))
-    assert (w.statuses(*KEY), w.events) == (["failed"], [])
+    assert (world.statuses(*KEY), world.events) == (["failed"], [])
     assert told.outcomes.complete(told.record(EXHAUSTED)) == "known"
-    assert [kind for kind, _ in w.events] == ["Run Failed"]
+    assert [kind for kind, _ in world.events] == ["Run Failed"]
 
 
 def test_opened_again_by_hand_the_first_attempts_outcome_is_no_longer_wanted(
-    w: World, told: Destination
+    world: World, told: Destination
 ) -> None:
-    dispatched(w)
+    dispatched(world)
     told.outcomes.complete(told.record(EXHAUSTED, 0))
-    w.manual.retry("alice", "alice:job:20261121T031500Z:1")
-    w.deliver()
+    world.manual.retry("alice", "alice:job:20261121T031500Z:1")
+    world.deliver()
     assert told.outcomes.complete(told.record(SUCCESS, 0)) == "refused"
     assert told.outcomes.complete(told.record(SUCCESS, 1)) == "succeeded"
-    assert w.run_items(*KEY)[0]["attempt"] == 2
+    assert world.run_items(*KEY)[0]["attempt"] == 2
 
 
-def test_a_function_that_is_waited_for_gets_no_token(w: World, told: Destination) -> None:
-    w.registry.create(*KEY, job(at="2026-11-21T03:15:00Z"))
-    w.run_until("2026-11-21T03:15:00Z")
+def test_a_function_that_is_waited_for_gets_no_token(world: World, told: Destination) -> None:
+    world.registry.create(*KEY, job(at="2026-11-21T03:15:00Z"))
+    world.run_until("2026-11-21T03:15:00Z")
     assert "outcome_token" not in told.events[0]["minute8"]

@@ -14,95 +14,100 @@ from tests.worlds import Killed, World, at, job
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
 
 
-def overlapping(w: World, overlap: str, deliveries: int = 1) -> None:
+def overlapping(world: World, overlap: str, deliveries: int = 1) -> None:
     """A job every minute whose first run still runs at the next `deliveries` fire times."""
-    w.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=200))
+    world.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=200))
 
     def first_takes_long(event: Mapping[str, Any]) -> Outcome:
         if event["minute8"]["fire_at"] == "2026-11-21T03:13:00Z":
             for n in range(1, deliveries + 1):
-                w.clock.move_to(at("2026-11-21T03:13:00Z") + 60 * n)
-                w.deliver()
-            w.clock.sleep(10)
+                world.clock.move_to(at("2026-11-21T03:13:00Z") + 60 * n)
+                world.deliver()
+            world.clock.sleep(10)
         return Outcome(ok=True)
 
-    w.target.answer = first_takes_long
-    w.run_until("2026-11-21T03:13:00Z")
+    world.target.answer = first_takes_long
+    world.run_until("2026-11-21T03:13:00Z")
 
 
-def test_allow_runs_both(w: World) -> None:
-    overlapping(w, "allow")
-    assert w.target.fire_times("job") == ["2026-11-21T03:13:00Z", "2026-11-21T03:14:00Z"]
+def test_allow_runs_both(world: World) -> None:
+    overlapping(world, "allow")
+    assert world.target.fire_times("job") == ["2026-11-21T03:13:00Z", "2026-11-21T03:14:00Z"]
 
 
-def test_skip_skips_and_says_which_run_is_going(w: World) -> None:
-    overlapping(w, "skip")
-    assert w.statuses("alice", "job") == ["succeeded", "skipped(overlap)"]
-    assert "20261121T031300Z:1 is still going" in w.run_items("alice", "job")[1]["detail"]
-    w.run_until("2026-11-21T03:15:30Z")
-    assert w.statuses("alice", "job")[-1] == "succeeded"
+def test_skip_skips_and_says_which_run_is_going(world: World) -> None:
+    overlapping(world, "skip")
+    assert world.statuses("alice", "job") == ["succeeded", "skipped(overlap)"]
+    assert "20261121T031300Z:1 is still going" in world.run_items("alice", "job")[1]["detail"]
+    world.run_until("2026-11-21T03:15:30Z")
+    assert world.statuses("alice", "job")[-1] == "succeeded"
 
 
-def test_queue_one_runs_the_next_as_soon_as_the_first_has_ended(w: World) -> None:
-    overlapping(w, "queue_one")
-    assert w.statuses("alice", "job") == ["succeeded", "succeeded"]
-    (_, second) = w.run_items("alice", "job")
+def test_queue_one_runs_the_next_as_soon_as_the_first_has_ended(world: World) -> None:
+    overlapping(world, "queue_one")
+    assert world.statuses("alice", "job") == ["succeeded", "succeeded"]
+    (_, second) = world.run_items("alice", "job")
     assert second["lateness_s"] == 10  # it was due at 3:14:00 and started when the first ended, at 3:14:10
 
 
-def test_queue_one_skips_those_after_the_one_that_waits(w: World) -> None:
-    overlapping(w, "queue_one", deliveries=3)
-    w.deliver()
-    assert w.statuses("alice", "job") == ["succeeded", "succeeded", "skipped(overlap)", "skipped(overlap)"]
+def test_queue_one_skips_those_after_the_one_that_waits(world: World) -> None:
+    overlapping(world, "queue_one", deliveries=3)
+    world.deliver()
+    assert world.statuses("alice", "job") == [
+        "succeeded",
+        "succeeded",
+        "skipped(overlap)",
+        "skipped(overlap)",
+    ]
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queue_one"])
-def test_the_lock_of_a_killed_executor_ends_with_its_lease(w: World, overlap: str) -> None:
+def test_the_lock_of_a_killed_executor_ends_with_its_lease(world: World, overlap: str) -> None:
     def die(event: Mapping[str, Any]) -> Outcome:
         raise Killed
 
-    w.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=30))
-    w.target.answer = die
-    w.run_until("2026-11-21T03:13:00Z")
-    w.target.answer = lambda event: Outcome(ok=True)
-    w.run_until("2026-11-21T03:19:59Z")
-    assert w.statuses("alice", "job") == ["succeeded"] * 7  # 3:13 by redelivery, the others on time
+    world.registry.create("alice", "job", job(cron="* * * * *", overlap=overlap, timeout_s=30))
+    world.target.answer = die
+    world.run_until("2026-11-21T03:13:00Z")
+    world.target.answer = lambda event: Outcome(ok=True)
+    world.run_until("2026-11-21T03:19:59Z")
+    assert world.statuses("alice", "job") == ["succeeded"] * 7  # 3:13 by redelivery, the others on time
 
 
-def test_a_run_that_waits_for_a_retry_is_still_going(w: World) -> None:
+def test_a_run_that_waits_for_a_retry_is_still_going(world: World) -> None:
     retry = {"max_attempts": 2, "base_s": 120}
-    w.registry.create("alice", "job", job(cron="* * * * *", overlap="skip", retry=retry))
-    w.target.answer = lambda event: (
+    world.registry.create("alice", "job", job(cron="* * * * *", overlap="skip", retry=retry))
+    world.target.answer = lambda event: (
         FAILS
         if event["minute8"]["attempt"] == 1 and event["minute8"]["fire_at"][14:16] == "13"
         else Outcome(ok=True)
     )
-    w.run_until("2026-11-21T03:19:30Z")
-    statuses = w.statuses("alice", "job")
+    world.run_until("2026-11-21T03:19:30Z")
+    statuses = world.statuses("alice", "job")
     assert statuses[:2] == ["succeeded", "skipped(overlap)"]
     assert statuses[-1] == "succeeded"
-    assert len(w.run_items("alice", "job")[0]["attempts"]) == 2
+    assert len(world.run_items("alice", "job")[0]["attempts"]) == 2
 
 
-def test_a_duplicate_does_not_leave_the_lock_taken(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *", overlap="skip", timeout_s=200))
-    body = w.sqs.bodies[0]
-    w.run_until("2026-11-21T03:13:30Z")
-    assert w.executor.execute(Message("duplicate", body)).result == "duplicate"
-    w.run_until("2026-11-21T03:14:30Z")
-    assert w.statuses("alice", "job") == ["succeeded", "succeeded"]
+def test_a_duplicate_does_not_leave_the_lock_taken(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *", overlap="skip", timeout_s=200))
+    body = world.sqs.bodies[0]
+    world.run_until("2026-11-21T03:13:30Z")
+    assert world.executor.execute(Message("duplicate", body)).result == "duplicate"
+    world.run_until("2026-11-21T03:14:30Z")
+    assert world.statuses("alice", "job") == ["succeeded", "succeeded"]
 
 
-def test_paused_while_one_waits_the_waiting_one_is_skipped(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *", overlap="queue_one", timeout_s=200))
+def test_paused_while_one_waits_the_waiting_one_is_skipped(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *", overlap="queue_one", timeout_s=200))
 
     def paused_meanwhile(event: Mapping[str, Any]) -> Outcome:
-        w.clock.sleep(60)
-        w.deliver()
-        assert w.statuses("alice", "job") == ["running", "queued"]
-        w.store.pause("alice", "job", "enough")
+        world.clock.sleep(60)
+        world.deliver()
+        assert world.statuses("alice", "job") == ["running", "queued"]
+        world.store.pause("alice", "job", "enough")
         return Outcome(ok=True)
 
-    w.target.answer = paused_meanwhile
-    w.run_until("2026-11-21T03:13:00Z")
-    assert w.statuses("alice", "job") == ["succeeded", "skipped(paused)"]
+    world.target.answer = paused_meanwhile
+    world.run_until("2026-11-21T03:13:00Z")
+    assert world.statuses("alice", "job") == ["succeeded", "skipped(paused)"]

@@ -18,27 +18,27 @@ from common.storage import keys
 from common.timing.instants import rfc3339
 from scheduler.tick import TickSummary
 from tests.planning.test_shares import Fleet
-from tests.worlds import World, at, job, world
+from tests.worlds import World, at, job, open_world
 
 Spots = dict[tuple[str, str], int]
 
 
 @pytest.fixture
-def w() -> Iterator[World]:
-    with world() as w:
-        yield w
+def world() -> Iterator[World]:
+    with open_world() as world:
+        yield world
 
 
-def register(w: World, count: int, prefix: str = "job", tenant: str = "alice", **fields: Any) -> None:
+def register(world: World, count: int, prefix: str = "job", tenant: str = "alice", **fields: Any) -> None:
     fields = {"cron": "25 * * * *", "pace": {"per_second": 2}, **fields}
     for number in range(count):
-        w.registry.create(tenant, f"{prefix}{number}", job(**fields))
+        world.registry.create(tenant, f"{prefix}{number}", job(**fields))
 
 
-def sent(w: World) -> Spots:
+def sent(world: World) -> Spots:
     """When each execution that was sent becomes visible; of one that was sent twice, both times must be equal."""
     found: Spots = {}
-    for body in w.sqs.bodies:
+    for body in world.sqs.bodies:
         for line in lines(body):
             one = Execution.decode(line)
             name = f"{one.tenant}/{one.job_id}", rfc3339(one.fire_at)
@@ -50,61 +50,61 @@ def seconds(spots: Spots) -> list[tuple[str, int]]:
     return [(rfc3339(second)[11:19], count) for second, count in sorted(Counter(spots.values()).items())]
 
 
-def tick(w: World, when: str = "2026-11-21T03:18:00Z") -> TickSummary:
-    w.run_until(when)
-    return w.scheduler.tick()
+def tick(world: World, when: str = "2026-11-21T03:18:00Z") -> TickSummary:
+    world.run_until(when)
+    return world.scheduler.tick()
 
 
-def test_what_is_due_at_once_is_due_at_a_pace_and_the_run_shows_both_times(w: World) -> None:
-    register(w, 5)
-    w.registry.create("alice", "free", job(cron="25 * * * *"))
-    w.registry.create("alice", "other", job(cron="25 * * * *", pace={"per_second": 2, "key": "crm"}))
-    register(w, 1, tenant="bob")
-    tick(w)
-    spots = sent(w)
+def test_what_is_due_at_once_is_due_at_a_pace_and_the_run_shows_both_times(world: World) -> None:
+    register(world, 5)
+    world.registry.create("alice", "free", job(cron="25 * * * *"))
+    world.registry.create("alice", "other", job(cron="25 * * * *", pace={"per_second": 2, "key": "crm"}))
+    register(world, 1, tenant="bob")
+    tick(world)
+    spots = sent(world)
     assert spots.pop(("alice/free", "2026-11-21T03:25:00Z")) == at("2026-11-21T03:25:00Z")
     assert spots.pop(("alice/other", "2026-11-21T03:25:00Z")) == at("2026-11-21T03:25:00Z")
     assert spots.pop(("bob/job0", "2026-11-21T03:25:00Z")) == at("2026-11-21T03:25:00Z")
     assert seconds(spots) == [("03:25:00", 2), ("03:25:01", 2), ("03:25:02", 1)]
-    w.run_until("2026-11-21T03:26:00Z")
-    (run,) = w.run_items("alice", "job4")
+    world.run_until("2026-11-21T03:26:00Z")
+    (run,) = world.run_items("alice", "job4")
     assert (run["fire_at"], run["due_at"]) == (at("2026-11-21T03:25:00Z"), at("2026-11-21T03:25:02Z"))
     assert run["lateness_s"] < 1
 
 
-def test_a_window_that_is_planned_twice_has_the_same_due_times(w: World) -> None:
-    w.run_until("2026-11-21T03:18:00Z")
-    w.scheduler.tick()  # the jobs come after it
-    register(w, 9, cron="*/2 * * * *", jitter_s=5)
-    register(w, 9, prefix="half", cron="30 * * * * *")
-    w.sqs.bodies.clear()
-    tick(w, "2026-11-21T03:28:00Z")
-    once = list(w.sqs.bodies)
-    w.sqs.bodies.clear()
-    mark = w.table("due").get(keys.MARK)
+def test_a_window_that_is_planned_twice_has_the_same_due_times(world: World) -> None:
+    world.run_until("2026-11-21T03:18:00Z")
+    world.scheduler.tick()  # the jobs come after it
+    register(world, 9, cron="*/2 * * * *", jitter_s=5)
+    register(world, 9, prefix="half", cron="30 * * * * *")
+    world.sqs.bodies.clear()
+    tick(world, "2026-11-21T03:28:00Z")
+    once = list(world.sqs.bodies)
+    world.sqs.bodies.clear()
+    mark = world.table("due").get(keys.MARK)
     assert mark
-    w.table("due").put({**mark, "planned_until": at("2026-11-21T03:30:00Z")})
-    tick(w, "2026-11-21T03:29:00Z")
-    assert sorted(w.sqs.bodies) == sorted(once)
-    assert len(sent(w)) == 9 * 15
+    world.table("due").put({**mark, "planned_until": at("2026-11-21T03:30:00Z")})
+    tick(world, "2026-11-21T03:29:00Z")
+    assert sorted(world.sqs.bodies) == sorted(once)
+    assert len(sent(world)) == 9 * 15
 
 
-def test_neighbouring_windows_keep_the_pace_together(w: World) -> None:
-    register(w, 7, prefix="before", cron="59 29 * * * *")
-    register(w, 7, prefix="after", cron="0 30 * * * *")
-    tick(w)
-    tick(w, "2026-11-21T03:28:00Z")
-    spots = sent(w)
+def test_neighbouring_windows_keep_the_pace_together(world: World) -> None:
+    register(world, 7, prefix="before", cron="59 29 * * * *")
+    register(world, 7, prefix="after", cron="0 30 * * * *")
+    tick(world)
+    tick(world, "2026-11-21T03:28:00Z")
+    spots = sent(world)
     assert len(spots) == 14 and max(Counter(spots.values()).values()) == 2
     assert max(spots.values()) == at("2026-11-21T03:29:59Z") + 6
 
 
-def test_what_cannot_be_kept_within_the_tolerance_runs_and_is_told(w: World) -> None:
-    register(w, 25, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
-    summary = tick(w)
+def test_what_cannot_be_kept_within_the_tolerance_runs_and_is_told(world: World) -> None:
+    register(world, 25, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
+    summary = tick(world)
     assert (summary.planned, summary.over_pace) == (25, 5)
-    assert [count for _, count in seconds(sent(w))] == [3] * 5 + [2] * 5
-    assert w.events == [
+    assert [count for _, count in seconds(sent(world))] == [3] * 5 + [2] * 5
+    assert world.events == [
         (
             "Pace Exceeded",
             {
@@ -122,36 +122,36 @@ def test_what_cannot_be_kept_within_the_tolerance_runs_and_is_told(w: World) -> 
 
 
 def test_a_page_of_the_density_places_a_bounded_number_of_executions(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    register(w, 4, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
-    upcoming, end = Upcoming(w.table("jobs")), at("2026-11-21T03:30:00Z")
-    whole = upcoming.density("alice", "", at("2026-11-21T03:20:00Z"), end, w.clock.now())
+    register(world, 4, pace={"per_second": 2, "tolerance_s": 9, "key": "crm"})
+    upcoming, end = Upcoming(world.table("jobs")), at("2026-11-21T03:30:00Z")
+    whole = upcoming.density("alice", "", at("2026-11-21T03:20:00Z"), end, world.clock.now())
     count = len(whole.paces["crm"].due)
     for bound, pages in ((count, [count]), (count - 1, [count * 3 // 4, count // 4]), (1, [count // 4] * 4)):
-        monkeypatch.setattr(upcoming_module, "MOST_PACED", bound)
+        monkeypatch.setattr(upcoming_module, "MAX_PACED", bound)
         found, after = [], ""
         while not found or after:
-            page = upcoming.density("alice", after, at("2026-11-21T03:20:00Z"), end, w.clock.now())
+            page = upcoming.density("alice", after, at("2026-11-21T03:20:00Z"), end, world.clock.now())
             found.append(len(page.paces["crm"].due))
             after = page.after_job
         assert found == pages
 
 
-def test_the_density_foresees_what_the_tick_does(w: World) -> None:
-    register(w, 40, pace={"per_second": 2, "tolerance_s": 14, "key": "crm"})
+def test_the_density_foresees_what_the_tick_does(world: World) -> None:
+    register(world, 40, pace={"per_second": 2, "tolerance_s": 14, "key": "crm"})
     register(
-        w, 9, prefix="calm", cron="*/2 * * * *", pace={"per_second": 1, "tolerance_s": 60, "key": "calm"}
+        world, 9, prefix="calm", cron="*/2 * * * *", pace={"per_second": 1, "tolerance_s": 60, "key": "calm"}
     )
-    register(w, 1, prefix="other", cron="*/3 * * * *", pace=None)
+    register(world, 1, prefix="other", cron="*/3 * * * *", pace=None)
     window = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
-    page = Upcoming(w.table("jobs")).density("alice", "", *window, w.clock.now())
+    page = Upcoming(world.table("jobs")).density("alice", "", *window, world.clock.now())
     foreseen = {key: shared.foreseen() for key, shared in page.paces.items()}
-    over = tick(w).over_pace
+    over = tick(world).over_pace
     delays = {
         key: [
             second - at(fire_at)
-            for (name, fire_at), second in sent(w).items()
+            for (name, fire_at), second in sent(world).items()
             if prefix in name and at(fire_at) >= window[0]
         ]
         for key, prefix in (("crm", "/job"), ("calm", "/calm"))
@@ -163,84 +163,88 @@ def test_the_density_foresees_what_the_tick_does(w: World) -> None:
         assert (count, delayed, longest_s) == (len(found), sum(map(bool, found)), max(found))
 
 
-def test_a_delay_that_sqs_cannot_make_is_made_all_the_same(w: World) -> None:
-    register(w, 300, cron="29 * * * *", pace={"per_second": 1, "tolerance_s": 600})
-    tick(w)
-    w.run_until("2026-11-21T03:45:00Z", ticks=True)
-    called = Counter(context["due_at"] for _, context in w.target.calls)
+def test_a_delay_that_sqs_cannot_make_is_made_all_the_same(world: World) -> None:
+    register(world, 300, cron="29 * * * *", pace={"per_second": 1, "tolerance_s": 600})
+    tick(world)
+    world.run_until("2026-11-21T03:45:00Z", ticks=True)
+    called = Counter(context["due_at"] for _, context in world.target.calls)
     assert called.total() == len(called) == 300
     assert max(called) == "2026-11-21T03:33:59Z"
-    assert all(run["lateness_s"] < 1 for run in w.run_items("alice", "job299"))
+    assert all(run["lateness_s"] < 1 for run in world.run_items("alice", "job299"))
 
 
-def test_after_an_outage_what_is_late_comes_at_the_pace(w: World) -> None:
-    register(w, 6, cron="25 * * * *")
-    w.run_until("2026-11-21T03:29:00Z")
-    w.scheduler.tick()
-    assert seconds(sent(w)) == [("03:25:00", 2), ("03:29:01", 2), ("03:29:02", 2)]  # the first two at once
-    w.run_until("2026-11-21T03:35:00Z")
-    assert [w.run_items("alice", f"job{n}")[0]["lateness_s"] >= 240 for n in range(6)] == [True] * 6
+def test_after_an_outage_what_is_late_comes_at_the_pace(world: World) -> None:
+    register(world, 6, cron="25 * * * *")
+    world.run_until("2026-11-21T03:29:00Z")
+    world.scheduler.tick()
+    assert seconds(sent(world)) == [
+        ("03:25:00", 2),
+        ("03:29:01", 2),
+        ("03:29:02", 2),
+    ]  # the first two at once
+    world.run_until("2026-11-21T03:35:00Z")
+    assert [world.run_items("alice", f"job{n}")[0]["lateness_s"] >= 240 for n in range(6)] == [True] * 6
 
 
 @pytest.mark.parametrize(("share_entries", "parts"), [(1_000, 1), (290, 1), (60, 4)])
-def test_planners_keep_the_pace_of_a_divided_window(w: World, share_entries: int, parts: int) -> None:
+def test_planners_keep_the_pace_of_a_divided_window(world: World, share_entries: int, parts: int) -> None:
     pace = {"per_second": 3, "tolerance_s": 120}
     for number, minute in enumerate(range(20, 30)):
         register(
-            w, 5, prefix=f"a{number}-", cron=f"{minute} * * * *", timezone=f"Etc/GMT+{number}", pace=pace
+            world, 5, prefix=f"a{number}-", cron=f"{minute} * * * *", timezone=f"Etc/GMT+{number}", pace=pace
         )
-        register(w, 9, prefix=f"b{number}-", cron=f"{minute} * * * *", timezone=f"Etc/GMT-{number}")
-    fleet = Fleet(w, share_entries)
-    w.run_until("2026-11-21T03:18:00Z")
+        register(world, 9, prefix=f"b{number}-", cron=f"{minute} * * * *", timezone=f"Etc/GMT-{number}")
+    fleet = Fleet(world, share_entries)
+    world.run_until("2026-11-21T03:18:00Z")
     fleet.tick()
-    shares = list(w.table("due").query(keys.SHARES))
+    shares = list(world.table("due").query(keys.SHARES))
     assert bool(shares) == (share_entries < 1_000)
     assert max((int(share.get("pace_part", [0, 1])[1]) for share in shares), default=1) >= parts
     fleet.plan_all()
-    spots = sent(w)
+    spots = sent(world)
     assert len(spots) == 140
     slow = {name: spot for name, spot in spots.items() if name[0].startswith("alice/a")}
     assert max(Counter(spots.values()).values()) <= 3 and len(slow) == 50
 
 
-def test_a_registration_in_a_planned_window_starts_within_the_tolerance(w: World) -> None:
-    tick(w)
-    register(w, 40, pace={"per_second": 1, "tolerance_s": 30})
-    spots = sent(w)
+def test_a_registration_in_a_planned_window_starts_within_the_tolerance(world: World) -> None:
+    tick(world)
+    register(world, 40, pace={"per_second": 1, "tolerance_s": 30})
+    spots = sent(world)
     assert len(spots) == 40 and len(set(spots.values())) > 15
     assert all(0 <= spot - at("2026-11-21T03:25:00Z") <= 30 for spot in spots.values())
-    w.run_until("2026-11-21T03:26:00Z")
-    assert len(w.target.calls) == 40
+    world.run_until("2026-11-21T03:26:00Z")
+    assert len(world.target.calls) == 40
 
 
-def test_manual_runs_and_retries_do_not_count(w: World) -> None:
-    register(w, 3, pace={"per_second": 1})
-    w.run_until("2026-11-21T03:18:00Z")
+def test_manual_runs_and_retries_do_not_count(world: World) -> None:
+    register(world, 3, pace={"per_second": 1})
+    world.run_until("2026-11-21T03:18:00Z")
     for number in range(3):
-        w.manual.run_now("alice", f"job{number}", "now")
-    assert set(sent(w).values()) == {at("2026-11-21T03:18:00Z")}
+        world.manual.run_now("alice", f"job{number}", "now")
+    assert set(sent(world).values()) == {at("2026-11-21T03:18:00Z")}
 
 
-def test_a_job_gets_and_loses_a_pace_and_is_planned_once(w: World) -> None:
-    register(w, 4, pace=None)
+def test_a_job_gets_and_loses_a_pace_and_is_planned_once(world: World) -> None:
+    register(world, 4, pace=None)
     for pace in ({"per_second": 1}, None, {"per_second": 1, "key": "crm"}):
         for number in range(4):
-            w.registry.put("alice", f"job{number}", job(cron="25 * * * *", pace=pace))
-    tick(w)
-    assert [count for _, count in seconds(sent(w))] == [1] * 4
-    entries = list(w.index.directory.whole())
+            world.registry.put("alice", f"job{number}", job(cron="25 * * * *", pace=pace))
+    tick(world)
+    assert [count for _, count in seconds(sent(world))] == [1] * 4
+    entries = list(world.index.directory.whole())
     assert [one.shard.jobs for one in entries] == [4]  # type: ignore[union-attr]
     for number in range(4):
-        w.store.delete("alice", f"job{number}")
-    assert list(w.index.directory.whole()) == []
+        world.store.delete("alice", f"job{number}")
+    assert list(world.index.directory.whole()) == []
 
 
-def test_another_target_is_another_pace(w: World) -> None:
-    register(w, 1)
-    before = w.store.get("alice", "job0")
+def test_another_target_is_another_pace(world: World) -> None:
+    register(world, 1)
+    before = world.store.get("alice", "job0")
     other = job(cron="25 * * * *", pace={"per_second": 2})
     other["target"]["arn"] += "-2"
-    after = w.registry.put("alice", "job0", other)
+    after = world.registry.put("alice", "job0", other)
     assert before.schedule.pace and after.schedule.pace
     assert (before.schedule.pace.key, after.schedule.pace.key) == (
         before.target["arn"],
@@ -250,10 +254,10 @@ def test_another_target_is_another_pace(w: World) -> None:
     assert before.shard != after.shard
 
 
-def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(w: World) -> None:
+def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(world: World) -> None:
     """It knows no paces: to it, the shards are shards, and the entries lack what it does not read."""
-    register(w, 5)
-    entries = [one for shard in w.index.directory.whole() for one in w.index.entries(shard.shard)]  # type: ignore[union-attr]
+    register(world, 5)
+    entries = [one for shard in world.index.directory.whole() for one in world.index.entries(shard.shard)]  # type: ignore[union-attr]
     assert len(entries) == 5
     for entry in entries:
         assert isinstance(entry, DueEntry)
@@ -262,38 +266,40 @@ def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(w: Wo
         assert shown == {"cron": "25 * * * *"}
 
 
-def test_a_job_that_an_older_version_stored_gets_its_pace_back_when_it_is_put_again(w: World) -> None:
-    register(w, 1)
+def test_a_job_that_an_older_version_stored_gets_its_pace_back_when_it_is_put_again(world: World) -> None:
+    register(world, 1)
     key = keys.job("alice", "job0")
-    item = w.table("jobs").get(key)
+    item = world.table("jobs").get(key)
     assert item
     schedule = {name: value for name, value in item["schedule"].items() if name != "pace"}
-    w.table("jobs").put({**item, "schedule": schedule})
-    assert w.store.get("alice", "job0").schedule.pace is None
+    world.table("jobs").put({**item, "schedule": schedule})
+    assert world.store.get("alice", "job0").schedule.pace is None
     register_again = job(cron="25 * * * *", pace={"per_second": 2})
-    assert w.registry.put("alice", "job0", register_again).schedule.pace
-    tick(w)
-    assert len(sent(w)) == 1
+    assert world.registry.put("alice", "job0", register_again).schedule.pace
+    tick(world)
+    assert len(sent(world)) == 1
 
 
-def test_a_tenant_with_a_pace_for_each_job_does_not_slow_the_registrations_of_others(w: World) -> None:
+def test_a_tenant_with_a_pace_for_each_job_does_not_slow_the_registrations_of_others(world: World) -> None:
     for number in range(150):
-        register(w, 1, prefix=f"a{number}-", tenant="mallory", pace={"per_second": 1, "key": f"key{number}"})
+        register(
+            world, 1, prefix=f"a{number}-", tenant="mallory", pace={"per_second": 1, "key": f"key{number}"}
+        )
     read: list[str] = []
-    w.dynamodb.before = read.append
-    w.registry.create("bob", "first", job(cron="25 * * * *"))
+    world.dynamodb.before = read.append
+    world.registry.create("bob", "first", job(cron="25 * * * *"))
     few = len(read)
     read.clear()
-    w.registry.create("bob", "second", job(cron="25 * * * *"))
+    world.registry.create("bob", "second", job(cron="25 * * * *"))
     assert len(read) <= few < 25
-    w.dynamodb.before = lambda name: None
-    tick(w)
-    assert set(sent(w).values()) == {at("2026-11-21T03:25:00Z")}
-    assert len(sent(w)) == 152
+    world.dynamodb.before = lambda name: None
+    tick(world)
+    assert set(sent(world).values()) == {at("2026-11-21T03:25:00Z")}
+    assert len(sent(world)) == 152
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_jobs_and_windows_keep_every_pace(w: World, seed: int) -> None:
+def test_random_jobs_and_windows_keep_every_pace(world: World, seed: int) -> None:
     """Hours of random jobs, ticks that are left out or come twice, planners of few entries: nothing is lost."""
     rng = random.Random(seed)
     numbers = {"a": 1, "b": 2, "c": 5}
@@ -305,12 +311,12 @@ def test_random_jobs_and_windows_keep_every_pace(w: World, seed: int) -> None:
         definition = job(
             cron=f"{rng.choice(('0', '59', '30'))} {minutes} * * * *", pace=pace, jitter_s=jitter_s
         )
-        w.registry.create(rng.choice(("alice", "bob")), f"{key}{number}", definition)
-    fleet = Fleet(w, rng.choice((30, 100, 10_000)))
+        world.registry.create(rng.choice(("alice", "bob")), f"{key}{number}", definition)
+    fleet = Fleet(world, rng.choice((30, 100, 10_000)))
     fleet.plan_all()
     over = 0
     for minute in range(18, 200, 10):
-        w.run_until(f"2026-11-21T{3 + minute // 60:02}:{minute % 60:02}:00Z")
+        world.run_until(f"2026-11-21T{3 + minute // 60:02}:{minute % 60:02}:00Z")
         if rng.random() < 0.9:
             over += fleet.tick().over_pace
             while fleet.queue.bodies:
@@ -318,14 +324,14 @@ def test_random_jobs_and_windows_keep_every_pace(w: World, seed: int) -> None:
                 over += fleet.plan(body).over_pace
                 if rng.random() < 0.2:
                     fleet.plan(body)
-    w.run_until("2026-11-21T07:00:00Z")
-    calls = Counter((c["tenant"], c["job_id"], c["fire_at"]) for _, c in w.target.calls)
+    world.run_until("2026-11-21T07:00:00Z")
+    calls = Counter((c["tenant"], c["job_id"], c["fire_at"]) for _, c in world.target.calls)
     assert set(calls.values()) == {1}
     for tenant in ("alice", "bob"):
         for key, number in numbers.items():
             called = Counter(
                 int(called_at)
-                for called_at, context in w.target.calls
+                for called_at, context in world.target.calls
                 if context["tenant"] == tenant and context["job_id"].startswith(key)
                 if called_at >= at("2026-11-21T03:50:00Z")  # after those that registrations enqueued
             )

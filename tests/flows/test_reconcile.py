@@ -23,9 +23,9 @@ Drop = Callable[[Execution], bool]
 
 
 @contextmanager
-def dropping(w: World, drop: Drop) -> Iterator[list[str]]:
+def dropping(world: World, drop: Drop) -> Iterator[list[str]]:
     """The queue loses the messages of which `drop` says so; yields the ids of their executions."""
-    send, lost = w.sqs.send_message_batch, []
+    send, lost = world.sqs.send_message_batch, []
 
     def losing(QueueUrl: str, Entries: list[dict[str, str]]) -> object:
         kept = []
@@ -38,139 +38,139 @@ def dropping(w: World, drop: Drop) -> Iterator[list[str]]:
         send(QueueUrl, kept)
         return {"Successful": [{"Id": entry["Id"]} for entry in Entries]}
 
-    w.sqs.send_message_batch = losing  # type: ignore[method-assign, assignment]
+    world.sqs.send_message_batch = losing  # type: ignore[method-assign, assignment]
     yield lost
-    w.sqs.send_message_batch = send  # type: ignore[method-assign]
+    world.sqs.send_message_batch = send  # type: ignore[method-assign]
 
 
-def compare(w: World, **changes: int) -> Compared:
-    compared = replace(w.reconciler, **changes).compare(w.clock.now())  # type: ignore[arg-type]
+def compare(world: World, **changes: int) -> Compared:
+    compared = replace(world.reconciler, **changes).compare(world.clock.now())  # type: ignore[arg-type]
     assert compared.problem == ""
     return compared
 
 
-def listed(w: World) -> set[str]:
-    return {one.execution.execution_id for one in w.reconciler.unrecorded.all()}
+def listed(world: World) -> set[str]:
+    return {one.execution.execution_id for one in world.reconciler.unrecorded.all()}
 
 
-def minutely(w: World, count: int = 1) -> None:
+def minutely(world: World, count: int = 1) -> None:
     for n in range(count):
-        w.registry.create("alice", f"j{n}", job(cron="* * * * *", invocation="Event"))
+        world.registry.create("alice", f"j{n}", job(cron="* * * * *", invocation="Event"))
 
 
-def test_a_lost_message_is_listed_ten_minutes_after_its_window(w: World) -> None:
-    minutely(w)
-    with dropping(w, lambda one: one.fire_at == at("2026-11-21T03:24:00Z")) as lost:
-        w.run_until("2026-11-21T03:39:59Z", ticks=True)
-        assert (compare(w).listed, listed(w)) == (0, set())
-        w.run_until("2026-11-21T03:40:10Z")  # nothing is in the queue
-        assert compare(w).listed == 1
-    assert listed(w) == set(lost) == {"alice:j0:20261121T032400Z:1"}
+def test_a_lost_message_is_listed_ten_minutes_after_its_window(world: World) -> None:
+    minutely(world)
+    with dropping(world, lambda one: one.fire_at == at("2026-11-21T03:24:00Z")) as lost:
+        world.run_until("2026-11-21T03:39:59Z", ticks=True)
+        assert (compare(world).listed, listed(world)) == (0, set())
+        world.run_until("2026-11-21T03:40:10Z")  # nothing is in the queue
+        assert compare(world).listed == 1
+    assert listed(world) == set(lost) == {"alice:j0:20261121T032400Z:1"}
 
 
-def test_what_a_registration_enqueued_itself_is_looked_for_too(w: World) -> None:
-    w.scheduler.tick()
-    with dropping(w, lambda one: True) as lost:
-        minutely(w)
-    w.clock.move_to(at("2026-11-21T04:00:00Z"))
-    compare(w)
-    assert listed(w) == set(lost)
+def test_what_a_registration_enqueued_itself_is_looked_for_too(world: World) -> None:
+    world.scheduler.tick()
+    with dropping(world, lambda one: True) as lost:
+        minutely(world)
+    world.clock.move_to(at("2026-11-21T04:00:00Z"))
+    compare(world)
+    assert listed(world) == set(lost)
     assert lost
 
 
-def test_an_execution_with_spread_is_looked_for_in_the_window_of_its_due_time(w: World) -> None:
-    w.registry.create("alice", "spread-4", job(cron="20 3 * * *", jitter_s=3_600))
-    w.run_until("2026-11-21T05:00:00Z", ticks=True)
-    (run,) = w.run_items("alice", "spread-4")
+def test_an_execution_with_spread_is_looked_for_in_the_window_of_its_due_time(world: World) -> None:
+    world.registry.create("alice", "spread-4", job(cron="20 3 * * *", jitter_s=3_600))
+    world.run_until("2026-11-21T05:00:00Z", ticks=True)
+    (run,) = world.run_items("alice", "spread-4")
     assert run["due_at"] > at("2026-11-21T03:40:00Z")  # the seed is the job
-    assert compare(w).listed == 0
+    assert compare(world).listed == 0
 
 
-def test_while_the_executor_is_down_executions_are_late_and_not_lost(w: World) -> None:
-    minutely(w)
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
-    w.scheduler.tick()
-    w.clock.move_to(at("2026-11-21T03:45:00Z"))
-    assert (compare(w).late, listed(w)) == (17, set())
-    w.deliver()
-    assert (compare(w).late, listed(w)) == (0, set())
+def test_while_the_executor_is_down_executions_are_late_and_not_lost(world: World) -> None:
+    minutely(world)
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
+    world.scheduler.tick()
+    world.clock.move_to(at("2026-11-21T03:45:00Z"))
+    assert (compare(world).late, listed(world)) == (17, set())
+    world.deliver()
+    assert (compare(world).late, listed(world)) == (0, set())
 
 
-def test_more_missing_than_the_queue_holds_are_lost_at_once(w: World) -> None:
-    minutely(w, 3)
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
-    with dropping(w, lambda one: one.fire_at > at("2026-11-21T03:20:00Z")) as lost:
-        w.scheduler.tick()
-    w.clock.move_to(at("2026-11-21T03:41:00Z"))
-    w.sqs._waiting = w.sqs._waiting[:2]  # up to twenty executions
-    assert (compare(w).late, listed(w) >= set(lost)) == (0, True)
+def test_more_missing_than_the_queue_holds_are_lost_at_once(world: World) -> None:
+    minutely(world, 3)
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
+    with dropping(world, lambda one: one.fire_at > at("2026-11-21T03:20:00Z")) as lost:
+        world.scheduler.tick()
+    world.clock.move_to(at("2026-11-21T03:41:00Z"))
+    world.sqs._waiting = world.sqs._waiting[:2]  # up to twenty executions
+    assert (compare(world).late, listed(world) >= set(lost)) == (0, True)
 
 
-def test_what_waits_for_over_an_hour_is_listed_and_leaves_the_list_when_it_runs(w: World) -> None:
-    minutely(w)
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
-    w.scheduler.tick()
-    w.clock.move_to(at("2026-11-21T04:25:00Z"))
-    compared = compare(w)
+def test_what_waits_for_over_an_hour_is_listed_and_leaves_the_list_when_it_runs(world: World) -> None:
+    minutely(world)
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
+    world.scheduler.tick()
+    world.clock.move_to(at("2026-11-21T04:25:00Z"))
+    compared = compare(world)
     assert (compared.late, compared.listed) == (4, 13)  # 3:26 to 3:29 are late by less
-    assert all("T032[6-9]" not in one for one in listed(w))
-    w.deliver()
-    assert (compare(w).listed, listed(w)) == (0, set())
+    assert all("T032[6-9]" not in one for one in listed(world))
+    world.deliver()
+    assert (compare(world).listed, listed(world)) == (0, set())
 
 
 @pytest.mark.parametrize("change", ["delete", "pause", "put"])
-def test_a_job_that_changed_after_planning_is_no_alarm(w: World, change: str) -> None:
-    minutely(w)
-    w.run_until("2026-11-21T03:21:30Z", ticks=True)
+def test_a_job_that_changed_after_planning_is_no_alarm(world: World, change: str) -> None:
+    minutely(world)
+    world.run_until("2026-11-21T03:21:30Z", ticks=True)
     {
-        "delete": lambda: w.store.delete("alice", "j0"),
-        "pause": lambda: w.store.pause("alice", "j0"),
-        "put": lambda: w.registry.put("alice", "j0", job(cron="30 7 * * *")),
+        "delete": lambda: world.store.delete("alice", "j0"),
+        "pause": lambda: world.store.pause("alice", "j0"),
+        "put": lambda: world.registry.put("alice", "j0", job(cron="30 7 * * *")),
     }[change]()
-    w.run_until("2026-11-21T05:00:00Z", ticks=True)
-    assert (compare(w).late, listed(w)) == (0, set())
+    world.run_until("2026-11-21T05:00:00Z", ticks=True)
+    assert (compare(world).late, listed(world)) == (0, set())
 
 
-def test_a_tenant_that_is_deleted_is_no_alarm(w: World) -> None:
-    minutely(w)
-    w.run_until("2026-11-21T03:25:00Z", ticks=True)
-    deletions = Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), w.index)
-    deletions.begin("alice", w.clock.now())
-    w.run_until("2026-11-21T03:29:00Z")
+def test_a_tenant_that_is_deleted_is_no_alarm(world: World) -> None:
+    minutely(world)
+    world.run_until("2026-11-21T03:25:00Z", ticks=True)
+    deletions = Deletions(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
+    deletions.begin("alice", world.clock.now())
+    world.run_until("2026-11-21T03:29:00Z")
     while deletions.progress("alice").finished_at is None:
-        w.clock.sleep(61)
-        deletions.move_on("alice", w.clock.now())
-    w.clock.move_to(at("2026-11-21T05:00:00Z"))
-    assert w.run_items("alice", "j0") == []
-    assert (compare(w).planned > 0, listed(w)) == (True, set())
+        world.clock.sleep(61)
+        deletions.move_on("alice", world.clock.now())
+    world.clock.move_to(at("2026-11-21T05:00:00Z"))
+    assert world.run_items("alice", "j0") == []
+    assert (compare(world).planned > 0, listed(world)) == (True, set())
 
 
-def test_two_ticks_at_once_and_a_lost_tick_are_no_alarm(w: World) -> None:
-    minutely(w, 5)
+def test_two_ticks_at_once_and_a_lost_tick_are_no_alarm(world: World) -> None:
+    minutely(world, 5)
     for minute in ("03:18", "03:18", "03:48", "03:58", "04:08"):
-        w.run_until(f"2026-11-21T{minute}:00Z")
-        w.scheduler.tick()
-    w.run_until("2026-11-21T04:30:00Z")
-    compared = compare(w)
-    assert (compared.planned, listed(w)) == (compared.read, set())
+        world.run_until(f"2026-11-21T{minute}:00Z")
+        world.scheduler.tick()
+    world.run_until("2026-11-21T04:30:00Z")
+    compared = compare(world)
+    assert (compared.planned, listed(world)) == (compared.read, set())
 
 
-def test_beyond_the_bound_a_sample_is_read_and_everything_if_it_finds_one(w: World) -> None:
-    minutely(w, 50)
-    w.run_until("2026-11-21T03:45:00Z", ticks=True)
-    compared = compare(w, most=100)
+def test_beyond_the_bound_a_sample_is_read_and_everything_if_it_finds_one(world: World) -> None:
+    minutely(world, 50)
+    world.run_until("2026-11-21T03:45:00Z", ticks=True)
+    compared = compare(world, most=100)
     assert (compared.planned, compared.read, compared.listed) == (850, 106, 0)
-    with dropping(w, lambda one: one.fire_at >= at("2026-11-21T04:10:00Z")) as lost:
-        w.run_until("2026-11-21T04:30:00Z", ticks=True)
-    compared = compare(w, most=100)
+    with dropping(world, lambda one: one.fire_at >= at("2026-11-21T04:10:00Z")) as lost:
+        world.run_until("2026-11-21T04:30:00Z", ticks=True)
+    compared = compare(world, most=100)
     assert compared.read == compared.planned > 100
-    assert listed(w) == {one for one in lost if "T041" in one}
+    assert listed(world) == {one for one in lost if "T041" in one}
 
 
-def test_the_sample_is_another_one_in_each_window(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    minutely(w, 40)
+def test_the_sample_is_another_one_in_each_window(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    minutely(world, 40)
     read: list[list[tuple[str, int]]] = []
-    stock = type(w.reconciler.unrecorded).missing
+    stock = type(world.reconciler.unrecorded).missing
 
     def noting(self: unrecorded.Unrecorded, some: list[Execution], *, consistent: bool = True) -> object:
         read.append([(one.job_id, one.fire_at % 600) for one in some])
@@ -179,61 +179,61 @@ def test_the_sample_is_another_one_in_each_window(w: World, monkeypatch: pytest.
     monkeypatch.setattr(unrecorded.Unrecorded, "missing", noting)
     seen = []
     for tick in ("03:28", "03:38", "03:48", "03:58"):
-        w.run_until(f"2026-11-21T{tick}:00Z", ticks=True)
+        world.run_until(f"2026-11-21T{tick}:00Z", ticks=True)
         read.clear()
-        compare(w, most=10)
+        compare(world, most=10)
         seen.append({one for some in read for one in some})
     assert len({frozenset(one) for one in seen if one}) == 2
 
 
-def test_a_full_list_waits_until_there_is_room(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconcile, "MOST_LISTED", 5)
-    minutely(w)
-    with dropping(w, lambda one: True) as lost:
-        w.run_until("2026-11-21T03:45:00Z", ticks=True)
-    compared = compare(w)
+def test_a_full_list_waits_until_there_is_room(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "MAX_LISTED", 5)
+    minutely(world)
+    with dropping(world, lambda one: True) as lost:
+        world.run_until("2026-11-21T03:45:00Z", ticks=True)
+    compared = compare(world)
     assert (compared.listed, compared.partly) == (5, True)
-    assert (compare(w).listed, compare(w).partly) == (5, True)
+    assert (compare(world).listed, compare(world).partly) == (5, True)
     for _ in range(10):
-        listed_now = [one.execution for one in w.reconciler.unrecorded.all()]
-        w.reconciler.unrecorded.send(listed_now, w.queue, w.clock.now())
-        w.deliver()
-        compare(w)
+        listed_now = [one.execution for one in world.reconciler.unrecorded.all()]
+        world.reconciler.unrecorded.send(listed_now, world.queue, world.clock.now())
+        world.deliver()
+        compare(world)
     due = [one for one in lost if one < "alice:j0:20261121T033"]
-    assert (listed(w), set(due) - set(w.target.execution_ids)) == (set(), set())
+    assert (listed(world), set(due) - set(world.target.execution_ids)) == (set(), set())
 
 
-def test_what_is_run_again_runs_once_though_its_message_comes_later(w: World) -> None:
-    minutely(w)
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
-    w.scheduler.tick()
-    w.clock.move_to(at("2026-11-21T04:45:00Z"))
-    compare(w)
-    again = [one.execution for one in w.reconciler.unrecorded.all()]
-    w.reconciler.unrecorded.send(again, w.queue, w.clock.now())
-    assert {one.sent_at for one in w.reconciler.unrecorded.all()} == {at("2026-11-21T04:45:00Z")}
-    w.deliver()
-    assert len(w.target.calls) == len(set(w.target.execution_ids)) == 17
-    assert compare(w).listed == 0
+def test_what_is_run_again_runs_once_though_its_message_comes_later(world: World) -> None:
+    minutely(world)
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
+    world.scheduler.tick()
+    world.clock.move_to(at("2026-11-21T04:45:00Z"))
+    compare(world)
+    again = [one.execution for one in world.reconciler.unrecorded.all()]
+    world.reconciler.unrecorded.send(again, world.queue, world.clock.now())
+    assert {one.sent_at for one in world.reconciler.unrecorded.all()} == {at("2026-11-21T04:45:00Z")}
+    world.deliver()
+    assert len(world.target.calls) == len(set(world.target.execution_ids)) == 17
+    assert compare(world).listed == 0
 
 
-def test_portions_are_cut_and_named_by_their_content(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planned, "_A_PORTION", 30)
-    minutely(w, 4)
-    w.run_until("2026-11-21T03:18:00Z")
-    w.scheduler.tick()
+    minutely(world, 4)
+    world.run_until("2026-11-21T03:18:00Z")
+    world.scheduler.tick()
     start, end = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
-    before = sorted(one.data for one in w.index.planned.portions(start, end))
-    assert w.index.planned.sizes(start, end) == {start: 40}
-    w.table("due").put({**keys.MARK, "planned_until": start, "planning_until": start})
-    w.scheduler.tick()
-    assert sorted(one.data for one in w.index.planned.portions(start, end)) == before
-    bodies = [body for one in w.index.planned.portions(start, end) for body in one.bodies()]
+    before = sorted(one.data for one in world.index.planned.portions(start, end))
+    assert world.index.planned.sizes(start, end) == {start: 40}
+    world.table("due").put({**keys.MARK, "planned_until": start, "planning_until": start})
+    world.scheduler.tick()
+    assert sorted(one.data for one in world.index.planned.portions(start, end)) == before
+    bodies = [body for one in world.index.planned.portions(start, end) for body in one.bodies()]
     assert len({Execution.decode(body).execution_id for body in bodies}) == len(bodies) == 40
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_exactly_what_the_queue_loses_is_listed(w: World, seed: int) -> None:
+def test_exactly_what_the_queue_loses_is_listed(world: World, seed: int) -> None:
     """Random jobs, changes and ticks; an execution's messages are lost with a chance of one in ten, or of none.
 
     Registration and tick may both send one, so all of them are lost or none, whichever thread sends first.
@@ -244,27 +244,27 @@ def test_exactly_what_the_queue_loses_is_listed(w: World, seed: int) -> None:
         return one.attempt == 1 and random.Random(f"{seed} {one.execution_id}").random() < share
 
     crons = ("* * * * *", "*/7 * * * *", "*/20 * * * * *", "H H * * *", "25 3 * * *")
-    with dropping(w, drop) as lost:
+    with dropping(world, drop) as lost:
         for step in range(120):
             name = f"j{rng.randrange(12)}"
             change = rng.choice(("put", "put", "pause", "resume", "delete", "none", "none"))
-            existing = {one.job_id for one in w.store.list_jobs("alice")}
+            existing = {one.job_id for one in world.store.list_jobs("alice")}
             if change == "put":
                 fields = {"jitter_s": 900} if rng.random() < 0.2 else {}
-                w.registry.put("alice", name, job(cron=rng.choice(crons), invocation="Event", **fields))
+                world.registry.put("alice", name, job(cron=rng.choice(crons), invocation="Event", **fields))
             elif change != "none" and name in existing:
-                {"pause": w.store.pause, "resume": w.store.resume, "delete": w.store.delete}[change](
-                    "alice", name
-                )
-            w.run_until(_text(w.clock.now() + rng.uniform(5, 90)), ticks=rng.random() < 0.8)
+                {"pause": world.store.pause, "resume": world.store.resume, "delete": world.store.delete}[
+                    change
+                ]("alice", name)
+            world.run_until(_text(world.clock.now() + rng.uniform(5, 90)), ticks=rng.random() < 0.8)
             if step % 20 == 0:
-                w.scheduler.tick()
-                compare(w)
-    end = w.clock.now()
+                world.scheduler.tick()
+                compare(world)
+    end = world.clock.now()
     for tick in range(12):  # what is still in the queue, and kept for later ticks, runs
-        w.run_until(_text(end + (tick + 1) * 600), ticks=True)
-        compare(w)
-    assert listed(w) == set(lost)
+        world.run_until(_text(end + (tick + 1) * 600), ticks=True)
+        compare(world)
+    assert listed(world) == set(lost)
     assert bool(lost) == bool(share)
 
 

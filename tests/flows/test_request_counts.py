@@ -25,19 +25,23 @@ READ_JOB, CALL = {"get_item": 1}, {"target": 1}
 class Counts:
     """The requests of one world since the last count."""
 
-    def __init__(self, w: World) -> None:
-        self._w = w
+    def __init__(self, world: World) -> None:
+        self._w = world
         self._seen: Counter[str] = Counter()
         self._was = self._beside()
-        w.dynamodb.before = self._count
+        world.dynamodb.before = self._count
 
     def _count(self, name: str) -> None:
         self._seen[name] += 1
 
     def _beside(self) -> Counter[str]:
-        w = self._w
+        world = self._w
         return Counter(
-            {"target": len(w.target.calls), "PutEvents": len(w.events), "sent messages": len(w.sqs.bodies)}
+            {
+                "target": len(world.target.calls),
+                "PutEvents": len(world.events),
+                "sent messages": len(world.sqs.bodies),
+            }
         )
 
     @contextmanager
@@ -51,101 +55,101 @@ class Counts:
 
 
 @pytest.fixture
-def counts(w: World) -> Counts:
-    return Counts(w)
+def counts(world: World) -> Counts:
+    return Counts(world)
 
 
-def due(w: World, outcome: Outcome = OK, **fields: Any) -> None:
+def due(world: World, outcome: Outcome = OK, **fields: Any) -> None:
     """A job whose one execution is visible now."""
-    w.registry.create("alice", "once", job(at=DUE, **fields))
-    w.target.answer = lambda event: outcome
-    w.clock.move_to(at(DUE))
+    world.registry.create("alice", "once", job(at=DUE, **fields))
+    world.target.answer = lambda event: outcome
+    world.clock.move_to(at(DUE))
 
 
-def test_a_run_that_succeeds_costs_one_read_and_two_writes(w: World, counts: Counts) -> None:
-    due(w)
+def test_a_run_that_succeeds_costs_one_read_and_two_writes(world: World, counts: Counts) -> None:
+    due(world)
     with counts.of({**READ_JOB, "update_item": 2, **CALL}):
-        w.deliver()
-    assert w.statuses("alice", "once") == ["succeeded"]
+        world.deliver()
+    assert world.statuses("alice", "once") == ["succeeded"]
 
 
-def test_a_run_that_fails_permanently_is_also_published_and_counted(w: World, counts: Counts) -> None:
-    due(w, FAILS)
+def test_a_run_that_fails_permanently_is_also_published_and_counted(world: World, counts: Counts) -> None:
+    due(world, FAILS)
     with counts.of({**READ_JOB, "update_item": 3, "PutEvents": 1, **CALL}):
-        w.deliver()
+        world.deliver()
 
 
-def test_an_attempt_that_is_tried_again_sends_one_message(w: World, counts: Counts) -> None:
-    due(w, Outcome(ok=False, error_type="Boom"))
+def test_an_attempt_that_is_tried_again_sends_one_message(world: World, counts: Counts) -> None:
+    due(world, Outcome(ok=False, error_type="Boom"))
     with counts.of({**READ_JOB, "update_item": 2, "sent messages": 1, **CALL}):
-        w.deliver()
+        world.deliver()
 
 
-def test_an_event_run_costs_one_write_in_all(w: World, counts: Counts) -> None:
-    due(w, invocation="Event")
+def test_an_event_run_costs_one_write_in_all(world: World, counts: Counts) -> None:
+    due(world, invocation="Event")
     with counts.of({**READ_JOB, "update_item": 1, **CALL}):
-        w.deliver()
-    assert w.statuses("alice", "once") == ["dispatched"]
+        world.deliver()
+    assert world.statuses("alice", "once") == ["dispatched"]
 
 
-def test_a_skipped_run_costs_one_write(w: World, counts: Counts) -> None:
-    due(w)
-    w.store.pause("alice", "once")
+def test_a_skipped_run_costs_one_write(world: World, counts: Counts) -> None:
+    due(world)
+    world.store.pause("alice", "once")
     with counts.of({**READ_JOB, "put_item": 1, "PutEvents": 1}):
-        w.deliver()
+        world.deliver()
 
 
 @pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
-def test_a_duplicate_costs_one_write_that_is_refused(w: World, counts: Counts, invocation: str) -> None:
-    due(w, invocation=invocation)
-    w.deliver()
+def test_a_duplicate_costs_one_write_that_is_refused(world: World, counts: Counts, invocation: str) -> None:
+    due(world, invocation=invocation)
+    world.deliver()
     with counts.of({**READ_JOB, "update_item": 1}):
-        w.executor.execute(Message("copy", w.sqs.bodies[0]))
+        world.executor.execute(Message("copy", world.sqs.bodies[0]))
 
 
-def test_a_run_without_overlap_takes_its_lock_and_lets_it_go(w: World, counts: Counts) -> None:
-    due(w, overlap="skip")
+def test_a_run_without_overlap_takes_its_lock_and_lets_it_go(world: World, counts: Counts) -> None:
+    due(world, overlap="skip")
     with counts.of({**READ_JOB, "update_item": 4, **CALL}):
-        w.deliver()
+        world.deliver()
 
 
-def test_a_wait_of_hours_costs_nothing_until_the_tick_of_its_window(w: World, counts: Counts) -> None:
-    w.registry.create("alice", "once", job(at=DUE, retry={"base_s": 7_200, "cap_s": 7_200}))
-    w.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
-    w.run_until(DUE)
+def test_a_wait_of_hours_costs_nothing_until_the_tick_of_its_window(world: World, counts: Counts) -> None:
+    world.registry.create("alice", "once", job(at=DUE, retry={"base_s": 7_200, "cap_s": 7_200}))
+    world.target.answer = lambda event: Outcome(ok=False, error_type="Boom")
+    world.run_until(DUE)
     with counts.of({}):
-        w.run_until("2026-11-21T04:15:30Z")
+        world.run_until("2026-11-21T04:15:30Z")
 
 
-def test_a_registration(w: World, counts: Counts) -> None:
+def test_a_registration(world: World, counts: Counts) -> None:
     far = {"get_item": 3, "transact_write_items": 1, "query": 1}  # the tenant's rules, the job, the mark
-    w.registry.create("alice", "first", job(cron="0 12 * * *"))  # which creates the mark
+    world.registry.create("alice", "first", job(cron="0 12 * * *"))  # which creates the mark
     with counts.of(far):
-        w.registry.create("alice", "far", job(cron="1 12 * * *"))
+        world.registry.create("alice", "far", job(cron="1 12 * * *"))
     with counts.of(far | {"transact_write_items": 2}):  # the first job of its group opens a shard
-        w.registry.create("alice", "opens", job(cron="0 13 * * *"))
+        world.registry.create("alice", "opens", job(cron="0 13 * * *"))
     near = far | {"get_item": 4, "put_item": 1, "delete_item": 1, "sent messages": 1}
     with counts.of(near):
-        w.registry.create("alice", "near", job(at=DUE))
+        world.registry.create("alice", "near", job(at=DUE))
     with counts.of(
         {"get_item": 2, "transact_write_items": 1, "batch_get_item": 1}
     ):  # has its shard become empty?
-        w.store.delete("alice", "far")
+        world.store.delete("alice", "far")
     with counts.of({"get_item": 2, "transact_write_items": 2, "batch_get_item": 1}):
-        w.store.delete("alice", "opens")
+        world.store.delete("alice", "opens")
 
 
-def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(w: World, counts: Counts) -> None:
+def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(world: World, counts: Counts) -> None:
     for n in range(20):
-        w.registry.create("alice", f"noon-{n}", job(cron="0 12 * * *"))
-    w.registry.create("alice", "due", job(cron="25 3 * * *"))
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+        world.registry.create("alice", f"noon-{n}", job(cron="0 12 * * *"))
+    world.registry.create("alice", "due", job(cron="25 3 * * *"))
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
     spread = 8
     # The mark; pending and postponed entries, one-off groups by partition; the four places of its slot, and the shard
     # found there; one group; what is set aside; the mark twice; what was planned.
     requests = {"get_item": 1, "query": 3 * spread + 6, "batch_get_item": 1, "update_item": 2}
     with counts.of(requests | {"sent messages": 1, "put_item": 1}):
-        w.scheduler.tick()
+        world.scheduler.tick()
     nothing_else = {"query": 5, "get_item": 1}  # the list, and the four partitions of what was planned
     with counts.of(nothing_else):
-        w.reconciler.compare(w.clock.now())
+        world.reconciler.compare(world.clock.now())

@@ -22,13 +22,13 @@ RESTORED_TO, STOPPED, STARTED, END = (f"{DAY}{time}:00Z" for time in ("04:00", "
 class Restored:
     """A world after the restore: the fire times that each job was called for before it, and after it."""
 
-    w: World
+    world: World
     stopped_after: int
     before: dict[str, list[str]] = field(default_factory=dict)
     after: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for number, (_, call) in enumerate(self.w.target.calls):
+        for number, (_, call) in enumerate(self.world.target.calls):
             phase = self.before if number < self.stopped_after else self.after
             phase.setdefault(call["job_id"], []).append(call["fire_at"][11:16])
 
@@ -38,29 +38,29 @@ class Restored:
 
 def restored(*tables: str) -> Restored:
     db = MemoryDynamoDB()
-    w = make_world(db, f"{DAY}03:12:00Z")
-    w.target.answer = fails_first
+    world = make_world(db, f"{DAY}03:12:00Z")
+    world.target.answer = fails_first
     for policy in ("none", "latest", "all"):
-        w.registry.create("alice", policy, job(cron="* * * * *", catch_up=policy))
+        world.registry.create("alice", policy, job(cron="* * * * *", catch_up=policy))
     for name in ("removed", "changed"):
-        w.registry.create("alice", name, job(cron="*/5 * * * *"))
-    w.registry.create("alice", "once", job(at=f"{DAY}04:30:00Z"))
+        world.registry.create("alice", name, job(cron="*/5 * * * *"))
+    world.registry.create("alice", "once", job(at=f"{DAY}04:30:00Z"))
     retry = {"max_attempts": 2, "base_s": 600}
-    w.registry.create("alice", "retried", job(at=f"{DAY}03:58:00Z", retry=retry))
-    w.run_until(RESTORED_TO, ticks=True)
+    world.registry.create("alice", "retried", job(at=f"{DAY}03:58:00Z", retry=retry))
+    world.run_until(RESTORED_TO, ticks=True)
     backup = copy.deepcopy(db.tables)
-    w.run_until(f"{DAY}04:10:30Z", ticks=True)
-    w.store.delete("alice", "removed")
-    w.registry.put("alice", "changed", job(cron="*/7 * * * *"))
-    w.registry.create("alice", "created", job(cron="*/5 * * * *"))
-    w.run_until(STOPPED, ticks=True)
-    stopped_after = len(w.target.calls)
+    world.run_until(f"{DAY}04:10:30Z", ticks=True)
+    world.store.delete("alice", "removed")
+    world.registry.put("alice", "changed", job(cron="*/7 * * * *"))
+    world.registry.create("alice", "created", job(cron="*/5 * * * *"))
+    world.run_until(STOPPED, ticks=True)
+    stopped_after = len(world.target.calls)
     for name in tables:
         db.tables[f"test-{name}"] = copy.deepcopy(backup[f"test-{name}"])
-    w.clock.move_to(at(STARTED))
-    w.scheduler.tick()
-    w.run_until(END, ticks=True)
-    return Restored(w, stopped_after)
+    world.clock.move_to(at(STARTED))
+    world.scheduler.tick()
+    world.run_until(END, ticks=True)
+    return Restored(world, stopped_after)
 
 
 def fails_first(event: Mapping[str, Any]) -> Outcome:
@@ -88,7 +88,7 @@ def all_restored() -> Restored:
 def test_while_the_runs_are_kept_nothing_is_called_twice(runs_kept: Restored) -> None:
     for job_id in runs_kept.before:
         assert runs_kept.twice(job_id) == set()
-    calls = [(call["execution_id"], call["attempt"]) for _, call in runs_kept.w.target.calls]
+    calls = [(call["execution_id"], call["attempt"]) for _, call in runs_kept.world.target.calls]
     assert len(calls) == len(set(calls))
 
 
@@ -114,17 +114,17 @@ def test_without_the_runs_what_catches_up_is_called_twice(all_restored: Restored
 def test_without_the_runs_a_run_that_waited_for_its_next_attempt_goes_on_waiting_and_can_be_cancelled(
     all_restored: Restored,
 ) -> None:
-    w = all_restored.w
-    assert w.statuses("alice", "retried") == ["retrying"]
-    w.manual.cancel("alice", "alice:retried:20261121T035800Z:1", "its message is gone")
-    assert w.statuses("alice", "retried") == ["failed"]
+    world = all_restored.world
+    assert world.statuses("alice", "retried") == ["retrying"]
+    world.manual.cancel("alice", "alice:retried:20261121T035800Z:1", "its message is gone")
+    assert world.statuses("alice", "retried") == ["failed"]
 
 
 def test_a_job_created_since_is_gone_and_one_deleted_or_changed_since_is_as_it_was(
     runs_kept: Restored,
 ) -> None:
-    w, after = runs_kept.w, runs_kept.after
+    world, after = runs_kept.world, runs_kept.after
     assert "created" not in after
-    assert w.statuses("alice", "created")[-1] == "skipped(deleted)"  # what was in the queue
+    assert world.statuses("alice", "created")[-1] == "skipped(deleted)"  # what was in the queue
     assert set(after["removed"]) == set(after["changed"]) == set(minutes("05:25", "06:00")[::5])
-    assert "skipped(rescheduled)" in w.statuses("alice", "changed")
+    assert "skipped(rescheduled)" in world.statuses("alice", "changed")

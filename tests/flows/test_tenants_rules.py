@@ -17,20 +17,20 @@ FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
 
 
 @pytest.fixture
-def ruled(w: World) -> World:
+def ruled(world: World) -> World:
     """A world whose executor reads the tenants table; alice may call the target."""
-    w.executor = replace(w.executor, tenants=KnownTenants(w.table("tenants")))
-    tenants(w).create("alice", "Alice", w.clock.now(), {"allowed_targets": [ARN]})
-    return w
+    world.executor = replace(world.executor, tenants=KnownTenants(world.table("tenants")))
+    tenants(world).create("alice", "Alice", world.clock.now(), {"allowed_targets": [ARN]})
+    return world
 
 
-def tenants(w: World) -> Tenants:
-    return Tenants(w.table("tenants"))
+def tenants(world: World) -> Tenants:
+    return Tenants(world.table("tenants"))
 
 
-def change(w: World, **changes: Any) -> None:
-    tenants(w).edit("alice", changes, w.clock.now())
-    w.clock.sleep(TRUSTED_FOR_S)
+def change(world: World, **changes: Any) -> None:
+    tenants(world).edit("alice", changes, world.clock.now())
+    world.clock.sleep(TRUSTED_FOR_S)
 
 
 def test_a_suspended_tenants_jobs_stop_and_go_on(ruled: World) -> None:

@@ -28,11 +28,11 @@ def answers(*outcomes: Outcome) -> Callable[[Mapping[str, Any]], Outcome]:
     return lambda event: left.pop(0) if len(left) > 1 else left[0]
 
 
-def test_throttled_attempts_use_up_none_of_the_policys(w: World) -> None:
-    w.target.answer = answers(*[THROTTLED] * 5, FAILED, THROTTLED, OK)
-    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 1}))
-    w.run_until("2026-11-21T04:15:00Z")
-    (run,) = w.run_items("alice", "once")
+def test_throttled_attempts_use_up_none_of_the_policys(world: World) -> None:
+    world.target.answer = answers(*[THROTTLED] * 5, FAILED, THROTTLED, OK)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 1}))
+    world.run_until("2026-11-21T04:15:00Z")
+    (run,) = world.run_items("alice", "once")
     assert (run["status"], run["attempt"], run["throttles"]) == ("succeeded", 8, 6)
     assert [attempt.get("throttled", False) for attempt in run["attempts"]] == [True] * 5 + [
         False,
@@ -41,77 +41,77 @@ def test_throttled_attempts_use_up_none_of_the_policys(w: World) -> None:
     ]
 
 
-def test_attempts_are_used_up_as_ever_between_throttles(w: World) -> None:
-    w.target.answer = answers(THROTTLED, FAILED, THROTTLED, FAILED, OK)
-    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 1}))
-    w.run_until("2026-11-21T04:15:00Z")
-    assert w.statuses("alice", "once") == ["failed"]
-    assert len(w.target.calls) == 4
+def test_attempts_are_used_up_as_ever_between_throttles(world: World) -> None:
+    world.target.answer = answers(THROTTLED, FAILED, THROTTLED, FAILED, OK)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 1}))
+    world.run_until("2026-11-21T04:15:00Z")
+    assert world.statuses("alice", "once") == ["failed"]
+    assert len(world.target.calls) == 4
 
 
-def test_as_many_attempts_as_eventbridge_scheduler_makes_within_a_day(w: World) -> None:
+def test_as_many_attempts_as_eventbridge_scheduler_makes_within_a_day(world: World) -> None:
     """The most that a policy may name: the first attempt and 185 retries. The record keeps the newest ones."""
-    w.target.answer = answers(FAILED)
+    world.target.answer = answers(FAILED)
     retry = {"max_attempts": 186, "base_s": 1, "cap_s": 600, "max_age_s": 86_400}
-    w.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
-    w.run_until("2026-11-22T04:15:00Z", ticks=True)
-    (run,) = w.run_items("alice", "once")
-    assert (run["status"], run["attempt"], len(w.target.calls)) == ("failed", 186, 186)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
+    world.run_until("2026-11-22T04:15:00Z", ticks=True)
+    (run,) = world.run_items("alice", "once")
+    assert (run["status"], run["attempt"], len(world.target.calls)) == ("failed", 186, 186)
     assert len(run["attempts"]) == ATTEMPTS_KEPT
     assert run["attempts"][-1]["attempt"] == 186
     with pytest.raises(InvalidInput, match="186"):
-        w.registry.create("alice", "more", job(at=FIRE_AT, retry={**retry, "max_attempts": 187}))
+        world.registry.create("alice", "more", job(at=FIRE_AT, retry={**retry, "max_attempts": 187}))
 
 
-def test_throttled_for_ever_the_run_fails_at_its_age_and_its_record_stays_small(w: World) -> None:
-    w.target.answer = answers(THROTTLED)
+def test_throttled_for_ever_the_run_fails_at_its_age_and_its_record_stays_small(world: World) -> None:
+    world.target.answer = answers(THROTTLED)
     retry = {"max_attempts": 1, "base_s": 1, "factor": 1, "cap_s": 1, "max_age_s": 3_600}
-    w.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
-    w.run_until("2026-11-21T05:15:00Z")
-    (run,) = w.run_items("alice", "once")
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
+    world.run_until("2026-11-21T05:15:00Z")
+    (run,) = world.run_items("alice", "once")
     assert (run["status"], len(run["attempts"])) == ("failed", THROTTLES_KEPT)
-    assert run["throttles"] == len(w.target.calls)
-    assert 60 < len(w.target.calls) < 140, "half a minute to a minute apart, whatever the tenant's curve"
-    assert w.target.calls[-1][0] <= at(FIRE_AT) + 3_600
+    assert run["throttles"] == len(world.target.calls)
+    assert 60 < len(world.target.calls) < 140, "half a minute to a minute apart, whatever the tenant's curve"
+    assert world.target.calls[-1][0] <= at(FIRE_AT) + 3_600
     assert run["failed_tenant"] == "alice"
 
 
-def test_a_duplicate_of_a_throttled_message_calls_nothing(w: World) -> None:
-    w.target.answer = answers(THROTTLED, OK)
-    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 10}))
-    w.run_until(FIRE_AT)
-    first, second = w.sqs.bodies
-    assert w.executor.execute(Message("another", first)).result == "duplicate"
-    w.run_until("2026-11-21T03:20:00Z")
-    assert w.executor.execute(Message("yet-another", second)).result == "duplicate"
-    assert (w.statuses("alice", "once"), len(w.target.calls)) == (["succeeded"], 2)
+def test_a_duplicate_of_a_throttled_message_calls_nothing(world: World) -> None:
+    world.target.answer = answers(THROTTLED, OK)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 10}))
+    world.run_until(FIRE_AT)
+    first, second = world.sqs.bodies
+    assert world.executor.execute(Message("another", first)).result == "duplicate"
+    world.run_until("2026-11-21T03:20:00Z")
+    assert world.executor.execute(Message("yet-another", second)).result == "duplicate"
+    assert (world.statuses("alice", "once"), len(world.target.calls)) == (["succeeded"], 2)
 
 
 def test_killed_before_the_throttled_message_went_out_the_count_is_kept(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    w.target.answer = answers(THROTTLED, FAILED, OK)
-    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 10}))
+    world.target.answer = answers(THROTTLED, FAILED, OK)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry={"max_attempts": 2, "base_s": 10}))
 
     def killed(*args: object, **kwargs: object) -> dict[str, object]:
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(w.sqs, "send_message_batch", killed)
-        w.run_until(FIRE_AT)
-    assert w.statuses("alice", "once") == ["retrying"]
-    w.run_until("2026-11-21T04:00:00Z")
-    (run,) = w.run_items("alice", "once")
+        patched.setattr(world.sqs, "send_message_batch", killed)
+        world.run_until(FIRE_AT)
+    assert world.statuses("alice", "once") == ["retrying"]
+    world.run_until("2026-11-21T04:00:00Z")
+    (run,) = world.run_items("alice", "once")
     assert (run["status"], run["attempt"], run["throttles"]) == ("succeeded", 3, 1)
 
 
-def test_a_target_that_says_when_is_asked_then_and_not_sooner(w: World) -> None:
-    w.target.answer = answers(Outcome(ok=False, error_type="RetryLater", retry_after_s=1_800), OK)
-    w.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 1}))
-    w.run_until("2026-11-21T04:00:00Z", ticks=True)
-    first, second = (called_at for called_at, _ in w.target.calls)
+def test_a_target_that_says_when_is_asked_then_and_not_sooner(world: World) -> None:
+    world.target.answer = answers(Outcome(ok=False, error_type="RetryLater", retry_after_s=1_800), OK)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 1}))
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    first, second = (called_at for called_at, _ in world.target.calls)
     assert 1_800 <= second - first <= 1_802
-    assert w.statuses("alice", "once") == ["succeeded"]
+    assert world.statuses("alice", "once") == ["succeeded"]
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from tests.worlds import World, at, job, put_in_directory
 
 
 @pytest.fixture
-def deployed(w: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def deployed(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """The handler over this world, in the stage `prod`."""
     monkeypatch.setenv("STAGE", "prod")
-    serve(w, monkeypatch)
+    serve(world, monkeypatch)
     for cached in (config.config, telemetry.metrics):
         cached.cache_clear()
-    yield w
+    yield world
     for cached in (config.config, telemetry.metrics):
         cached.cache_clear()
 

@@ -26,15 +26,15 @@ CRONS: Final = ("*/5 * * * *", "*/7 2 * * *", "30 2 * * *", "17 * * * *", "0,20,
 class RandomWorld:
     """A world and its jobs at each instant, recorded by the test itself, without the audit."""
 
-    w: World
+    world: World
     rng: random.Random
     seed: int
     log: dict[str, list[tuple[float, Job | None]]] = field(default_factory=dict)
 
     @property
     def expected(self) -> ExpectedRuns:
-        tables = self.w.tables
-        return ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), self.w.index)
+        tables = self.world.tables
+        return ExpectedRuns(tables.jobs, tables.runs, Audit(tables.tenants), self.world.index)
 
     def definition(self) -> dict[str, Any]:
         rng = self.rng
@@ -42,7 +42,7 @@ class RandomWorld:
             [
                 {"cron": rng.choice(CRONS), "timezone": rng.choice(["UTC", "Europe/Paris"])},
                 {"every": rng.choice([120, 450, 3_600])},
-                {"at": rfc3339(int(self.w.clock.now()) + rng.randrange(1, 5_000))},
+                {"at": rfc3339(int(self.world.clock.now()) + rng.randrange(1, 5_000))},
             ]
         )
         if rng.random() < 0.2:
@@ -61,10 +61,10 @@ class RandomWorld:
     def act(self) -> None:
         """Change one of three jobs; a refused change does nothing."""
         rng, job_id = self.rng, f"j{self.rng.randrange(3)}"
-        store, manual = self.w.store, self.w.manual
+        store, manual = self.world.store, self.world.manual
         acts = [
-            lambda: self.w.registry.put("alice", job_id, self.definition()),
-            lambda: self.w.registry.put("alice", job_id, self.definition()),
+            lambda: self.world.registry.put("alice", job_id, self.definition()),
+            lambda: self.world.registry.put("alice", job_id, self.definition()),
             lambda: store.pause("alice", job_id, "why not"),
             lambda: store.resume("alice", job_id),
             lambda: store.delete("alice", job_id),
@@ -78,16 +78,16 @@ class RandomWorld:
         self.note(job_id)
 
     def cancel(self, job_id: str) -> None:
-        found = self.w.store.get("alice", job_id)
-        now = math.floor(self.w.clock.now())
+        found = self.world.store.get("alice", job_id)
+        now = math.floor(self.world.clock.now())
         coming = list(fires(found.schedule, now + 1, now + 3_600))[:9]
         if coming:
             name = rfc3339(self.rng.choice(coming)).replace("-", "").replace(":", "")
-            self.w.manual.cancel("alice", f"alice:{job_id}:{name}:{found.schedule_revision}", "no")
+            self.world.manual.cancel("alice", f"alice:{job_id}:{name}:{found.schedule_revision}", "no")
 
     def note(self, job_id: str) -> None:
-        found = self.w.store.load_all("alice", [job_id]).get(job_id)
-        self.log.setdefault(job_id, []).append((self.w.clock.now(), found))
+        found = self.world.store.load_all("alice", [job_id]).get(job_id)
+        self.log.setdefault(job_id, []).append((self.world.clock.now(), found))
 
     def at(self, job_id: str, instant: int) -> Job | None:
         """The job as it was at an instant; None before it was created."""
@@ -115,19 +115,19 @@ def play(seed: int, settle: bool = True) -> RandomWorld:
     """Two hours; with `settle`, ticks and deliveries then catch up."""
     rng = random.Random(seed)
     played = RandomWorld(make_world(MemoryDynamoDB(), rfc3339(BEGIN)), rng, seed)
-    w = played.w
-    w.target.answer = lambda event: Outcome(ok=rng.random() < 0.8, error_type="Boom", error="no")
+    world = played.world
+    world.target.answer = lambda event: Outcome(ok=rng.random() < 0.8, error_type="Boom", error="no")
     outage = range(*sorted(rng.sample(range(BEGIN, BEGIN + HOURS * 3_600), 2))) if rng.random() < 0.4 else ()
     moment = BEGIN
     while moment < BEGIN + HOURS * 3_600:
         moment += rng.randrange(60, 1_200)
         if on_the_minute := rng.random() < 0.4:
             moment -= moment % 60
-        w.run_until(rfc3339(moment), ticks=moment not in outage)
-        w.clock.sleep(0 if on_the_minute else rng.random())
+        world.run_until(rfc3339(moment), ticks=moment not in outage)
+        world.clock.sleep(0 if on_the_minute else rng.random())
         for _ in range(rng.randrange(1, 3)):
             played.act()
     if settle:
-        w.scheduler.tick()
-        w.run_until(rfc3339(moment + 1_800), ticks=True)
+        world.scheduler.tick()
+        world.run_until(rfc3339(moment + 1_800), ticks=True)
     return played

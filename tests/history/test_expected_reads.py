@@ -13,7 +13,7 @@ from common.history.expected_runs import ExpectedRuns, JobPage, Place
 from common.runs.records import Outcome
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S, rfc3339
-from tests.worlds import World, at, job, world
+from tests.worlds import World, at, job, open_world
 
 REGISTERED = at("2026-11-20T03:12:00Z")
 START = REGISTERED + DAY_S
@@ -24,9 +24,9 @@ JOBS = 30
 @pytest.fixture(scope="module")
 def settled() -> Iterator[World]:
     """Jobs that have not changed for a day, and the runs of some hours."""
-    with world(rfc3339(REGISTERED)) as w:
-        w.target.answer = lambda event: Outcome(ok=True)
-        w.table("jobs").put(
+    with open_world(rfc3339(REGISTERED)) as world:
+        world.target.answer = lambda event: Outcome(ok=True)
+        world.table("jobs").put(
             {
                 "pk": "alice",
                 "sk": "CALENDAR#feasts",
@@ -38,13 +38,13 @@ def settled() -> Iterator[World]:
         )
         for n in range(JOBS):
             calendars = {"calendars": ["feasts"]} if n % 2 else {}
-            w.registry.put("alice", f"daily-{n:02}", job(cron=f"{n} 4 * * *", exclude=calendars))
-        w.registry.put("alice", "often", job(cron="*/10 * * * *"))
-        w.registry.put("alice", "seldom", job(cron="0 4 1 * *"))
-        w.clock.move_to(START - 240)
-        w.run_until(rfc3339(NOW), ticks=True)
-        w.manual.skip_next("alice", "daily-05", 1, "not today")
-        yield w
+            world.registry.put("alice", f"daily-{n:02}", job(cron=f"{n} 4 * * *", exclude=calendars))
+        world.registry.put("alice", "often", job(cron="*/10 * * * *"))
+        world.registry.put("alice", "seldom", job(cron="0 4 1 * *"))
+        world.clock.move_to(START - 240)
+        world.run_until(rfc3339(NOW), ticks=True)
+        world.manual.skip_next("alice", "daily-05", 1, "not today")
+        yield world
 
 
 @pytest.fixture
@@ -56,23 +56,25 @@ def requests(settled: World) -> Iterator[Counter[str]]:
     settled.dynamodb.before = lambda name: None
 
 
-def reader(w: World) -> ExpectedRuns:
-    return ExpectedRuns(w.tables.jobs, w.tables.runs, Audit(w.tables.tenants), w.index)
+def reader(world: World) -> ExpectedRuns:
+    return ExpectedRuns(world.tables.jobs, world.tables.runs, Audit(world.tables.tenants), world.index)
 
 
-def of_tenant(w: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> list[JobPage]:
+def of_tenant(world: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> list[JobPage]:
     found: list[JobPage] = []
     place: Place | None = None
     while True:
-        pages, place = reader(w).of_tenant("alice", place, START, end, NOW, 30 * DAY_S, limit)
+        pages, place = reader(world).of_tenant("alice", place, START, end, NOW, 30 * DAY_S, limit)
         found += pages
         if place is None:
             return found
 
 
-def of_jobs(w: World, *, end: int = NOW + DAY_S) -> dict[str, JobPage]:
-    ids = [found.job_id for found in w.store.list_jobs("alice", limit=1_000)]
-    return {job_id: reader(w).of_job("alice", job_id, START, end, NOW, 30 * DAY_S, 5_000) for job_id in ids}
+def of_jobs(world: World, *, end: int = NOW + DAY_S) -> dict[str, JobPage]:
+    ids = [found.job_id for found in world.store.list_jobs("alice", limit=1_000)]
+    return {
+        job_id: reader(world).of_job("alice", job_id, START, end, NOW, 30 * DAY_S, 5_000) for job_id in ids
+    }
 
 
 def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Counter[str]) -> None:
@@ -121,7 +123,7 @@ def test_a_job_that_has_not_changed_is_known_however_short_the_audit_is(
     for _ in range(3):
         settled.store.pause("alice", "often")
         settled.store.resume("alice", "often")
-    monkeypatch.setattr(expected_runs, "MOST_ENTRIES", 2)
+    monkeypatch.setattr(expected_runs, "MAX_ENTRIES", 2)
     pages = {page.job_id: page for page in of_tenant(settled)}
     assert pages["daily-00"].known_from_at <= START
     assert pages["often"].known_from_at > START
@@ -129,13 +131,13 @@ def test_a_job_that_has_not_changed_is_known_however_short_the_audit_is(
     settled.dynamodb.restore(saved)
 
 
-def pause(w: World, job_id: str) -> None:
-    w.store.pause("alice", job_id)
+def pause(world: World, job_id: str) -> None:
+    world.store.pause("alice", job_id)
 
 
-def lose(w: World, job_id: str) -> None:
-    lost = w.run_items("alice", job_id)[-1]
-    w.table("runs").delete({"pk": lost["pk"], "sk": lost["sk"]})
+def lose(world: World, job_id: str) -> None:
+    lost = world.run_items("alice", job_id)[-1]
+    world.table("runs").delete({"pk": lost["pk"], "sk": lost["sk"]})
 
 
 @pytest.mark.parametrize("made_to_be_queried", [pause, lose])
@@ -149,7 +151,7 @@ def test_a_page_ends_before_it_makes_too_many_queries(
     for n in (1, 4, 7):
         made_to_be_queried(settled, f"daily-{n:02}")
     whole = of_tenant(settled, end=NOW)
-    monkeypatch.setattr(expected_runs, "MOST_QUERIED", 2)
+    monkeypatch.setattr(expected_runs, "MAX_QUERIED", 2)
     requests.clear()
     pages, place = reader(settled).of_tenant("alice", None, START, NOW, NOW, 30 * DAY_S, 5_000)
     first = [page.job_id for page in pages]
@@ -163,7 +165,7 @@ def test_a_page_ends_before_it_makes_too_many_queries(
 
 def test_a_page_has_so_many_jobs(settled: World, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of_tenant(settled)
-    monkeypatch.setattr(expected_runs, "MOST_JOBS", 7)
+    monkeypatch.setattr(expected_runs, "MAX_JOBS", 7)
     pages, place = reader(settled).of_tenant("alice", None, START, NOW, NOW, 30 * DAY_S, 5_000)
     assert (len(pages), place) == (7, Place("daily-06"))
     assert of_tenant(settled) == whole

@@ -42,7 +42,7 @@ def test_the_due_set_is_what_the_jobs_said_and_each_instant_has_its_record(
 
 
 def check(played: RandomWorld, job_id: str, seed: int) -> None:
-    w, now = played.w, played.w.clock.now()
+    world, now = played.world, played.world.clock.now()
     end = math.floor(now) + 7_200
     page = played.expected.of_job("alice", job_id, BEGIN, end, now, 30 * DAY_S, 10_000)
     where = f"seed {seed}, {job_id}"
@@ -52,7 +52,7 @@ def check(played: RandomWorld, job_id: str, seed: int) -> None:
         assert one.status not in (NO_RECORD, OVERDUE), (where, one)
         assert (one.status == TO_COME) == (one.due_at > now - 10 and one.record is None), (where, one)
     shown = {one.record["sk"] for one in page.found if one.record}
-    stored = {run["sk"] for run in w.run_items("alice", job_id) if run["trigger"] == SCHEDULE}
+    stored = {run["sk"] for run in world.run_items("alice", job_id) if run["trigger"] == SCHEDULE}
     assert shown == stored, where
     assert paged(played, job_id, end) == page.found, where
     explained_as_it_was(played, job_id, page.found, end)
@@ -60,7 +60,7 @@ def check(played: RandomWorld, job_id: str, seed: int) -> None:
 
 def all_jobs_at_once(played: RandomWorld, start: int) -> None:
     """The list of all jobs has what the lists of its jobs have."""
-    now = played.w.clock.now()
+    now = played.world.clock.now()
     span = start, math.floor(now) + 7_200, now, 30 * DAY_S, 10_000
     pages, place = played.expected.of_tenant("alice", None, *span)
     assert place is None
@@ -76,11 +76,11 @@ def all_jobs_at_once(played: RandomWorld, start: int) -> None:
 
 def explained_as_it_was(played: RandomWorld, job_id: str, found: list[Expected], end: int) -> None:
     """Each run and some instants between: the explanation agrees with the account, and names what kept it."""
-    rng, now = random.Random(played.seed), played.w.clock.now()
+    rng, now = random.Random(played.seed), played.world.clock.now()
     due, listed = set(played.due(job_id, BEGIN, end)), {one.fire_at: one for one in found}
     called = {
         at(context["fire_at"])
-        for _, context in played.w.target.calls
+        for _, context in played.world.target.calls
         if context["job_id"] == job_id and context["trigger"] == SCHEDULE
     }
     changes = [int(since) for since, _ in played.log[job_id]]
@@ -115,7 +115,7 @@ def paged(played: RandomWorld, job_id: str, end: int) -> list[object]:
     found: list[object] = []
     begin: int | None = BEGIN
     while begin is not None:
-        now = played.w.clock.now()
+        now = played.world.clock.now()
         page = played.expected.of_job("alice", job_id, begin, end, now, 30 * DAY_S, 7)
         found += page.found
         begin = page.next_at

@@ -9,7 +9,7 @@ import pytest
 
 from api import views
 from common.history.failed_runs import FailedRuns, FailureFilter
-from common.history.lists import MOST_RETRIES, RunFilter, RunLists
+from common.history.lists import MAX_RETRIES, RunFilter, RunLists
 from common.history.tenant_runs import _LISTED, Bounds
 from common.history.walk import Place
 from common.storage.tables import Item
@@ -76,7 +76,7 @@ def test_a_list_holds_about_as_many_attempts_as_it_shows(
     tracemalloc.reset_peak()
     runs = read(tenancy)
     _, peak = tracemalloc.get_traced_memory()
-    assert sum(len(run["attempts"]) for run in runs) <= MOST_RETRIES + 2 * ATTEMPTS
+    assert sum(len(run["attempts"]) for run in runs) <= MAX_RETRIES + 2 * ATTEMPTS
     assert peak - before < 2_000_000
 
 

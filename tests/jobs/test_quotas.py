@@ -20,49 +20,49 @@ from tests.worlds import ARN, World, at, job
 
 
 @pytest.fixture
-def registry(w: World) -> Registry:
-    return allowed(w)
+def registry(world: World) -> Registry:
+    return allowed(world)
 
 
-def allowed(w: World) -> Registry:
+def allowed(world: World) -> Registry:
     """alice may have two jobs and 100 executions a day of one target."""
-    table = w.table("tenants")
+    table = world.table("tenants")
     settings = {"allowed_targets": [ARN], "quotas": {"jobs": 2, "executions_per_day": 100}}
-    Tenants(table).create("alice", "Alice", w.clock.now(), settings)
-    counting = replace(w.store, ledger=TenantLedger(table, KnownTenants(table)))
-    return replace(w.registry, store=counting)
+    Tenants(table).create("alice", "Alice", world.clock.now(), settings)
+    counting = replace(world.store, ledger=TenantLedger(table, KnownTenants(table)))
+    return replace(world.registry, store=counting)
 
 
-def used(w: World) -> tuple[int, int]:
-    tenant = Tenants(w.table("tenants")).get("alice")
+def used(world: World) -> tuple[int, int]:
+    tenant = Tenants(world.table("tenants")).get("alice")
     return tenant.jobs, tenant.executions_per_day
 
 
-def edit(w: World, **changes: Any) -> None:
-    Tenants(w.table("tenants")).edit("alice", changes, w.clock.now())
+def edit(world: World, **changes: Any) -> None:
+    Tenants(world.table("tenants")).edit("alice", changes, world.clock.now())
 
 
-def test_jobs_are_counted_while_they_are_there(w: World, registry: Registry) -> None:
+def test_jobs_are_counted_while_they_are_there(world: World, registry: Registry) -> None:
     registry.create("alice", "a", job(cron="0 * * * *"))
     registry.put("alice", "b", job(every=3600))
-    assert used(w) == (2, 48)
+    assert used(world) == (2, 48)
     registry.store.pause("alice", "a")
     registry.put("alice", "a", job(cron="0 * * * *", payload=1))
     registry.store.resume("alice", "a")
     patch(registry, "alice", "a", {"name": "A"})
-    assert used(w) == (2, 48)
+    assert used(world) == (2, 48)
     patch(registry, "alice", "a", {"schedule": {"cron": "0,30 * * * *"}})
-    assert used(w) == (2, 72)
+    assert used(world) == (2, 72)
     registry.store.delete("alice", "a")
-    assert used(w) == (1, 24)
+    assert used(world) == (1, 24)
     registry.create("alice", "a", job(at="2026-12-01T00:00:00Z"))
-    assert used(w) == (2, 25)
+    assert used(world) == (2, 25)
     for job_id in ("a", "b"):
         registry.store.delete("alice", job_id)
-    assert used(w) == (0, 0)
+    assert used(world) == (0, 0)
 
 
-def test_what_exceeds_is_refused_and_nothing_stored(w: World, registry: Registry) -> None:
+def test_what_exceeds_is_refused_and_nothing_stored(world: World, registry: Registry) -> None:
     registry.create("alice", "a", job(cron="0 * * * *"))
     with pytest.raises(QuotaExceeded) as refused:
         registry.create("alice", "b", job(every=60))
@@ -73,23 +73,23 @@ def test_what_exceeds_is_refused_and_nothing_stored(w: World, registry: Registry
     with pytest.raises(QuotaExceeded) as refused:
         registry.create("alice", "c", job(at="2026-12-01T00:00:00Z"))
     assert (refused.value.quota, refused.value.used, refused.value.most) == ("jobs", 2, 2)
-    assert used(w) == (2, 48)
+    assert used(world) == (2, 48)
     assert [found.job_id for found in registry.store.list_jobs("alice")] == ["a", "b"]
 
 
-def test_who_is_over_a_lowered_quota_may_still_shrink(w: World, registry: Registry) -> None:
+def test_who_is_over_a_lowered_quota_may_still_shrink(world: World, registry: Registry) -> None:
     registry.create("alice", "a", job(cron="0 * * * *"))
     registry.create("alice", "b", job(cron="0 * * * *"))
-    edit(w, quotas={"jobs": 0, "executions_per_day": 1})
+    edit(world, quotas={"jobs": 0, "executions_per_day": 1})
     registry.put("alice", "a", job(cron="0 0 * * *"))
     registry.store.delete("alice", "b")
-    assert used(w) == (1, 1)
+    assert used(world) == (1, 1)
 
 
-def test_concurrent_registrations_never_exceed(w: World) -> None:
-    registry = allowed(w)
-    edit(w, quotas={"jobs": 5, "executions_per_day": 1000})
-    w.dynamodb.before = lambda name: time.sleep(0)  # another thread goes on
+def test_concurrent_registrations_never_exceed(world: World) -> None:
+    registry = allowed(world)
+    edit(world, quotas={"jobs": 5, "executions_per_day": 1000})
+    world.dynamodb.before = lambda name: time.sleep(0)  # another thread goes on
     ended: list[str] = []
 
     def register(n: int) -> None:
@@ -105,7 +105,7 @@ def test_concurrent_registrations_never_exceed(w: World) -> None:
     for thread in threads:
         thread.join()
     assert sorted(ended) == ["QuotaExceeded"] * 7 + ["created"] * 5
-    assert used(w) == (5, 5)
+    assert used(world) == (5, 5)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_concurrent_registrations_never_exceed(w: World) -> None:
     ],
 )
 def test_only_what_the_platform_allows_can_be_registered(
-    w: World, registry: Registry, target: dict[str, Any], named: str
+    world: World, registry: Registry, target: dict[str, Any], named: str
 ) -> None:
     definition = job(cron="0 0 * * *") | {"target": target}
     with pytest.raises(InvalidInput) as refused:
@@ -125,12 +125,12 @@ def test_only_what_the_platform_allows_can_be_registered(
     assert refused.value.field == named
     assert "the platform allows this tenant" in str(refused.value)
     assert (target.get("url") or target["arn"]) in str(refused.value) and ARN in refused.value.accepted
-    edit(w, allowed_targets=["*"])
+    edit(world, allowed_targets=["*"])
     assert registry.create("alice", "a", definition).target["kind"] == target["kind"]
 
 
-def test_shortest_interval_and_payload(w: World, registry: Registry) -> None:
-    edit(w, quotas={"shortest_interval_s": 60, "payload_bytes": 10, "executions_per_day": None})
+def test_shortest_interval_and_payload(world: World, registry: Registry) -> None:
+    edit(world, quotas={"shortest_interval_s": 60, "payload_bytes": 10, "executions_per_day": None})
     for schedule, payload, field in (
         ({"cron": "*/30 * * * * *"}, None, "schedule.cron"),
         ({"every": 59}, None, "schedule.every"),
@@ -142,23 +142,23 @@ def test_shortest_interval_and_payload(w: World, registry: Registry) -> None:
     registry.create("alice", "a", job(every=60, payload="x" * 8))
 
 
-def test_a_suspended_or_unknown_tenant_registers_nothing(w: World, registry: Registry) -> None:
-    Tenants(w.table("tenants")).suspend("alice", "unpaid", w.clock.now())
+def test_a_suspended_or_unknown_tenant_registers_nothing(world: World, registry: Registry) -> None:
+    Tenants(world.table("tenants")).suspend("alice", "unpaid", world.clock.now())
     with pytest.raises(TenantSuspended):
         registry.create("alice", "a", job(cron="0 0 * * *"))
     with pytest.raises(NotFound):
         registry.create("zoe", "a", job(cron="0 0 * * *"))
-    assert used(w) == (0, 0)
+    assert used(world) == (0, 0)
 
 
 def test_suspended_between_the_check_and_the_commit(
-    w: World, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    world: World, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked = registry.checked
 
     def suspended_then(self: Registry, *words: Any) -> Any:
         done = checked(*words)
-        Tenants(w.table("tenants")).suspend("alice", "", w.clock.now())
+        Tenants(world.table("tenants")).suspend("alice", "", world.clock.now())
         return done
 
     monkeypatch.setattr(Registry, "checked", suspended_then)

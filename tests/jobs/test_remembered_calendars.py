@@ -65,7 +65,7 @@ def test_an_unreadable_calendar_is_its_jobs_trouble() -> None:
 
 
 def test_what_was_used_longest_ago_is_forgotten_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RememberedCalendars, "MOST_DATES", 450)
+    monkeypatch.setattr(RememberedCalendars, "MAX_DATES", 450)
     jobs, calls = stored(3, 100)  # each weighs 200
     remembered = RememberedCalendars(Calendars(jobs))
     for name in ("c00", "c01", "c00", "c02", "c00", "c01"):

@@ -68,16 +68,22 @@ class Stage:
 
 
 @pytest.fixture
-def stage(w: World) -> Iterator[Stage]:
+def stage(world: World) -> Iterator[Stage]:
     with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(4) as reads:
-        yield make_stage(w, pool, reads)
+        yield make_stage(world, pool, reads)
 
 
-def make_stage(w: World, pool: ThreadPoolExecutor, reads: ThreadPoolExecutor) -> Stage:
-    addresses, tenants = Addresses(), w.table("tenants")
+def make_stage(world: World, pool: ThreadPoolExecutor, reads: ThreadPoolExecutor) -> Stage:
+    addresses, tenants = Addresses(), world.table("tenants")
     store = SubscriptionStore(
-        Subscriptions(w.table("jobs")), StoredOnDemand(tenants), WebhookSecrets(tenants), Limits(), w.clock
+        Subscriptions(world.table("jobs")),
+        StoredOnDemand(tenants),
+        WebhookSecrets(tenants),
+        Limits(),
+        world.clock,
     )
     known = KnownTenants(tenants)
-    commit = AuditedCommit(Audit(tenants), "key", w.clock)
-    return Stage(w, store, commit, addresses, notifier(w.tables, w.clock, known, addresses, pool, reads))
+    commit = AuditedCommit(Audit(tenants), "key", world.clock)
+    return Stage(
+        world, store, commit, addresses, notifier(world.tables, world.clock, known, addresses, pool, reads)
+    )

@@ -135,23 +135,30 @@ def test_a_refusal_of_sns_is_a_failed_delivery(
 
     if error:
         monkeypatch.setattr(delivery, "client", lambda *_: Refusing())
-    w = stage.world
+    world = stage.world
     real = notifier(
-        w.tables, w.clock, stage.notifier.rules, deliver(), stage.notifier.pool, stage.notifier.look.pool
+        world.tables,
+        world.clock,
+        stage.notifier.rules,
+        deliver(),
+        stage.notifier.pool,
+        stage.notifier.look.pool,
     )
     stage.subscribe(target={"kind": "sns", "arn": TOPIC})
-    w.clock.sleep(1)
-    failed_runs(w, "alice", "bad", 1)
-    assert real.round(w.clock.now() + 25, w.clock.now() + 45) == {"failed": 1}
+    world.clock.sleep(1)
+    failed_runs(world, "alice", "bad", 1)
+    assert real.round(world.clock.now() + 25, world.clock.now() + 45) == {"failed": 1}
     state = stage.state()
     assert state.last_sent.error.startswith(told) and not state.last_sent.ok
-    assert (state.message.tries, state.failing_since) == (1, w.clock.now())
+    assert (state.message.tries, state.failing_since) == (1, world.clock.now())
 
 
 def test_a_topic_of_another_tenant_or_account_is_refused_before_anything_is_stored(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     allowed = [f"arn:aws:sns:us-east-1:{ACCOUNT}:carol-*"]
-    Tenants(w.table("tenants"), w.clock).create("carol", "", w.clock.now(), {"allowed_targets": allowed})
+    Tenants(world.table("tenants"), world.clock).create(
+        "carol", "", world.clock.now(), {"allowed_targets": allowed}
+    )
     others = (
         TOPIC,
         "arn:aws:sns:us-east-1:999999999999:carol-news",

@@ -102,17 +102,17 @@ def test_without_recoveries_the_end_of_a_problem_is_only_known() -> None:
 
 def test_problems_and_reported_ones_are_bounded_and_the_message_says_so() -> None:
     state = State(looked_at=0)
-    for nth in range(grouping.MOST_WAITING + 1):
+    for nth in range(grouping.MAX_WAITING + 1):
         grouping.notice(state, [failure(f"job-{nth}", nth)])
-    assert len(state.waiting) == grouping.MOST_WAITING
+    assert len(state.waiting) == grouping.MAX_WAITING
     found = reported(state, 0, 0, 1_000)
-    assert found and not found.complete and len(found.problems) == grouping.MOST_WAITING
-    for nth in range(grouping.MOST_REPORTED + 1):
+    assert found and not found.complete and len(found.problems) == grouping.MAX_WAITING
+    for nth in range(grouping.MAX_REPORTED + 1):
         grouping.notice(state, [failure(f"other-{nth}", 2_000 + nth)])
         found = reported(state, 0, 0, 3_000)
         assert found and found.complete
-    assert len(state.reported) == grouping.MOST_REPORTED
-    assert f"failed#other-{grouping.MOST_REPORTED}" in state.reported
+    assert len(state.reported) == grouping.MAX_REPORTED
+    assert f"failed#other-{grouping.MAX_REPORTED}" in state.reported
 
 
 def test_nothing_is_reported_while_a_message_is_on_its_way() -> None:

@@ -13,10 +13,10 @@ import pytest
 from common.errors import Conflict, InvalidInput
 from common.notices import grouping
 from common.notices.state import FAILED, Message, Problem
-from common.notices.subscription import MOST_SUBSCRIPTIONS, Subscription
+from common.notices.subscription import MAX_SUBSCRIPTIONS, Subscription
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.wire_format import MOST_BYTES, item_bytes, to_wire
+from common.storage.wire_format import MAX_BYTES, item_bytes, to_wire
 from common.tenants.holds import Holds
 from notifier import look
 from tests.notices.conftest import HOOK, Stage, make_stage
@@ -24,9 +24,9 @@ from tests.notices.test_rounds import failing
 from tests.worlds import Killed, World, job
 
 
-def failed_runs(w: World, tenant: str, job_id: str, count: int, error: str = "boom") -> None:
+def failed_runs(world: World, tenant: str, job_id: str, count: int, error: str = "boom") -> None:
     """Records of failed runs that ended now, one each millisecond."""
-    runs, now = w.table("runs"), w.clock.now()
+    runs, now = world.table("runs"), world.clock.now()
     for nth in range(count):
         runs.put(
             {
@@ -44,7 +44,7 @@ def failed_runs(w: World, tenant: str, job_id: str, count: int, error: str = "bo
 def test_a_flood_is_read_to_its_bound_and_the_message_says_so(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look, "MOST_FAILURES", 10)
+    monkeypatch.setattr(look, "MAX_FAILURES", 10)
     stage.subscribe()
     stage.subscribe("bob")
     stage.world.clock.sleep(1)
@@ -61,30 +61,30 @@ def test_a_search_for_overdue_jobs_reads_past_few_others_at_a_time(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tenant with a million deleted jobs took the whole round from all tenants."""
-    monkeypatch.setattr(look, "MOST_READ", 5)
-    w = stage.world
+    monkeypatch.setattr(look, "MAX_READ", 5)
+    world = stage.world
     stage.subscribe(kinds=["overdue"], delay_s=0)
     for nth in range(12):
-        w.registry.put("alice", f"gone-{nth:02}", job(cron="15 * * * *"))
-        w.store.delete("alice", f"gone-{nth:02}")
-    w.registry.put("alice", "late", job(cron="15 * * * *"))
-    w.scheduler.tick()
-    w.clock.move_to(w.clock.now() + 300)
+        world.registry.put("alice", f"gone-{nth:02}", job(cron="15 * * * *"))
+        world.store.delete("alice", f"gone-{nth:02}")
+    world.registry.put("alice", "late", job(cron="15 * * * *"))
+    world.scheduler.tick()
+    world.clock.move_to(world.clock.now() + 300)
     searched = []
     for _ in range(3):
         stage.round()
         searched.append((stage.state().searched_after, len(stage.addresses.texts)))
-        w.clock.sleep(60)
+        world.clock.sleep(60)
     assert searched == [("gone-04", 0), ("gone-09", 0), ("", 1)]
 
 
 def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Stage) -> None:
     """Every text as long as it may be, of the characters that take most bytes."""
-    w = stage.world
+    world = stage.world
     stage.subscribe(group_s=0, tag="x" * 200, name_prefix="x" * 200)
-    for nth in range(grouping.MOST_WAITING):
+    for nth in range(grouping.MAX_WAITING):
         job_id = f"{nth:03d}" + "j" * 125
-        w.table("jobs").put(
+        world.table("jobs").put(
             {
                 **keys.job("alice", job_id),
                 "job_id": job_id,
@@ -95,9 +95,9 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
                 "runbook": "https://" + "r" * 492,
             }
         )
-    w.clock.sleep(1)
-    for nth in range(grouping.MOST_WAITING):
-        failed_runs(w, "alice", f"{nth:03d}" + "j" * 125, 1, "\x01" * 400)
+    world.clock.sleep(1)
+    for nth in range(grouping.MAX_WAITING):
+        failed_runs(world, "alice", f"{nth:03d}" + "j" * 125, 1, "\x01" * 400)
     stage.addresses.answer = lambda subscription: Outcome(ok=False, error_type="E" * 100, error="\x02" * 400)
     stage.round()
     found = stage.store.stored.get("alice", "on-call")
@@ -107,35 +107,35 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
     problem = Problem(
         FAILED, "j" * 128, 1e9, 1e9, "r" * 60, 10**6, by_hand=True, reported_at=1e9, recovered_at=1e9
     )
-    for into, most in ((state.waiting, grouping.MOST_WAITING), (state.reported, grouping.MOST_REPORTED)):
+    for into, most in ((state.waiting, grouping.MAX_WAITING), (state.reported, grouping.MAX_REPORTED)):
         into |= {str(nth): replace(problem, kind=f"{nth}") for nth in range(most)}
     state.over = dict(state.reported)
     state.test = Message("ntc_" + "0" * 32, "t" * 400, 1e9)
-    assert item_bytes(to_wire(found.to_item())) < MOST_BYTES
+    assert item_bytes(to_wire(found.to_item())) < MAX_BYTES
 
 
 def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     for tenant in ("alice", "bob"):
         stage.subscribe(tenant)
-        w.registry.put(tenant, "bad", job(at="2026-11-21T03:15:00Z"))
+        world.registry.put(tenant, "bad", job(at="2026-11-21T03:15:00Z"))
     stage.addresses.answer = lambda one: Outcome(ok=one.tenant == "bob", error_type="TimedOut", error="5 s")
-    w.target.answer = failing("bad")
-    w.run_until("2026-11-21T03:15:05Z", ticks=True)
+    world.target.answer = failing("bad")
+    world.run_until("2026-11-21T03:15:05Z", ticks=True)
     assert stage.round() == {"sent": 1, "failed": 1}
     assert stage.state().last_sent.error == "TimedOut: 5 s"
     assert stage.round() == {}, "it waits for a minute"
     stage.addresses.answer = lambda one: Outcome(ok=True)
-    w.clock.sleep(61)
+    world.clock.sleep(61)
     assert stage.round() == {"sent": 1}
     ids = [message_id for tenant, _, message_id, _ in stage.addresses.sent if tenant == "alice"]
     assert len(ids) == 2 and len(set(ids)) == 1
     assert stage.state().failing_since is None
 
 
-def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_last(w: World) -> None:
+def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_last(world: World) -> None:
     with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as reads:
-        stage = make_stage(w, pool, reads)
+        stage = make_stage(world, pool, reads)
         for tenant, count in (("a-hostile", 3), ("z-victim", 1)):
             for nth in range(count):
                 stage.subscribe(tenant, f"s{nth}")
@@ -143,9 +143,9 @@ def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_l
         dead = stage.store.stored.get("b-failing", "s0")
         dead.state.message = Message("ntc_dead", "{}", 0.0, tries=3)
         stage.store.stored.save(dead)
-        w.clock.sleep(1)
+        world.clock.sleep(1)
         for tenant in ("a-hostile", "z-victim"):
-            failed_runs(w, tenant, "bad", 1)
+            failed_runs(world, tenant, "bad", 1)
         stage.round()
         assert [one[0] for one in stage.addresses.sent] == [
             *("a-hostile", "z-victim", "a-hostile", "a-hostile"),
@@ -154,25 +154,25 @@ def test_every_tenant_s_first_message_comes_before_any_second_and_failing_ones_l
 
 
 def test_what_a_round_has_no_time_for_is_left_to_a_later_one(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    w.clock.sleep(1)
-    failed_runs(w, "alice", "bad", 1)
-    now = w.clock.now()
+    world.clock.sleep(1)
+    failed_runs(world, "alice", "bad", 1)
+    now = world.clock.now()
     assert stage.notifier.round(now, now) == {}
     assert stage.notifier.round(now + 1, now) == {"left": 1}
     assert stage.round() == {}, "another process may be at it"
-    w.clock.sleep(grouping.LEASE_S)
+    world.clock.sleep(grouping.LEASE_S)
     assert stage.round() == {"sent": 1}
 
 
 @pytest.mark.parametrize("nth", range(1, 14))
-def test_a_death_at_any_request_loses_nothing_and_repeats_with_the_same_id(w: World, nth: int) -> None:
+def test_a_death_at_any_request_loses_nothing_and_repeats_with_the_same_id(world: World, nth: int) -> None:
     with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as reads:
-        stage = make_stage(w, pool, reads)
+        stage = make_stage(world, pool, reads)
         stage.subscribe()
-        w.clock.sleep(1)
-        failed_runs(w, "alice", "bad", 1)
+        world.clock.sleep(1)
+        failed_runs(world, "alice", "bad", 1)
         left = [nth]
 
         def dies(name: str) -> None:
@@ -180,12 +180,12 @@ def test_a_death_at_any_request_loses_nothing_and_repeats_with_the_same_id(w: Wo
             if left[0] == 0:
                 raise Killed
 
-        w.dynamodb.before = dies
+        world.dynamodb.before = dies
         with suppress(Killed):
             stage.round()
-        w.dynamodb.before = lambda name: None
+        world.dynamodb.before = lambda name: None
         for _ in range(4):
-            w.clock.sleep(grouping.LEASE_S)
+            world.clock.sleep(grouping.LEASE_S)
             stage.round()
         assert stage.addresses.sent
         assert len({message_id for _, _, message_id, _ in stage.addresses.sent}) == 1
@@ -193,10 +193,10 @@ def test_a_death_at_any_request_loses_nothing_and_repeats_with_the_same_id(w: Wo
 
 
 def test_two_rounds_at_once_send_one_message(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    w.clock.sleep(1)
-    failed_runs(w, "alice", "bad", 1)
+    world.clock.sleep(1)
+    failed_runs(world, "alice", "bad", 1)
     rounds = [threading.Thread(target=stage.round) for _ in range(4)]
     for one in rounds:
         one.start()
@@ -206,10 +206,10 @@ def test_two_rounds_at_once_send_one_message(stage: Stage) -> None:
 
 
 def test_a_change_during_a_try_is_kept_and_so_is_the_result(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    w.clock.sleep(1)
-    failed_runs(w, "alice", "bad", 1)
+    world.clock.sleep(1)
+    failed_runs(world, "alice", "bad", 1)
 
     def changed(one: Subscription) -> Outcome:
         stage.subscribe(delay_s=77, group_s=0)
@@ -218,49 +218,49 @@ def test_a_change_during_a_try_is_kept_and_so_is_the_result(stage: Stage) -> Non
     stage.addresses.answer = changed
     stage.round()
     found = stage.store.stored.get("alice", "on-call")
-    assert (found.delay_s, found.state.message, found.state.delivered_at) == (77, None, w.clock.now())
+    assert (found.delay_s, found.state.message, found.state.delivered_at) == (77, None, world.clock.now())
 
 
 def test_an_address_that_is_no_longer_allowed_is_not_called(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    tenant = w.table("tenants").get(keys.tenant("alice")) or {}
-    w.table("tenants").put({**tenant, "allowed_targets": ["hooks.example.org"]})
-    w.clock.sleep(20)
-    failed_runs(w, "alice", "bad", 1)
+    tenant = world.table("tenants").get(keys.tenant("alice")) or {}
+    world.table("tenants").put({**tenant, "allowed_targets": ["hooks.example.org"]})
+    world.clock.sleep(20)
+    failed_runs(world, "alice", "bad", 1)
     assert stage.round() == {"failed": 1}
     assert stage.addresses.sent == []
     assert stage.state().last_sent.error.startswith("NotAllowed: ")
 
 
 def test_a_held_address_is_not_called_and_does_not_count_as_failing(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    w.clock.sleep(1)
-    failed_runs(w, "alice", "bad", 1)
-    holds = Holds(w.table("tenants"), w.clock)
-    holds.hold("hooks.example.com", "an outage", w.clock.now())
+    world.clock.sleep(1)
+    failed_runs(world, "alice", "bad", 1)
+    holds = Holds(world.table("tenants"), world.clock)
+    holds.hold("hooks.example.com", "an outage", world.clock.now())
     assert stage.round() == {"held": 1}
     assert (stage.addresses.sent, stage.state().failing_since) == ([], None)
-    holds.release("hooks.example.com", w.clock.now())
-    w.clock.sleep(grouping.LEASE_S)
+    holds.release("hooks.example.com", world.clock.now())
+    world.clock.sleep(grouping.LEASE_S)
     assert stage.round() == {"sent": 1}
 
 
 @pytest.mark.parametrize(("state", "listed"), [("suspended", True), ("deleting", False)])
 def test_a_tenant_that_is_not_active_gets_nothing(stage: Stage, state: str, listed: bool) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    w.clock.sleep(20)
-    failed_runs(w, "alice", "bad", 1)
-    tenant = w.table("tenants").get(keys.tenant("alice")) or {}
-    w.table("tenants").put({**tenant, "state": state})
+    world.clock.sleep(20)
+    failed_runs(world, "alice", "bad", 1)
+    tenant = world.table("tenants").get(keys.tenant("alice")) or {}
+    world.table("tenants").put({**tenant, "state": state})
     assert stage.round() == {}
     assert bool(list(stage.store.stored.subscribers())) == listed
 
 
 def test_a_tenant_has_so_many_subscriptions_at_most(stage: Stage) -> None:
-    for nth in range(MOST_SUBSCRIPTIONS):
+    for nth in range(MAX_SUBSCRIPTIONS):
         stage.subscribe(name=f"s{nth}")
     with pytest.raises(Conflict, match="20 subscriptions"):
         stage.subscribe(name="one-more")

@@ -17,14 +17,16 @@ def failing(*names: str) -> Any:
 
 
 def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe(delay_s=60, group_s=3_600)
     for name in ("a", "b", "c", "good"):
-        w.registry.put("alice", name, job(cron="*/5 * * * *", owner="team", runbook="https://x.example.com/"))
-    w.target.answer = failing("a", "b", "c")
-    w.run_until("2026-11-21T03:15:10Z", ticks=True)
+        world.registry.put(
+            "alice", name, job(cron="*/5 * * * *", owner="team", runbook="https://x.example.com/")
+        )
+    world.target.answer = failing("a", "b", "c")
+    world.run_until("2026-11-21T03:15:10Z", ticks=True)
     assert stage.round() == {}
-    w.run_until("2026-11-21T03:16:10Z", ticks=True)
+    world.run_until("2026-11-21T03:16:10Z", ticks=True)
     assert stage.round() == {"sent": 1}
     ((tenant, name, message_id, body),) = stage.addresses.sent
     assert (tenant, name) == ("alice", "on-call")
@@ -57,13 +59,13 @@ def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) ->
         "overdue": {"jobs": 0, "first": []},
         "recovered": {"jobs": 0, "first": []},
     }
-    assert stage.state().delivered_at == w.clock.now()
-    w.run_until("2026-11-21T03:24:00Z", ticks=True)
+    assert stage.state().delivered_at == world.clock.now()
+    world.run_until("2026-11-21T03:24:00Z", ticks=True)
     assert stage.round() == {}, "what was reported fails on"
-    w.target.answer = failing()
-    w.run_until("2026-11-21T03:25:30Z", ticks=True)
+    world.target.answer = failing()
+    world.run_until("2026-11-21T03:25:30Z", ticks=True)
     assert stage.round() == {}
-    w.run_until("2026-11-21T03:26:40Z", ticks=True)
+    world.run_until("2026-11-21T03:26:40Z", ticks=True)
     assert stage.round() == {"sent": 1}
     assert stage.addresses.texts[1:] == ["Minute8, alice: 3 jobs recovered (a, b, c)."]
     assert stage.addresses.sent[1][3]["recovered"]["first"][0] == {
@@ -77,15 +79,15 @@ def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) ->
 
 
 def test_a_retry_by_hand_that_succeeds_ends_the_problem(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    w.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
-    w.target.answer = failing("once")
-    w.run_until("2026-11-21T03:15:05Z", ticks=True)
+    world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    world.target.answer = failing("once")
+    world.run_until("2026-11-21T03:15:05Z", ticks=True)
     stage.round()
-    w.target.answer = failing()
-    w.manual.retry("alice", "alice:once:20261121T031500Z:1")
-    w.run_until("2026-11-21T03:15:10Z")
+    world.target.answer = failing()
+    world.manual.retry("alice", "alice:once:20261121T031500Z:1")
+    world.run_until("2026-11-21T03:15:10Z")
     stage.round()
     assert [text.partition(": ")[2] for text in stage.addresses.texts] == [
         "1 job failed (once).",
@@ -94,55 +96,55 @@ def test_a_retry_by_hand_that_succeeds_ends_the_problem(stage: Stage) -> None:
 
 
 def test_a_deleted_job_s_failure_is_still_reported(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe(delay_s=60)
-    w.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
-    w.target.answer = failing("once")
-    w.run_until("2026-11-21T03:15:05Z")
-    w.store.delete("alice", "once")
-    w.run_until("2026-11-21T03:16:05Z")
+    world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    world.target.answer = failing("once")
+    world.run_until("2026-11-21T03:15:05Z")
+    world.store.delete("alice", "once")
+    world.run_until("2026-11-21T03:16:05Z")
     stage.round()
     assert stage.addresses.texts == ["Minute8, alice: 1 job failed (once)."]
 
 
 def test_an_overdue_job_is_reported_and_then_its_recovery(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe(kinds=["overdue", "recoveries"], delay_s=60)
-    w.registry.put("alice", "late", job(cron="15 * * * *"))
-    w.registry.put("alice", "fine", job(cron="50 4 * * *"))
-    w.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-11-21"})
-    w.registry.put("alice", "excluded", job(cron="15 * * * *", exclude={"calendars": ["c"]}))
-    w.scheduler.tick()
+    world.registry.put("alice", "late", job(cron="15 * * * *"))
+    world.registry.put("alice", "fine", job(cron="50 4 * * *"))
+    world.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-11-21"})
+    world.registry.put("alice", "excluded", job(cron="15 * * * *", exclude={"calendars": ["c"]}))
+    world.scheduler.tick()
     # The message is in the queue, and no executor takes it.
-    w.clock.move_to(w.clock.now() + 300)
+    world.clock.move_to(world.clock.now() + 300)
     stage.round()
     assert stage.addresses.texts == ["Minute8, alice: 1 job overdue (late)."]
     assert stage.addresses.sent[0][3]["overdue"]["first"] == [
         {"job_id": "late", "due_at": "2026-11-21T03:15:00Z"}
     ]
-    w.deliver()
+    world.deliver()
     stage.round()
-    w.clock.sleep(60)
+    world.clock.sleep(60)
     stage.round()
     assert stage.addresses.texts[1:] == ["Minute8, alice: 1 job recovered (late)."]
 
 
 def test_a_job_that_started_a_little_late_is_not_reported(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe(delay_s=60)
-    w.registry.put("alice", "late", job(cron="15 * * * *"))
-    w.scheduler.tick()
-    w.clock.move_to(w.clock.now() + 200)
+    world.registry.put("alice", "late", job(cron="15 * * * *"))
+    world.scheduler.tick()
+    world.clock.move_to(world.clock.now() + 200)
     stage.round()
     assert len(stage.state().waiting) == 1
-    w.deliver()
-    w.clock.sleep(60)
+    world.deliver()
+    world.clock.sleep(60)
     stage.round()
     assert (stage.addresses.sent, stage.state().waiting) == ([], {})
 
 
 def test_filters(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     for name, given in (
         ("by-id", {"job_id": "report"}),
         ("by-prefix", {"name_prefix": "rep"}),
@@ -151,11 +153,11 @@ def test_filters(stage: Stage) -> None:
         ("no-failures", {"kinds": ["overdue"]}),
     ):
         stage.subscribe(name=name, **given)
-    w.registry.put("alice", "report", job(at="2026-11-21T03:15:00Z"))
-    w.registry.put("alice", "replay", job(at="2026-11-21T03:15:00Z", name="Nightly"))
-    w.registry.put("alice", "bill", job(at="2026-11-21T03:15:00Z", tags=["money"]))
-    w.target.answer = failing("report", "replay", "bill")
-    w.run_until("2026-11-21T03:15:05Z", ticks=True)
+    world.registry.put("alice", "report", job(at="2026-11-21T03:15:00Z"))
+    world.registry.put("alice", "replay", job(at="2026-11-21T03:15:00Z", name="Nightly"))
+    world.registry.put("alice", "bill", job(at="2026-11-21T03:15:00Z", tags=["money"]))
+    world.target.answer = failing("report", "replay", "bill")
+    world.run_until("2026-11-21T03:15:05Z", ticks=True)
     stage.round()
     reported = {
         name: [one["job_id"] for one in body["failed"]["first"]] for _, name, _, body in stage.addresses.sent
@@ -169,21 +171,21 @@ def test_filters(stage: Stage) -> None:
 
 
 def test_no_tenant_hears_of_another(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     for tenant in ("alice", "bob"):
         stage.subscribe(tenant)
-        w.registry.put(tenant, f"of-{tenant}", job(at="2026-11-21T03:15:00Z"))
-    w.target.answer = failing("of-alice")
-    w.run_until("2026-11-21T03:15:05Z", ticks=True)
+        world.registry.put(tenant, f"of-{tenant}", job(at="2026-11-21T03:15:00Z"))
+    world.target.answer = failing("of-alice")
+    world.run_until("2026-11-21T03:15:05Z", ticks=True)
     stage.round()
     assert [one[:2] for one in stage.addresses.sent] == [("alice", "on-call")]
 
 
 def test_a_new_subscription_hears_only_of_what_happens_from_then_on(stage: Stage) -> None:
-    w = stage.world
-    w.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
-    w.target.answer = failing("once")
-    w.run_until("2026-11-21T03:15:05Z", ticks=True)
+    world = stage.world
+    world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    world.target.answer = failing("once")
+    world.run_until("2026-11-21T03:15:05Z", ticks=True)
     stage.subscribe()
     assert stage.round() == {}
 
@@ -196,12 +198,12 @@ def test_without_subscriptions_a_round_is_one_request(stage: Stage) -> None:
 
 
 def test_a_tenant_whose_last_subscription_is_gone_leaves_the_list(stage: Stage) -> None:
-    w = stage.world
+    world = stage.world
     stage.subscribe()
-    stage.store.delete("alice", "on-call", w.clock.now(), stage.commit)
-    assert w.table("jobs").get(keys.subscriber("alice"))
+    stage.store.delete("alice", "on-call", world.clock.now(), stage.commit)
+    assert world.table("jobs").get(keys.subscriber("alice"))
     stage.round()
-    assert w.table("jobs").get(keys.subscriber("alice")) is None
+    assert world.table("jobs").get(keys.subscriber("alice")) is None
 
 
 def test_a_subscription_that_is_stored_meanwhile_stays_in_the_list(stage: Stage) -> None:

@@ -32,7 +32,7 @@ from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution
 from common.registration.calendar_sources import MAX_DATES
-from common.registration.calendar_store import MOST_CALENDARS
+from common.registration.calendar_store import MAX_TENANT_CALENDARS
 from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES, MAX_JITTER_S
 from common.storage import aws, keys
 from common.storage.tables import Table, Transaction
@@ -86,7 +86,7 @@ def schedules(now: int) -> Iterator[Schedule]:
     zones = sorted(zone_names())
     dates = tuple(f"20{n // 28 + 30}-01-{n % 28 + 1:02}" for n in range(MAX_EXCLUDED_DATES))
     for number in range(quotas.jobs):
-        first = number % (MOST_CALENDARS - MAX_CALENDARS)
+        first = number % (MAX_TENANT_CALENDARS - MAX_CALENDARS)
         names = tuple(calendar_name(n) for n in range(first, first + MAX_CALENDARS))
         timing: EveryTiming | CronTiming = EveryTiming(1, now - 30 * DAY_S)
         if number >= EACH_SECOND:
@@ -101,7 +101,7 @@ def schedules(now: int) -> Iterator[Schedule]:
 def fill(dynamodb: Any, now: int) -> None:
     jobs, due = Table(dynamodb, "test-jobs"), Table(dynamodb, "test-due")
     index, end = DueIndex(due), planning_end(now - DAY_S)
-    for number in range(MOST_CALENDARS):
+    for number in range(MAX_TENANT_CALENDARS):
         dates = tuple(f"{1990 + n // 336}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}" for n in range(MAX_DATES))
         name = calendar_name(number)
         jobs.put({**keys.calendar(TENANT, name), **Calendar(TENANT, name, dates).to_item()})

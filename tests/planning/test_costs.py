@@ -27,26 +27,28 @@ REGISTERED = 2_000
 
 
 @pytest.fixture
-def w() -> World:
+def world() -> World:
     """A world with a mark, over a DynamoDB that stores thousands of entries fast."""
     made = make_world(MemoryDynamoDB(), "2026-11-21T03:18:00Z")
     made.scheduler.tick()
     return made
 
 
-def store(w: World, timing: Timing, number: int) -> None:
+def store(world: World, timing: Timing, number: int) -> None:
     """A job's entry that has no fire time before next year."""
     schedule = Schedule(timing, start_at=NEXT_YEAR)
-    tx, group = Transaction(w.dynamodb), group_key(schedule)
-    w.index.directory.open([Listing(Shard(group, 0))])
-    w.index.put_entry(tx, DueEntry("alice", f"job-{number}", schedule, int(NOW) - 60, 1, "latest"), group, 0)
-    w.index.directory.count(tx, group, 0, 1)
+    tx, group = Transaction(world.dynamodb), group_key(schedule)
+    world.index.directory.open([Listing(Shard(group, 0))])
+    world.index.put_entry(
+        tx, DueEntry("alice", f"job-{number}", schedule, int(NOW) - 60, 1, "latest"), group, 0
+    )
+    world.index.directory.count(tx, group, 0, 1)
     tx.commit()
 
 
-def counted(w: World) -> Counter[str]:
+def counted(world: World) -> Counter[str]:
     calls: Counter[str] = Counter()
-    w.dynamodb.before = lambda name: calls.update([name])
+    world.dynamodb.before = lambda name: calls.update([name])
     return calls
 
 
@@ -71,103 +73,107 @@ def short_ones() -> Iterator[tuple[int, int]]:
     ("intervals", "most_queries"), [(odd, 60), (round_ones, 200), (long_ones, 200), (short_ones, 60)]
 )
 def test_distinct_intervals_cost_few_queries_where_nothing_is_due(
-    w: World, intervals: Callable[[], Iterator[tuple[int, int]]], most_queries: int
+    world: World, intervals: Callable[[], Iterator[tuple[int, int]]], most_queries: int
 ) -> None:
     for number, (timing, _) in enumerate(zip(intervals(), range(REGISTERED), strict=False)):
-        store(w, EveryTiming(*timing), number)
+        store(world, EveryTiming(*timing), number)
     for _ in range(3):
-        w.clock.sleep(600)
-        calls = counted(w)
-        summary = w.scheduler.tick()
+        world.clock.sleep(600)
+        calls = counted(world)
+        summary = world.scheduler.tick()
         assert (summary.planned, calls["query"] <= most_queries) == (0, True), calls
         assert summary.shards_due <= most_queries - 40
 
 
-def test_jobs_with_seconds_fill_shards_and_shares_by_what_they_fire(w: World) -> None:
+def test_jobs_with_seconds_fill_shards_and_shares_by_what_they_fire(world: World) -> None:
     each_second = group_key(Schedule(CronTiming("* * * * * *", "UTC")))
-    w.table("due").put({**keys.directory(each_second, 0), "jobs": 33})
-    assert w.index.directory.pick(each_second, random.Random(1)).shard == (each_second, 0, 33)
-    w.table("due").put({**keys.directory(each_second, 0), "jobs": 34})
-    assert w.index.directory.pick(each_second, random.Random(1)).shard == (each_second, 1, 0)
+    world.table("due").put({**keys.directory(each_second, 0), "jobs": 33})
+    assert world.index.directory.pick(each_second, random.Random(1)).shard == (each_second, 0, 33)
+    world.table("due").put({**keys.directory(each_second, 0), "jobs": 34})
+    assert world.index.directory.pick(each_second, random.Random(1)).shard == (each_second, 1, 0)
 
 
-def test_jobs_in_groups_of_earlier_versions_fire_and_move(w: World) -> None:
+def test_jobs_in_groups_of_earlier_versions_fire_and_move(world: World) -> None:
     """Earlier versions gave each interval separate groups, which did not name seconds."""
     definitions = {"odd": job(every="16m"), "seconds": job(cron="*/10 * * * * *")}
     for job_id, former in (("odd", "every|960|0"), ("seconds", "cron|UTC|* * * * *")):
-        created = w.registry.create("alice", job_id, definitions[job_id])
-        tx, due = Transaction(w.dynamodb), w.index
+        created = world.registry.create("alice", job_id, definitions[job_id])
+        tx, due = Transaction(world.dynamodb), world.index
         due.delete_entry(tx, created.group, created.shard, "alice", job_id)
         due.directory.count(tx, created.group, created.shard, -1)
         due.put_entry(tx, created.due_entry(), former, 0)
         due.directory.open([Listing(Shard(former, 0))])
         due.directory.count(tx, former, 0, 1)
         tx.commit()
-        w.table("jobs").put({**keys.job("alice", job_id), **created.to_item(), "group": former, "shard": 0})
-    w.run_until("2026-11-21T04:00:30Z", ticks=True)
-    assert len(w.target.fire_times("odd")) == 2
-    fired = w.target.fire_times("seconds")
+        world.table("jobs").put(
+            {**keys.job("alice", job_id), **created.to_item(), "group": former, "shard": 0}
+        )
+    world.run_until("2026-11-21T04:00:30Z", ticks=True)
+    assert len(world.target.fire_times("odd")) == 2
+    fired = world.target.fire_times("seconds")
     assert len(fired) == len(set(fired)) == 255
     for job_id, definition in definitions.items():
-        w.registry.put("alice", job_id, definition | {"name": "moved"})
-    listings = list(w.index.directory.whole())
+        world.registry.put("alice", job_id, definition | {"name": "moved"})
+    listings = list(world.index.directory.whole())
     assert sorted(one.shard for one in listings if isinstance(one, Listing) and one.shard.jobs) == [
         Shard("cron|UTC|* * * * *|60", 0, 1),
         Shard("every|600|0", 0, 1),
     ]
 
 
-def test_registrations_that_were_cut_off_are_handed_over_in_batches(w: World) -> None:
-    index = DueIndex(w.table("due"))
+def test_registrations_that_were_cut_off_are_handed_over_in_batches(world: World) -> None:
+    index = DueIndex(world.table("due"))
     schedule = Schedule(EveryTiming(10**6, int(NOW) + 120))
     for number in range(501):
-        tx = Transaction(w.dynamodb)
+        tx = Transaction(world.dynamodb)
         index.put_pending(tx, DueEntry("alice", f"job-{number}", schedule, int(NOW), 1, "latest"), 1)
         tx.commit()
-    w.table("due").put({**keys.pending("alice", "bad", 1), "entry": "[]"})
-    calls, send = counted(w), w.sqs.send_message_batch
+    world.table("due").put({**keys.pending("alice", "bad", 1), "entry": "[]"})
+    calls, send = counted(world), world.sqs.send_message_batch
 
     def sending(**request: Any) -> dict[str, Any]:
         calls["send_message_batch"] += 1
         return send(**request)
 
-    w.sqs.send_message_batch = sending  # type: ignore[method-assign]
-    summary = w.scheduler.tick()
+    world.sqs.send_message_batch = sending  # type: ignore[method-assign]
+    summary = world.scheduler.tick()
     assert (summary.pending, summary.planned) == (501, 501)
-    assert sum(len(lines(body)) for body in w.sqs.bodies) == 501
+    assert sum(len(lines(body)) for body in world.sqs.bodies) == 501
     assert (summary.bad_entries, len(list(index.pending()))) == (1, 1)
     assert calls["send_message_batch"] == 11  # in packs of ten, after fifty wakes
     assert calls["batch_write_item"] + calls["delete_item"] == 21
 
 
-def test_a_cut_off_registration_that_cannot_be_read_is_reported_once_and_kept_for_15_days(w: World) -> None:
+def test_a_cut_off_registration_that_cannot_be_read_is_reported_once_and_kept_for_15_days(
+    world: World,
+) -> None:
     key = keys.pending("alice", "bad", 1)
-    w.table("due").put({**key, "entry": "[]"})
-    assert [w.scheduler.tick().bad_entries for _ in range(3)] == [1, 0, 0]
-    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
-    w.run_until("2026-11-21T04:00:30Z", ticks=True)
-    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
-    assert w.table("due").get(key)["expires_at"] == int(NOW) + 15 * 86_400  # type: ignore[index]
-    assert len(list(w.index.pending())) == 1
+    world.table("due").put({**key, "entry": "[]"})
+    assert [world.scheduler.tick().bad_entries for _ in range(3)] == [1, 0, 0]
+    assert world.statuses("alice", "bad") == ["skipped(invalid)"]
+    world.run_until("2026-11-21T04:00:30Z", ticks=True)
+    assert world.statuses("alice", "bad") == ["skipped(invalid)"]
+    assert world.table("due").get(key)["expires_at"] == int(NOW) + 15 * 86_400  # type: ignore[index]
+    assert len(list(world.index.pending())) == 1
     record = keys.set_aside("entry", "alice#bad")
     writes = 0
     for _ in range(10 * 24):
-        w.clock.sleep(3_600)
-        calls = counted(w)
-        assert w.scheduler.tick().bad_entries == 0
+        world.clock.sleep(3_600)
+        calls = counted(world)
+        assert world.scheduler.tick().bad_entries == 0
         writes += calls["put_item"]
-        assert w.table("due").get(record)["expires_at"] > w.clock.now()  # type: ignore[index]
+        assert world.table("due").get(record)["expires_at"] > world.clock.now()  # type: ignore[index]
     assert writes <= 12, "the operator sees it each day, and it is not written at each tick"
-    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
+    assert world.statuses("alice", "bad") == ["skipped(invalid)"]
 
 
 def test_what_cannot_be_read_is_reported_again_if_its_record_was_not_written(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    w.table("due").put({**keys.pending("alice", "bad", 1), "entry": "[]"})
+    world.table("due").put({**keys.pending("alice", "bad", 1), "entry": "[]"})
     with monkeypatch.context() as failing:
         failing.setattr(Runs, "skip", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            w.scheduler.tick()
-    assert w.scheduler.tick().bad_entries == 1
-    assert w.statuses("alice", "bad") == ["skipped(invalid)"]
+            world.scheduler.tick()
+    assert world.scheduler.tick().bad_entries == 1
+    assert world.statuses("alice", "bad") == ["skipped(invalid)"]

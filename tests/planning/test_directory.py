@@ -15,67 +15,67 @@ from tests.worlds import World, at, job, make_world
 
 
 @pytest.fixture
-def w() -> World:
+def world() -> World:
     return make_world(MemoryDynamoDB(), "2026-11-21T03:12:00Z")
 
 
-def stored(w: World, prefix: str) -> set[tuple[str, str]]:
-    items = w.dynamodb.scan("test-due")["Items"]
+def stored(world: World, prefix: str) -> set[tuple[str, str]]:
+    items = world.dynamodb.scan("test-due")["Items"]
     return {(item["pk"]["S"], item["sk"]["S"]) for item in items if item["pk"]["S"].startswith(prefix)}
 
 
-def forget_listings(w: World) -> None:
+def forget_listings(world: World) -> None:
     """As code of an earlier version would have written it all."""
-    for pk, sk in stored(w, "LISTED"):
-        w.table("due").delete({"pk": pk, "sk": sk})
-    for pk, sk in stored(w, "DIRECTORY"):
-        item = w.table("due").get({"pk": pk, "sk": sk})
+    for pk, sk in stored(world, "LISTED"):
+        world.table("due").delete({"pk": pk, "sk": sk})
+    for pk, sk in stored(world, "DIRECTORY"):
+        item = world.table("due").get({"pk": pk, "sk": sk})
         assert item
-        w.table("due").put({name: value for name, value in item.items() if name != "filed"})
+        world.table("due").put({name: value for name, value in item.items() if name != "filed"})
 
 
-def announce_as_before(w: World) -> None:
+def announce_as_before(world: World) -> None:
     """The mark, as ticks of an earlier version leave it."""
-    mark = w.index.ensure_mark(w.clock.now())
+    mark = world.index.ensure_mark(world.clock.now())
     words = {"planned_until": mark.planned_until, "planning_until": mark.planning_until}
-    w.table("due").put({**keys.MARK, **words, "decided_at": mark.decided_at, "tzdata": mark.tzdata})
+    world.table("due").put({**keys.MARK, **words, "decided_at": mark.decided_at, "tzdata": mark.tzdata})
 
 
-def test_a_group_is_listed_when_it_appears_and_not_with_each_job(w: World) -> None:
+def test_a_group_is_listed_when_it_appears_and_not_with_each_job(world: World) -> None:
     for n in range(3):
-        w.registry.create("alice", f"j{n}", job(cron=f"{n} 3 * * *", timezone="America/New_York"))
+        world.registry.create("alice", f"j{n}", job(cron=f"{n} 3 * * *", timezone="America/New_York"))
     group = "cron|America/New_York|0-9 3 * * *#0"
-    assert stored(w, "LISTED") == {("LISTED#s42", group), ("LISTED#s48", group)}
+    assert stored(world, "LISTED") == {("LISTED#s42", group), ("LISTED#s48", group)}
     calls: list[str] = []
-    w.dynamodb.before = calls.append
-    w.registry.create("alice", "another", job(cron="3 3 * * *", timezone="America/New_York"))
+    world.dynamodb.before = calls.append
+    world.registry.create("alice", "another", job(cron="3 3 * * *", timezone="America/New_York"))
     assert calls.count("transact_write_items") == 1
-    w.registry.create("alice", "elsewhere", job(cron="3 4 * * *", timezone="America/New_York"))
+    world.registry.create("alice", "elsewhere", job(cron="3 4 * * *", timezone="America/New_York"))
     assert calls.count("transact_write_items") == 3
 
 
-def test_a_tenant_leaves_no_empty_groups_behind(w: World) -> None:
+def test_a_tenant_leaves_no_empty_groups_behind(world: World) -> None:
     """Moving a job from group to group again and again, or refused changes, add no work to ticks."""
     for n in range(5):
-        w.registry.put("alice", "moving", job(cron=f"0 {n} * * *", timezone="America/New_York"))
-    w.registry.put("alice", "stays", job(cron="0 4 * * *", timezone="America/New_York"))
-    assert {pk for pk, _ in stored(w, "LISTED")} == {"LISTED#s48", "LISTED#s54"}
-    w.store.pause("alice", "moving")
-    assert {pk for pk, _ in stored(w, "LISTED")} == {"LISTED#s48", "LISTED#s54"}
-    w.store.delete("alice", "stays")
-    assert stored(w, "LISTED") == stored(w, "DIRECTORY") == set()
-    w.store.resume("alice", "moving")
-    assert {pk for pk, _ in stored(w, "LISTED")} == {"LISTED#s48", "LISTED#s54"}
+        world.registry.put("alice", "moving", job(cron=f"0 {n} * * *", timezone="America/New_York"))
+    world.registry.put("alice", "stays", job(cron="0 4 * * *", timezone="America/New_York"))
+    assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s48", "LISTED#s54"}
+    world.store.pause("alice", "moving")
+    assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s48", "LISTED#s54"}
+    world.store.delete("alice", "stays")
+    assert stored(world, "LISTED") == stored(world, "DIRECTORY") == set()
+    world.store.resume("alice", "moving")
+    assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s48", "LISTED#s54"}
 
 
-def test_a_change_that_is_refused_at_the_end_leaves_no_group(w: World) -> None:
+def test_a_change_that_is_refused_at_the_end_leaves_no_group(world: World) -> None:
     """The calendar goes after the job's shard was opened and before the job is committed."""
     with pytest.raises(InvalidInput):
-        w.registry.create("alice", "dear", job(cron="0 4 * * *", exclude={"calendars": ["none"]}))
-    assert stored(w, "LISTED") == stored(w, "DIRECTORY") == set()
+        world.registry.create("alice", "dear", job(cron="0 4 * * *", exclude={"calendars": ["none"]}))
+    assert stored(world, "LISTED") == stored(world, "DIRECTORY") == set()
 
 
-def test_a_shard_that_a_tick_drops_meanwhile_is_opened_again(w: World) -> None:
+def test_a_shard_that_a_tick_drops_meanwhile_is_opened_again(world: World) -> None:
     calls = 0
 
     def drop(name: str) -> None:
@@ -83,84 +83,84 @@ def test_a_shard_that_a_tick_drops_meanwhile_is_opened_again(w: World) -> None:
         if name == "transact_write_items":
             calls += 1
             if calls == 2:  # the job's own, after the shard was opened
-                w.index.directory.drop_if_empty([("cron|UTC|20-29 3 * * *", 0)])
+                world.index.directory.drop_if_empty([("cron|UTC|20-29 3 * * *", 0)])
 
-    w.dynamodb.before = drop
-    w.registry.create("alice", "daily", job(cron="25 3 * * *"))
+    world.dynamodb.before = drop
+    world.registry.create("alice", "daily", job(cron="25 3 * * *"))
     assert calls == 5
-    assert {pk for pk, _ in stored(w, "LISTED")} == {"LISTED#s20"}
-    w.run_until("2026-11-21T03:30:00Z", ticks=True)
-    assert w.target.fire_times("daily") == ["2026-11-21T03:25:00Z"]
+    assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s20"}
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert world.target.fire_times("daily") == ["2026-11-21T03:25:00Z"]
 
 
-def test_what_code_of_an_earlier_version_wrote_is_planned_and_listed(w: World) -> None:
+def test_what_code_of_an_earlier_version_wrote_is_planned_and_listed(world: World) -> None:
     for minute in (25, 35, 45):
-        w.registry.create("alice", f"at-{minute}", job(cron=f"{minute} 3 * * *"))
-    announce_as_before(w)
-    forget_listings(w)
-    w.run_until("2026-11-21T03:18:00Z")
-    assert (w.scheduler.tick().planned, len(stored(w, "LISTED"))) == (1, 3)
-    forget_listings(w)  # an instance of the old code was still alive
-    w.run_until("2026-11-21T03:38:30Z", ticks=True)
-    assert len(stored(w, "LISTED")) == 3
+        world.registry.create("alice", f"at-{minute}", job(cron=f"{minute} 3 * * *"))
+    announce_as_before(world)
+    forget_listings(world)
+    world.run_until("2026-11-21T03:18:00Z")
+    assert (world.scheduler.tick().planned, len(stored(world, "LISTED"))) == (1, 3)
+    forget_listings(world)  # an instance of the old code was still alive
+    world.run_until("2026-11-21T03:38:30Z", ticks=True)
+    assert len(stored(world, "LISTED")) == 3
     known = {}
     for minute in range(0, 25 * 60, 10):
         now = at("2026-11-21T03:48:00Z") + minute * 60
-        w.run_until(iso(now))
-        known[minute // 60] = w.scheduler.tick().groups_known
+        world.run_until(iso(now))
+        known[minute // 60] = world.scheduler.tick().groups_known
     # For a day ticks read everything; then they read what is listed, and everything once a day.
     assert [known[hour] for hour in (0, 12, 22)] == [3, 3, 3]
     assert known[24] == 0
-    assert [len(w.target.fire_times(f"at-{minute}")) for minute in (25, 35, 45)] == [2, 2, 2]
+    assert [len(world.target.fire_times(f"at-{minute}")) for minute in (25, 35, 45)] == [2, 2, 2]
 
 
-def test_after_a_rollback_ticks_read_everything_again(w: World) -> None:
-    w.registry.create("alice", "daily", job(cron="55 12 * * *"))
-    w.run_until("2026-11-21T03:18:00Z")
-    assert w.scheduler.tick().groups_known == 0
-    announce_as_before(w)
-    w.run_until("2026-11-21T03:28:00Z")
-    assert w.scheduler.tick().groups_known == 1
+def test_after_a_rollback_ticks_read_everything_again(world: World) -> None:
+    world.registry.create("alice", "daily", job(cron="55 12 * * *"))
+    world.run_until("2026-11-21T03:18:00Z")
+    assert world.scheduler.tick().groups_known == 0
+    announce_as_before(world)
+    world.run_until("2026-11-21T03:28:00Z")
+    assert world.scheduler.tick().groups_known == 1
 
 
 def test_the_time_zones_of_another_release_list_everything_anew(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its rules may let a group fire in other slots."""
-    w.registry.create("alice", "daily", job(cron="25 3 * * *"))
-    [(pk, sk)] = stored(w, "DIRECTORY")
-    w.table("due").put({"pk": pk, "sk": sk, "jobs": 1, "filed": "s19"})
-    w.table("due").delete({"pk": "LISTED#s20", "sk": sk})
+    world.registry.create("alice", "daily", job(cron="25 3 * * *"))
+    [(pk, sk)] = stored(world, "DIRECTORY")
+    world.table("due").put({"pk": pk, "sk": sk, "jobs": 1, "filed": "s19"})
+    world.table("due").delete({"pk": "LISTED#s20", "sk": sk})
     monkeypatch.setattr(due_index, "FILING", "1/2031z")
-    w.run_until("2026-11-21T03:30:00Z", ticks=True)
-    assert w.target.fire_times("daily") == ["2026-11-21T03:25:00Z"]
-    assert {pk for pk, _ in stored(w, "LISTED")} == {"LISTED#s20"}
-    assert w.index.ensure_mark(0).filing == "1/2031z" != FILING
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert world.target.fire_times("daily") == ["2026-11-21T03:25:00Z"]
+    assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s20"}
+    assert world.index.ensure_mark(0).filing == "1/2031z" != FILING
 
 
-def test_what_is_missing_in_the_listings_is_found_within_a_day(w: World) -> None:
-    w.registry.create("alice", "daily", job(cron="25 3 * * *"))
-    forget_listings(w)
-    w.run_until("2026-11-23T03:30:00Z", ticks=True)
-    assert len(w.target.fire_times("daily")) == 2
-    assert {pk for pk, _ in stored(w, "LISTED")} == {"LISTED#s20"}
+def test_what_is_missing_in_the_listings_is_found_within_a_day(world: World) -> None:
+    world.registry.create("alice", "daily", job(cron="25 3 * * *"))
+    forget_listings(world)
+    world.run_until("2026-11-23T03:30:00Z", ticks=True)
+    assert len(world.target.fire_times("daily")) == 2
+    assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s20"}
 
 
-def test_a_window_after_an_outage_is_planned_from_the_whole_directory(w: World) -> None:
-    w.registry.create("alice", "daily", job(cron="25 4 * * *") | {"catch_up": "all"})
-    w.registry.create("alice", "weekly", job(cron="25 4 * * MON") | {"catch_up": "all"})
-    w.clock.move_to(at("2026-11-28T03:18:00Z"))
-    assert w.scheduler.tick().groups_known == 2
-    w.run_until("2026-11-28T03:30:00Z")
-    assert (len(w.target.fire_times("daily")), len(w.target.fire_times("weekly"))) == (7, 1)
+def test_a_window_after_an_outage_is_planned_from_the_whole_directory(world: World) -> None:
+    world.registry.create("alice", "daily", job(cron="25 4 * * *") | {"catch_up": "all"})
+    world.registry.create("alice", "weekly", job(cron="25 4 * * MON") | {"catch_up": "all"})
+    world.clock.move_to(at("2026-11-28T03:18:00Z"))
+    assert world.scheduler.tick().groups_known == 2
+    world.run_until("2026-11-28T03:30:00Z")
+    assert (len(world.target.fire_times("daily")), len(world.target.fire_times("weekly"))) == (7, 1)
 
 
 @pytest.mark.parametrize("start", ["2026-11-21T03:20:00Z", "2026-11-21T23:50:00Z", "2026-11-22T00:00:00Z"])
 @pytest.mark.parametrize("length_s", [600, 1_200, 3_600])
-def test_late_ticks_look_in_every_slot_of_their_window(w: World, start: str, length_s: int) -> None:
+def test_late_ticks_look_in_every_slot_of_their_window(world: World, start: str, length_s: int) -> None:
     for n in range(0, 1_440, 10):
-        w.registry.create("alice", f"m{n:04}", job(cron=f"{n % 60} {n // 60} * * *"))
-    names = [one.shard for one in w.index.directory.listed(at(start), at(start) + length_s)]  # type: ignore[union-attr]
+        world.registry.create("alice", f"m{n:04}", job(cron=f"{n % 60} {n // 60} * * *"))
+    names = [one.shard for one in world.index.directory.listed(at(start), at(start) + length_s)]  # type: ignore[union-attr]
     assert len(names) == len(set(names)) == length_s // 600
 
 
@@ -170,8 +170,8 @@ def iso(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).isoformat()
 
 
-def test_the_mark_of_an_earlier_version_is_read(w: World) -> None:
-    announce_as_before(w)
-    mark = w.index.ensure_mark(w.clock.now())
+def test_the_mark_of_an_earlier_version_is_read(world: World) -> None:
+    announce_as_before(world)
+    mark = world.index.ensure_mark(world.clock.now())
     assert (mark.is_filed, mark.filed_until) == (False, 0)
-    assert replace(w.index.file_anew(7), filed_since=7.0).is_filed
+    assert replace(world.index.file_anew(7), filed_since=7.0).is_filed

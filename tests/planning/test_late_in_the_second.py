@@ -96,32 +96,32 @@ def test_what_sqs_did_not_take_is_sent_again_without_waiting_for_the_next_second
     assert max(sqs.arrived.values()) < WINDOW - 118.9 + WAY_S
 
 
-def patient(w: World, sqs: Sqs) -> Scheduler:
-    queue = ExecutionsQueue(sqs, "queue", w.clock)  # type: ignore[arg-type]
-    return replace(w.scheduler, queue=queue, patient=True)
+def patient(world: World, sqs: Sqs) -> Scheduler:
+    queue = ExecutionsQueue(sqs, "queue", world.clock)  # type: ignore[arg-type]
+    return replace(world.scheduler, queue=queue, patient=True)
 
 
-def test_a_patient_tick_waits_before_its_window_and_a_late_one_does_not(w: World) -> None:
+def test_a_patient_tick_waits_before_its_window_and_a_late_one_does_not(world: World) -> None:
     for n in range(25):
-        w.registry.create("alice", f"job-{n}", job(cron="25,35 * * * *"))
-    w.clock.move_to(at("2026-11-21T03:18:02Z"))
-    sqs = Sqs(w.clock)
-    assert patient(w, sqs).tick().planned == 25
+        world.registry.create("alice", f"job-{n}", job(cron="25,35 * * * *"))
+    world.clock.move_to(at("2026-11-21T03:18:02Z"))
+    sqs = Sqs(world.clock)
+    assert patient(world, sqs).tick().planned == 25
     assert 0 < min(sqs.held_s()) <= max(sqs.held_s()) < 0.12
-    assert w.clock.now() < at("2026-11-21T03:18:04Z")
+    assert world.clock.now() < at("2026-11-21T03:18:04Z")
 
     late = at("2026-11-21T03:29:45Z")
-    w.clock.move_to(late)
-    sqs = Sqs(w.clock)
-    assert patient(w, sqs).tick().planned == 25
-    assert w.clock.now() == pytest.approx(late + 3 * WAY_S)
+    world.clock.move_to(late)
+    sqs = Sqs(world.clock)
+    assert patient(world, sqs).tick().planned == 25
+    assert world.clock.now() == pytest.approx(late + 3 * WAY_S)
 
 
-def test_a_hand_over_that_fails_between_waits_is_done_again_by_the_next_tick(w: World) -> None:
+def test_a_hand_over_that_fails_between_waits_is_done_again_by_the_next_tick(world: World) -> None:
     for n in range(25):
-        w.registry.create("alice", f"job-{n}", job(cron="25 * * * *"))
-    w.clock.move_to(at("2026-11-21T03:18:02Z"))
-    sqs = Sqs(w.clock)
+        world.registry.create("alice", f"job-{n}", job(cron="25 * * * *"))
+    world.clock.move_to(at("2026-11-21T03:18:02Z"))
+    sqs = Sqs(world.clock)
 
     class Refusing(Sqs):
         def send_message_batch(self, QueueUrl: str, Entries: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -129,16 +129,16 @@ def test_a_hand_over_that_fails_between_waits_is_done_again_by_the_next_tick(w: 
             return super().send_message_batch(QueueUrl, Entries)
 
     with pytest.raises(HandOverFailed):
-        patient(w, Refusing(w.clock, out=sqs.out)).tick()
+        patient(world, Refusing(world.clock, out=sqs.out)).tick()
     assert len(sqs.out) == 10
-    assert patient(w, sqs).tick().planned == 25
+    assert patient(world, sqs).tick().planned == 25
     assert len(sqs.out) == 25
 
 
-def test_a_registration_is_handed_over_at_once(w: World) -> None:
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
-    w.scheduler.tick()
-    before = w.clock.now()
-    w.registry.create("alice", "new", job(cron="25 * * * *"))
-    assert len(w.sqs) == 1
-    assert w.clock.now() == before
+def test_a_registration_is_handed_over_at_once(world: World) -> None:
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
+    world.scheduler.tick()
+    before = world.clock.now()
+    world.registry.create("alice", "new", job(cron="25 * * * *"))
+    assert len(world.sqs) == 1
+    assert world.clock.now() == before

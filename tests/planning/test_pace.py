@@ -18,7 +18,7 @@ from common.planning.pace_shards import nth_shard, pace_number, pace_of, shard_n
 from common.planning.shares import cut
 from common.storage import keys, pace_keys
 from common.timing.schedule import Pace
-from tests.worlds import world
+from tests.worlds import open_world
 
 START = 1_763_694_600
 # When it is due, and by how much it may be delayed.
@@ -149,14 +149,14 @@ def test_a_pace_has_shards_of_its_own() -> None:
 
 def test_a_group_is_looked_through_for_shards_of_one_pace_only() -> None:
     """Thousands of paces of one tenant must not slow the registrations of others."""
-    with world() as w:
-        directory, group = w.index.directory, "every|600|0"
+    with open_world() as world:
+        directory, group = world.index.directory, "every|600|0"
         numbers = [0, *(pace_number("mallory", Pace(f"key{n}", 1, 60)) for n in range(50))]
         for number in numbers:
             for nth in (0, 10):
                 directory.open([Listing(Shard(group, shard_number(number, nth)))])
         read: list[str] = []
-        w.dynamodb.before = read.append
+        world.dynamodb.before = read.append
         for number in (0, numbers[7]):
             between = pace_keys.shards_of(group, number)
             found = list(directory.shards(keys.directory_partition(group), between))

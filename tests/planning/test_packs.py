@@ -11,9 +11,9 @@ import pytest
 from common.ids import JOB_ID_CHARS, TENANT_ID_CHARS
 from common.planning.execution import Execution
 from common.planning.executions_queue import BATCH_SIZE, ExecutionsQueue
-from common.planning.packs import MOST_IN_A_PACK, MOST_LINES, WAKE_S, Pack, Wake, is_wake, lines
+from common.planning.packs import MAX_IN_A_PACK, MAX_LINES, WAKE_S, Pack, Wake, is_wake, lines
 from common.planning.packs import packed as messages
-from executor.batch import _MOST_CALLS, execute_batch
+from executor.batch import _MAX_CALLS, execute_batch
 from executor.pipeline import Message
 from scheduler.wiring import scheduler
 from tests.stand_ins import PublishedEvents
@@ -80,22 +80,22 @@ def test_the_seconds_of_a_minute_share_their_wakes() -> None:
     assert wakes(executions) == {DUE - WAKE_S: 10, DUE + 1 - WAKE_S: 20, DUE + 60 - WAKE_S: 6}
 
 
-def test_wakes_come_before_their_second_also_where_it_is_near(w: World) -> None:
-    queue = ExecutionsQueue(sqs := Sqs(), "queue", w.clock)  # type: ignore[arg-type]
-    w.clock.move_to(DUE - 2)
+def test_wakes_come_before_their_second_also_where_it_is_near(world: World) -> None:
+    queue = ExecutionsQueue(sqs := Sqs(), "queue", world.clock)  # type: ignore[arg-type]
+    world.clock.move_to(DUE - 2)
     assert queue.send_packs(messages(due(500), 50)) == (500, [])
     # Several threads send, so the order is not certain.
     sent = Counter((is_wake(entry["MessageBody"]), entry["DelaySeconds"]) for entry in sqs.entries)
     assert sent == {(True, 0): 50, (False, 2): 50}
 
 
-def test_an_execution_runs_beside_a_wake(w: World) -> None:
-    w.registry.create("alice", "report", job(at="2026-11-21T03:15:00Z"))
-    (body,) = w.sqs.bodies
-    w.clock.move_to(DUE)
-    (report,), again = execute_batch(w.executor, [Message("a", Wake(DUE).encode()), Message("b", body)])
+def test_an_execution_runs_beside_a_wake(world: World) -> None:
+    world.registry.create("alice", "report", job(at="2026-11-21T03:15:00Z"))
+    (body,) = world.sqs.bodies
+    world.clock.move_to(DUE)
+    (report,), again = execute_batch(world.executor, [Message("a", Wake(DUE).encode()), Message("b", body)])
     assert (report.result, again) == ("succeeded", [])
-    assert len(w.target.calls) == 1
+    assert len(world.target.calls) == 1
 
 
 def test_a_large_tenant_has_packs_of_its_own_and_small_ones_are_mixed_in_many_groups() -> None:
@@ -110,7 +110,7 @@ def test_a_large_tenant_has_packs_of_its_own_and_small_ones_are_mixed_in_many_gr
 
 
 def test_a_batch_of_full_packs_has_a_thread_for_each_call_and_fits_in_a_request() -> None:
-    assert BATCH_SIZE * MOST_IN_A_PACK <= _MOST_CALLS
+    assert BATCH_SIZE * MAX_IN_A_PACK <= _MAX_CALLS
     longest = Execution(
         tenant="t" * TENANT_ID_CHARS,
         job_id="j" * JOB_ID_CHARS,
@@ -124,15 +124,15 @@ def test_a_batch_of_full_packs_has_a_thread_for_each_call_and_fits_in_a_request(
         throttles=10**6,
         not_before_at=10**11,
     )
-    pack = Pack((longest,) * MOST_IN_A_PACK)
+    pack = Pack((longest,) * MAX_IN_A_PACK)
     assert BATCH_SIZE * len(pack.encode()) < 256 * 1024 / 4
     assert len(pack.group) <= 128
 
 
 def test_a_body_of_too_many_lines_is_not_taken_apart() -> None:
     body = due(1)[0].encode()
-    assert len(lines("\n".join([body] * MOST_LINES))) == MOST_LINES
-    too_many = "\n".join([body] * (MOST_LINES + 1))
+    assert len(lines("\n".join([body] * MAX_LINES))) == MAX_LINES
+    too_many = "\n".join([body] * (MAX_LINES + 1))
     assert lines(too_many) == [too_many]
 
 
@@ -147,25 +147,25 @@ class Sqs:
         return {"Failed": [{"Id": entry["Id"], "SenderFault": True, "Code": "Bad"} for entry in failed]}
 
 
-def test_a_refused_pack_is_refused_for_each_of_its_executions(w: World) -> None:
+def test_a_refused_pack_is_refused_for_each_of_its_executions(world: World) -> None:
     sqs = Sqs()
     sqs.refuses = '"job-7"'
-    queue = ExecutionsQueue(sqs, "queue", w.clock)  # type: ignore[arg-type]
+    queue = ExecutionsQueue(sqs, "queue", world.clock)  # type: ignore[arg-type]
     taken, refused = queue.send_packs(packed(due(500), 50))
     assert (taken, len(refused)) == (490, 10)
     assert {entry["MessageGroupId"] for entry in sqs.entries} == {"tenant-0"}
     assert {entry["DelaySeconds"] for entry in sqs.entries} == {180}
 
 
-def test_a_tick_packs_a_crowded_second_and_leaves_a_sparse_one(w: World) -> None:
-    w.scheduler = scheduler(w.tables, w.queue, w.clock, PublishedEvents(), pack_from=3)
+def test_a_tick_packs_a_crowded_second_and_leaves_a_sparse_one(world: World) -> None:
+    world.scheduler = scheduler(world.tables, world.queue, world.clock, PublishedEvents(), pack_from=3)
     for n in range(7):
-        w.registry.create("alice", f"crowded-{n}", job(cron="25 3 * * *"))
+        world.registry.create("alice", f"crowded-{n}", job(cron="25 3 * * *"))
     for n in range(3):
-        w.registry.create("alice", f"sparse-{n}", job(cron="26 3 * * *"))
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
-    assert w.scheduler.tick().planned == 10
-    assert sorted(len(lines(body)) for body in w.sqs.bodies) == [1, 1, 1, 1, 3, 3]
-    w.run_until("2026-11-21T03:27:00Z")
-    assert w.statuses("alice", "crowded-0") == ["succeeded"]
-    assert len(w.target.calls) == 10
+        world.registry.create("alice", f"sparse-{n}", job(cron="26 3 * * *"))
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
+    assert world.scheduler.tick().planned == 10
+    assert sorted(len(lines(body)) for body in world.sqs.bodies) == [1, 1, 1, 1, 3, 3]
+    world.run_until("2026-11-21T03:27:00Z")
+    assert world.statuses("alice", "crowded-0") == ["succeeded"]
+    assert len(world.target.calls) == 10

@@ -19,8 +19,8 @@ from tests.planning.test_shares import END, Died, Fleet, mark_at
 from tests.worlds import World, at, damage_entry, job, put_in_directory
 
 
-def found(w: World) -> list[SetAside]:
-    return list(Quarantine(w.table("due")).all())
+def found(world: World) -> list[SetAside]:
+    return list(Quarantine(world.table("due")).all())
 
 
 def without_tokyo(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,99 +36,101 @@ def without_tokyo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_group_that_cannot_be_read_stops_nobody_and_is_planned_when_it_can_be(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    w.registry.create("alice", "quiet", job(cron="* * * * *"))
-    w.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
+    world.registry.create("alice", "quiet", job(cron="* * * * *"))
+    world.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
     with monkeypatch.context() as rolled_back:
         without_tokyo(rolled_back)
-        w.run_until("2026-11-21T03:39:30Z", ticks=True)
-        assert mark_at(w) == at("2026-11-21T03:50:00Z")
-        [one] = found(w)
+        world.run_until("2026-11-21T03:39:30Z", ticks=True)
+        assert mark_at(world) == at("2026-11-21T03:50:00Z")
+        [one] = found(world)
         assert (one.kind, one.shards, one.start_at, one.end_at) == (
             GROUP,
             1,
             at("2026-11-21T03:20:00Z"),
-            mark_at(w),
+            mark_at(world),
         )
         assert "No time zone found with key Asia/Tokyo" in one.reason
-        assert w.scheduler.tick().set_aside == 1
-    assert w.target.fire_times("quiet") == minutes(13, 39)
-    assert w.target.fire_times("tokyo") == minutes(13, 19)
-    w.run_until("2026-11-21T03:49:30Z", ticks=True)
-    assert sorted(w.target.fire_times("tokyo")) == minutes(13, 49)
-    assert found(w) == []
+        assert world.scheduler.tick().set_aside == 1
+    assert world.target.fire_times("quiet") == minutes(13, 39)
+    assert world.target.fire_times("tokyo") == minutes(13, 19)
+    world.run_until("2026-11-21T03:49:30Z", ticks=True)
+    assert sorted(world.target.fire_times("tokyo")) == minutes(13, 49)
+    assert found(world) == []
 
 
 def test_nothing_that_cannot_be_tried_takes_the_place_of_what_can(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No number of bad entries or unreadable groups delays the valid ones that are listed after them."""
     monkeypatch.setattr(set_aside, "MOST", 5)
-    window = Mark(at("2026-11-21T03:10:00Z"), at(END), w.clock.now())
-    w.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
+    window = Mark(at("2026-11-21T03:10:00Z"), at(END), world.clock.now())
+    world.registry.create("bob", "tokyo", job(cron="* * * * *", timezone="Asia/Tokyo", catch_up="all"))
     with monkeypatch.context() as rolled_back:
         without_tokyo(rolled_back)
-        w.run_until("2026-11-21T03:19:30Z", ticks=True)
-    quarantine = w.scheduler.quarantine
+        world.run_until("2026-11-21T03:19:30Z", ticks=True)
+    quarantine = world.scheduler.quarantine
     for n in range(6):
-        quarantine.add_entry("alice", f"j{n}", "unreadable", w.clock.now())
+        quarantine.add_entry("alice", f"j{n}", "unreadable", world.clock.now())
     for n in range(5):
-        quarantine.add_group(f"cron|Aaa/Unknown|0-9 3 * * *#{n}", window, "no such zone", w.clock.now())
-    assert w.scheduler.tick().set_aside == 6
+        quarantine.add_group(f"cron|Aaa/Unknown|0-9 3 * * *#{n}", window, "no such zone", world.clock.now())
+    assert world.scheduler.tick().set_aside == 6
     assert {one.name for one in quarantine.waiting() if "Tokyo" in one.name} == set()
-    w.run_until("2026-11-21T03:29:30Z")
-    assert set(w.target.fire_times("tokyo")) >= set(minutes(20, 29))
+    world.run_until("2026-11-21T03:29:30Z")
+    assert set(world.target.fire_times("tokyo")) >= set(minutes(20, 29))
 
 
 @pytest.mark.parametrize(
     "sk", ["lunar|full#0", "no-number", "cron|Mars/Olympus|0-9 3 * * *#0", "every|x|0#0"]
 )
-def test_a_directory_item_of_a_later_version_stops_nobody(w: World, sk: str) -> None:
-    w.registry.create("alice", "quiet", job(cron="* * * * *"))
-    put_in_directory(w.table("due"), sk)
-    w.run_until("2026-11-21T03:39:30Z", ticks=True)
-    assert w.target.fire_times("quiet") == minutes(13, 39)
-    assert [(one.kind, one.name) for one in found(w)] == [(GROUP, sk)]
+def test_a_directory_item_of_a_later_version_stops_nobody(world: World, sk: str) -> None:
+    world.registry.create("alice", "quiet", job(cron="* * * * *"))
+    put_in_directory(world.table("due"), sk)
+    world.run_until("2026-11-21T03:39:30Z", ticks=True)
+    assert world.target.fire_times("quiet") == minutes(13, 39)
+    assert [(one.kind, one.name) for one in found(world)] == [(GROUP, sk)]
 
 
-def test_a_bad_entry_is_made_known_for_a_day(w: World) -> None:
-    w.registry.create("alice", "job", job(cron="* * * * *"))
-    damage_entry(w, "alice", "job")
-    w.run_until("2026-11-21T03:18:00Z")
-    summary = w.scheduler.tick()
+def test_a_bad_entry_is_made_known_for_a_day(world: World) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *"))
+    damage_entry(world, "alice", "job")
+    world.run_until("2026-11-21T03:18:00Z")
+    summary = world.scheduler.tick()
     assert (summary.bad_entries, summary.set_aside) == (1, 0)
-    [one] = found(w)
+    [one] = found(world)
     assert (one.kind, one.name, one.seen_at) == (ENTRY, "alice#job", at("2026-11-21T03:18:00Z"))
     assert one.reason.startswith("unreadable due entry")
 
 
-def test_many_bad_entries_are_all_recorded_and_the_first_of_them_made_known(w: World) -> None:
-    w.registry.create("alice", "quiet", job(cron="25 * * * *"))
-    group = w.store.get("alice", "quiet").group
+def test_many_bad_entries_are_all_recorded_and_the_first_of_them_made_known(world: World) -> None:
+    world.registry.create("alice", "quiet", job(cron="25 * * * *"))
+    group = world.store.get("alice", "quiet").group
     for n in range(130):
-        w.table("due").put({**keys.due_entry(group, 0, "zoe", f"j{n:03}"), "entry": "[9]"})
-    w.run_until("2026-11-21T03:18:00Z")
-    summary = w.scheduler.tick()
-    assert (summary.bad_entries, len(summary.bad), len(found(w))) == (130, 100, 100)
-    assert {w.statuses("zoe", f"j{n:03}")[0] for n in range(130)} == {"skipped(invalid)"}
+        world.table("due").put({**keys.due_entry(group, 0, "zoe", f"j{n:03}"), "entry": "[9]"})
+    world.run_until("2026-11-21T03:18:00Z")
+    summary = world.scheduler.tick()
+    assert (summary.bad_entries, len(summary.bad), len(found(world))) == (130, 100, 100)
+    assert {world.statuses("zoe", f"j{n:03}")[0] for n in range(130)} == {"skipped(invalid)"}
 
 
-def test_an_aws_error_at_a_calendar_is_no_fault_of_its_job(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    w.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-01-01"})
-    w.registry.create("alice", "job", job(cron="25 3 * * *", exclude={"calendars": ["c"]}))
-    w.run_until("2026-11-21T03:18:00Z")
+def test_an_aws_error_at_a_calendar_is_no_fault_of_its_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.table("jobs").put({**keys.calendar("alice", "c"), "dates": "2026-01-01"})
+    world.registry.create("alice", "job", job(cron="25 3 * * *", exclude={"calendars": ["c"]}))
+    world.run_until("2026-11-21T03:18:00Z")
 
     def throttled(*_: object) -> Any:
-        raise w.dynamodb.exceptions.ProvisionedThroughputExceededException({"Error": {}}, "GetItem")
+        raise world.dynamodb.exceptions.ProvisionedThroughputExceededException({"Error": {}}, "GetItem")
 
     with monkeypatch.context() as throttling:
         throttling.setattr(Calendars, "dates", throttled)
-        with pytest.raises(w.dynamodb.exceptions.ProvisionedThroughputExceededException):
-            w.scheduler.tick()
-    w.scheduler.tick()
-    w.run_until("2026-11-21T03:30:00Z")
-    assert w.statuses("alice", "job") == ["succeeded"]
+        with pytest.raises(world.dynamodb.exceptions.ProvisionedThroughputExceededException):
+            world.scheduler.tick()
+    world.scheduler.tick()
+    world.run_until("2026-11-21T03:30:00Z")
+    assert world.statuses("alice", "job") == ["succeeded"]
 
 
 # A share that ends its planner
@@ -137,20 +139,22 @@ def test_an_aws_error_at_a_calendar_is_no_fault_of_its_job(w: World, monkeypatch
 def shards_of(fleet: Fleet, count: int) -> None:
     """This many shards due at 3:25, each with one job; and a job of bob at 3:35."""
     for n in range(count):
-        fleet.w.registry.create("alice", f"j{n:02}", job(cron=f"25 3 * * {n % 6},6", timezone=ZONES[n // 6]))
-    fleet.w.registry.create("bob", "later", job(cron="35 3 * * *"))
-    fleet.w.run_until("2026-11-21T03:18:00Z")
+        fleet.world.registry.create(
+            "alice", f"j{n:02}", job(cron=f"25 3 * * {n % 6},6", timezone=ZONES[n // 6])
+        )
+    fleet.world.registry.create("bob", "later", job(cron="35 3 * * *"))
+    fleet.world.run_until("2026-11-21T03:18:00Z")
 
 
 ZONES = ("UTC", "Africa/Abidjan", "Africa/Accra", "Iceland", "Etc/GMT")
 
 
 def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet = Fleet(w, share_entries=1_000)
+    fleet = Fleet(world, share_entries=1_000)
     shards_of(fleet, 18)
-    deadly = Shard(w.store.get("alice", "j07").group, 0)
+    deadly = Shard(world.store.get("alice", "j07").group, 0)
     plan_shards = tick.Scheduler.plan_shards
 
     def dies(scheduler: Any, shards: Any, *rest: Any, **named: Any) -> Any:
@@ -175,57 +179,57 @@ def test_a_share_that_ends_its_planners_is_parted_until_only_its_cause_is_left(
         assert fleet.queue.bodies
         planners_work()
         for minute in (28, 38, 48, 58):
-            w.run_until(f"2026-11-21T03:{minute}:00Z")
+            world.run_until(f"2026-11-21T03:{minute}:00Z")
             fleet.tick()
             planners_work()
-            assert mark_at(w) >= at(f"2026-11-21T03:{minute}:00Z")
-        [one] = found(w)
+            assert mark_at(world) >= at(f"2026-11-21T03:{minute}:00Z")
+        [one] = found(world)
         assert (one.kind, one.shards, one.start_at, one.end_at) == (
             SHARE,
             1,
             *map(at, ("2026-11-21T03:20:00Z", END)),
         )
-    ran = {context["job_id"]: called_at for called_at, context in w.target.calls}
+    ran = {context["job_id"]: called_at for called_at, context in world.target.calls}
     assert ran["later"] == at("2026-11-21T03:35:00Z")
     assert sorted(ran) == sorted({"later", *(f"j{n:02}" for n in range(18))} - {"j07"})
-    w.run_until("2026-11-21T04:08:00Z")
+    world.run_until("2026-11-21T04:08:00Z")
     fleet.tick()
     planners_work()
-    assert found(w) == []
-    w.deliver()
-    assert len(w.target.fire_times("j07")) == 1
+    assert found(world) == []
+    world.deliver()
+    assert len(world.target.fire_times("j07")) == 1
     assert PARTS < 18
 
 
 def test_a_planner_whose_time_is_up_leaves_the_rest_to_another(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "WORKS_FOR_S", -1)  # each does one entry
-    fleet = Fleet(w, share_entries=20)
+    fleet = Fleet(world, share_entries=20)
     for n in range(3):
-        w.registry.create("alice", f"same{n}", job(cron="25 3 * * *"))
-    w.registry.create("alice", "other", job(cron="26 12 * * *", timezone="Asia/Tokyo"))
-    w.registry.create("alice", "third", job(cron="26 * * * *"))
-    w.run_until("2026-11-21T03:18:00Z")
+        world.registry.create("alice", f"same{n}", job(cron="25 3 * * *"))
+    world.registry.create("alice", "other", job(cron="26 12 * * *", timezone="Asia/Tokyo"))
+    world.registry.create("alice", "third", job(cron="26 * * * *"))
+    world.run_until("2026-11-21T03:18:00Z")
     fleet.tick()
     planned = []
     while fleet.queue.bodies:
         planned.append(fleet.plan(fleet.queue.bodies.pop()).planned)
     assert sum(planned) == 5
     assert max(planned) == 1
-    assert mark_at(w) == at(END)
-    w.run_until("2026-11-21T03:29:30Z")
-    assert len(w.target.calls) == 5
+    assert mark_at(world) == at(END)
+    world.run_until("2026-11-21T03:29:30Z")
+    assert len(world.target.calls) == 5
 
 
-def test_a_planner_that_is_overtaken_does_not_bring_its_share_back(w: World) -> None:
-    shares, quarantine = Shares(w.table("due")), Quarantine(w.table("due"))
-    now = w.clock.now()
-    window = w.index.begin_planning(w.index.ensure_mark(now), at(END), now)
+def test_a_planner_that_is_overtaken_does_not_bring_its_share_back(world: World) -> None:
+    shares, quarantine = Shares(world.table("due")), Quarantine(world.table("due"))
+    now = world.clock.now()
+    window = world.index.begin_planning(world.index.ensure_mark(now), at(END), now)
     mark = shares.record(window, [Cut([Shard("every|60|0", 0, 1), Shard("every|61|0", 0, 1)])])
     share = shares.load(mark.planning_until, shares.left(mark)[0])
     assert share
     quarantine.add_share(share, "too long", 5)
     assert not shares.advance(share, share.shards[1:], "")
     assert shares.left(mark) == []
-    assert [one.shards for one in found(w)] == [2]
+    assert [one.shards for one in found(world)] == [2]

@@ -15,7 +15,7 @@ from common.planning.due_index import DueIndex, Mark
 from common.planning.executions_queue import ExecutionsQueue, HandOverFailed
 from common.planning.quarantine import Quarantine
 from common.planning.shares import (
-    MOST_TEXT_BYTES,
+    MAX_TEXT_BYTES,
     Cut,
     PlanningQueue,
     ShareName,
@@ -31,7 +31,7 @@ from common.timing.groups import group_key
 from common.timing.schedule import CronTiming, EveryTiming, Schedule
 from scheduler.planner import Planner
 from scheduler.tick import FanOut, Scheduler, TickSummary
-from tests.worlds import World, at, job, world
+from tests.worlds import World, at, job, open_world
 
 MINUTES = {"a": "25", "b": "26", "c": "25,29"}
 ZONES = {"a": "UTC", "b": "Asia/Tokyo", "c": "Europe/Berlin"}
@@ -95,19 +95,19 @@ class Queue:
 class Fleet:
     """A scheduler with fan-out and its planners; a test may limit the lives of each."""
 
-    def __init__(self, w: World, share_entries: int = 10) -> None:
-        self.w = w
+    def __init__(self, world: World, share_entries: int = 10) -> None:
+        self.world = world
         self.queue = Queue()
         self.share_entries = share_entries
 
     def scheduler(self, lives: int = 0) -> Scheduler:
         fate = {"left": lives or 10**6}
-        due = Table(Mortal(self.w.dynamodb, fate), "test-due")
+        due = Table(Mortal(self.world.dynamodb, fate), "test-due")
         return replace(
-            self.w.scheduler,
+            self.world.scheduler,
             index=DueIndex(due),
             quarantine=Quarantine(due),
-            queue=ExecutionsQueue(Mortal(self.w.sqs, fate), "queue", self.w.clock),  # type: ignore[arg-type]
+            queue=ExecutionsQueue(Mortal(self.world.sqs, fate), "queue", self.world.clock),  # type: ignore[arg-type]
             fan_out=FanOut(
                 Shares(due),
                 PlanningQueue(Mortal(self.queue, fate), "planning"),  # type: ignore[arg-type]
@@ -129,28 +129,28 @@ class Fleet:
 
 
 @pytest.fixture
-def fleet(w: World) -> Fleet:
-    return prepared(w)
+def fleet(world: World) -> Fleet:
+    return prepared(world)
 
 
-def prepared(w: World) -> Fleet:
+def prepared(world: World) -> Fleet:
     """Six jobs in three groups, a share for each group, and the clock at the tick."""
     for name, minutes in MINUTES.items():
         for number in range(2):
-            w.registry.create(
+            world.registry.create(
                 "alice", f"{name}{number}", job(cron=f"{minutes} * * * *", timezone=ZONES[name])
             )
-    w.run_until("2026-11-21T03:18:00Z")
-    return Fleet(w)
+    world.run_until("2026-11-21T03:18:00Z")
+    return Fleet(world)
 
 
-def ran(w: World, until: str = "2026-11-21T03:29:30Z") -> list[tuple[str, str]]:
-    w.run_until(until)
-    return sorted((context["job_id"], context["fire_at"]) for _, context in w.target.calls)
+def ran(world: World, until: str = "2026-11-21T03:29:30Z") -> list[tuple[str, str]]:
+    world.run_until(until)
+    return sorted((context["job_id"], context["fire_at"]) for _, context in world.target.calls)
 
 
-def mark_at(w: World) -> int:
-    mark = w.index.mark()
+def mark_at(world: World) -> int:
+    mark = world.index.mark()
     assert mark
     return mark.planned_until
 
@@ -159,7 +159,7 @@ def test_a_small_installation_never_sees_it(fleet: Fleet) -> None:
     fleet.share_entries = 1_000
     assert fleet.tick().planned == len(DUE)
     assert fleet.queue.bodies == []
-    assert ran(fleet.w) == DUE
+    assert ran(fleet.world) == DUE
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -167,17 +167,17 @@ def test_the_last_planner_moves_the_mark_whichever_it_is(fleet: Fleet, order: in
     summary = fleet.tick()
     assert (summary.planned, summary.shares, len(fleet.queue.bodies)) == (0, 3, 3)
     for body in fleet.queue.bodies[::order]:
-        assert mark_at(fleet.w) == at("2026-11-21T03:20:00Z")
+        assert mark_at(fleet.world) == at("2026-11-21T03:20:00Z")
         fleet.plan(body)
-    assert mark_at(fleet.w) == at("2026-11-21T03:30:00Z")
-    assert ran(fleet.w) == DUE
+    assert mark_at(fleet.world) == at("2026-11-21T03:30:00Z")
+    assert ran(fleet.world) == DUE
 
 
 def test_a_share_delivered_twice_is_planned_once(fleet: Fleet) -> None:
     fleet.tick()
     planned = [fleet.plan(body).planned for body in [*fleet.queue.bodies, *fleet.queue.bodies]]
     assert planned[3:] == [0, 0, 0]
-    assert ran(fleet.w) == DUE
+    assert ran(fleet.world) == DUE
 
 
 def with_shares_lost(fleet: Fleet) -> list[str]:
@@ -185,7 +185,7 @@ def with_shares_lost(fleet: Fleet) -> list[str]:
     fleet.tick()
     lost, fleet.queue.bodies = fleet.queue.bodies[1:], fleet.queue.bodies[:1]
     fleet.plan_all()
-    fleet.w.run_until("2026-11-21T03:28:00Z")
+    fleet.world.run_until("2026-11-21T03:28:00Z")
     return lost
 
 
@@ -199,40 +199,42 @@ def test_lost_shares_are_sent_again_by_the_next_tick_which_waits_and_plans_on(
         sent.extend(fleet.queue.bodies)
         fleet.plan_all()
 
-    monkeypatch.setattr(fleet.w.clock, "sleep", planners_work)
+    monkeypatch.setattr(fleet.world.clock, "sleep", planners_work)
     summary = fleet.tick()
     assert sorted(sent) == sorted(lost)
     assert (summary.start, summary.end) == (at("2026-11-21T03:20:00Z"), at("2026-11-21T03:40:00Z"))
     monkeypatch.undo()
-    assert ran(fleet.w, "2026-11-21T03:39:30Z") == DUE
+    assert ran(fleet.world, "2026-11-21T03:39:30Z") == DUE
 
 
 def test_shares_that_no_planner_gets_through_hold_up_no_later_window(fleet: Fleet) -> None:
     lost = with_shares_lost(fleet)
-    fleet.w.registry.create("bob", "later", job(cron="35 3 * * *"))
-    began_at = fleet.w.clock.now()
+    fleet.world.registry.create("bob", "later", job(cron="35 3 * * *"))
+    began_at = fleet.world.clock.now()
     summary = fleet.tick()
-    assert fleet.w.clock.now() == began_at + 60  # it waited for planners, and none came
+    assert fleet.world.clock.now() == began_at + 60  # it waited for planners, and none came
     assert (summary.end, summary.set_aside) == (at("2026-11-21T03:40:00Z"), 2)
-    assert [one.shards for one in Quarantine(fleet.w.table("due")).all()] == [1, 1]
+    assert [one.shards for one in Quarantine(fleet.world.table("due")).all()] == [1, 1]
     assert lost == fleet.queue.bodies[:2]
     fleet.plan_all()
-    assert list(Quarantine(fleet.w.table("due")).all()) == []
-    assert ran(fleet.w, "2026-11-21T03:39:30Z") == sorted([*DUE, ("later", "2026-11-21T03:35:00Z")])
+    assert list(Quarantine(fleet.world.table("due")).all()) == []
+    assert ran(fleet.world, "2026-11-21T03:39:30Z") == sorted([*DUE, ("later", "2026-11-21T03:35:00Z")])
 
 
 def test_a_registration_while_planners_are_at_it_runs_once(fleet: Fleet) -> None:
     fleet.tick()
-    fleet.w.registry.create("alice", "new", job(cron="25 3 * * *"))
-    fleet.w.store.delete("alice", "a0")
+    fleet.world.registry.create("alice", "new", job(cron="25 3 * * *"))
+    fleet.world.store.delete("alice", "a0")
     fleet.plan_all()
-    assert ran(fleet.w) == sorted([*(one for one in DUE if one[0] != "a0"), ("new", "2026-11-21T03:25:00Z")])
+    assert ran(fleet.world) == sorted(
+        [*(one for one in DUE if one[0] != "a0"), ("new", "2026-11-21T03:25:00Z")]
+    )
 
 
 def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
-    shares = Shares(fleet.w.table("due"))
-    now = fleet.w.clock.now()
-    window = fleet.w.index.begin_planning(fleet.w.index.ensure_mark(now), at(END), now)
+    shares = Shares(fleet.world.table("due"))
+    now = fleet.world.clock.now()
+    window = fleet.world.index.begin_planning(fleet.world.index.ensure_mark(now), at(END), now)
     shards = [Cut([Shard("cron|UTC|20-29 * * * *", 0, 2)])] * 3
     first = shares.record(window, shards)
     assert first.is_divided
@@ -242,27 +244,27 @@ def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
     shares.confirm(share)
     assert shares.record(window, shards) == first
     assert shares.left(first) == numbers[1:]
-    assert len(recorded(fleet.w)) == 2
+    assert len(recorded(fleet.world)) == 2
 
 
-def recorded(w: World) -> list[Any]:
-    return list(w.table("due").query(keys.SHARES))
+def recorded(world: World) -> list[Any]:
+    return list(world.table("due").query(keys.SHARES))
 
 
 def test_shares_of_a_tick_that_died_before_they_counted_are_never_planned_and_swept(fleet: Fleet) -> None:
     with pytest.raises(Died):
         fleet.tick(lives=2)  # it announced, and recorded one share
-    assert len(recorded(fleet.w)) == 1
+    assert len(recorded(fleet.world)) == 1
     fleet.tick()
-    assert (len(recorded(fleet.w)), len(fleet.queue.bodies)) == (4, 3)
+    assert (len(recorded(fleet.world)), len(fleet.queue.bodies)) == (4, 3)
     fleet.plan_all()
-    assert mark_at(fleet.w) == at(END)
-    fleet.w.run_until("2026-11-21T03:28:00Z")
+    assert mark_at(fleet.world) == at(END)
+    fleet.world.run_until("2026-11-21T03:28:00Z")
     fleet.tick()
-    assert all(item["sk"] > END for item in recorded(fleet.w))
+    assert all(item["sk"] > END for item in recorded(fleet.world))
     fleet.plan_all()
-    assert recorded(fleet.w) == []
-    assert ran(fleet.w, "2026-11-21T03:29:30Z") == DUE
+    assert recorded(fleet.world) == []
+    assert ran(fleet.world, "2026-11-21T03:29:30Z") == DUE
 
 
 def deaths() -> Iterator[tuple[str, Callable[[Fleet], Any]]]:
@@ -287,22 +289,22 @@ def deaths() -> Iterator[tuple[str, Callable[[Fleet], Any]]]:
 @pytest.mark.parametrize("death", [pytest.param(dies, id=name) for name, dies in deaths()])
 @pytest.mark.parametrize("redelivered", [True, False])
 def test_a_death_after_any_write_loses_nothing(death: Callable[[Fleet], Any], redelivered: bool) -> None:
-    with world() as w:
-        fleet = prepared(w)
+    with open_world() as world:
+        fleet = prepared(world)
         with pytest.raises(Died):
             death(fleet)
         if not redelivered:
             fleet.queue.bodies.clear()
         fleet.plan_all()
-        w.run_until("2026-11-21T03:19:00Z")
+        world.run_until("2026-11-21T03:19:00Z")
         fleet.tick()  # Lambda retries a tick that died
         fleet.plan_all()
-        assert mark_at(w) == at("2026-11-21T03:30:00Z")
-        assert ran(w) == DUE
-        w.run_until("2026-11-21T03:28:00Z")
+        assert mark_at(world) == at("2026-11-21T03:30:00Z")
+        assert ran(world) == DUE
+        world.run_until("2026-11-21T03:28:00Z")
         fleet.tick()
         fleet.plan_all()
-        assert recorded(w) == []
+        assert recorded(world) == []
 
 
 def test_what_the_queue_does_not_take_fails_the_tick(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,7 +328,7 @@ def test_shares_hold_every_shard_once_and_each_is_within_its_bounds(
     assert [shard for share in shares for shard in share] == shards
     for share in shares:
         assert sum(shard.jobs + 8 for shard in share) <= entries or len(share) == 1
-        assert sum(len(f"{shard.group}#{shard.shard}") + 1 for shard in share) <= MOST_TEXT_BYTES
+        assert sum(len(f"{shard.group}#{shard.shard}") + 1 for shard in share) <= MAX_TEXT_BYTES
 
 
 def test_thousands_of_groups_of_one_job_are_divided() -> None:
@@ -348,9 +350,11 @@ def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None
 
 def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_stored() -> None:
     """Each of 5,000 groups has a key of 360 characters: 1.8 MB of names. An item takes 400 KB."""
-    with world() as w:
-        mark = w.index.begin_planning(w.index.ensure_mark(w.clock.now() - 1_000), at(END), w.clock.now())
-        shares = Shares(w.table("due"))
+    with open_world() as world:
+        mark = world.index.begin_planning(
+            world.index.ensure_mark(world.clock.now() - 1_000), at(END), world.clock.now()
+        )
+        shares = Shares(world.table("due"))
         shards = [Shard(f"cron|UTC|{n:0350}", 0, 1) for n in range(5_000)]
         divided = shares.record(mark, cut(shards, mark, 1_000_000))
         loaded = [shares.load(mark.planning_until, number) for number in shares.left(divided)]

@@ -43,71 +43,81 @@ KINDS_OF_ITEMS = {
 }
 
 
-def tenants_of(w: World) -> Tenants:
-    return Tenants(w.table("tenants"))
+def tenants_of(world: World) -> Tenants:
+    return Tenants(world.table("tenants"))
 
 
-def deletions_of(w: World) -> Deletions:
-    return Deletions(w.table("tenants"), w.table("jobs"), w.table("runs"), DueIndex(w.table("due")), w.clock)
+def deletions_of(world: World) -> Deletions:
+    return Deletions(
+        world.table("tenants"),
+        world.table("jobs"),
+        world.table("runs"),
+        DueIndex(world.table("due")),
+        world.clock,
+    )
 
 
-def registry_of(w: World) -> Registry:
+def registry_of(world: World) -> Registry:
     """A registry that counts and audits like the API's, with empty caches."""
-    table = w.table("tenants")
-    store = replace(w.store, ledger=TenantLedger(table, KnownTenants(table)))
-    return replace(w.registry, store=store)
+    table = world.table("tenants")
+    store = replace(world.store, ledger=TenantLedger(table, KnownTenants(table)))
+    return replace(world.registry, store=store)
 
 
-def furnish(w: World) -> str:
+def furnish(world: World) -> str:
     """alice and bob, alike: keys, jobs of each kind, runs, a calendar, a backfill, a secret. Returns alice's key."""
-    table = w.table("tenants")
-    w.executor = replace(w.executor, tenants=KnownTenants(table))
-    registry = registry_of(w)
+    table = world.table("tenants")
+    world.executor = replace(world.executor, tenants=KnownTenants(table))
+    registry = registry_of(world)
     alices = ""
     for tenant in ("bob", "alice"):
-        tenants_of(w).create(tenant, "", w.clock.now(), {"allowed_targets": ["*"]})
-        alices, _ = tenants_of(w).api_keys.create_key(tenant, "admin", w.clock.now())
-        WebhookSecrets(table).ensure(tenant, w.clock.now())
-        RequestRate(table).take(tenant, 100, w.clock.now())
-        _furnish_jobs(w, registry, tenant)
-    w.run_until("2026-11-21T03:14:30Z")
+        tenants_of(world).create(tenant, "", world.clock.now(), {"allowed_targets": ["*"]})
+        alices, _ = tenants_of(world).api_keys.create_key(tenant, "admin", world.clock.now())
+        WebhookSecrets(table).ensure(tenant, world.clock.now())
+        RequestRate(table).take(tenant, 100, world.clock.now())
+        _furnish_jobs(world, registry, tenant)
+    world.run_until("2026-11-21T03:14:30Z")
     return alices
 
 
-def _furnish_jobs(w: World, registry: Registry, tenant: str) -> None:
-    CalendarStore(w.table("jobs"), w.store.audited).put(
-        tenant, "days", {"dates": ["2026-12-24"]}, w.clock.now()
+def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
+    CalendarStore(world.table("jobs"), world.store.audited).put(
+        tenant, "days", {"dates": ["2026-12-24"]}, world.clock.now()
     )
-    ScheduleGroups(w.table("jobs")).create(tenant, "billing", {}, w.clock.now(), w.store.audited)
-    _subscribe(w, tenant)
+    ScheduleGroups(world.table("jobs")).create(tenant, "billing", {}, world.clock.now(), world.store.audited)
+    _subscribe(world, tenant)
     minutely = job(cron="* * * * *", overlap="skip")
     registry.create(tenant, "minutely", minutely, IdempotencyKey.of(tenant, "key", minutely))
     registry.create(tenant, "later", job(at="2026-12-01T00:00:00Z"))
     registry.create(tenant, "paused", job(every=600))
     registry.store.pause(tenant, "paused")
     past = at("2026-11-21T02:00:00Z")
-    w.manual.backfills.start(tenant, "paused", past, past + 1200, 1, "again")
+    world.manual.backfills.start(tenant, "paused", past, past + 1200, 1, "again")
     registry.create(tenant, "gone", job(cron="0 0 * * *"))
-    w.manual.run_now(tenant, "gone", "1")
+    world.manual.run_now(tenant, "gone", "1")
     registry.store.delete(tenant, "gone")
 
 
-def _subscribe(w: World, tenant: str) -> None:
-    table = w.table("tenants")
-    stored = Subscriptions(w.table("jobs"))
-    store = SubscriptionStore(stored, KnownTenants(table), WebhookSecrets(table), Limits(), w.clock)
+def _subscribe(world: World, tenant: str) -> None:
+    table = world.table("tenants")
+    stored = Subscriptions(world.table("jobs"))
+    store = SubscriptionStore(stored, KnownTenants(table), WebhookSecrets(table), Limits(), world.clock)
     target = {"kind": "http", "url": "https://hooks.example.com/minute8"}
     store.put(
-        tenant, "on-call", {"target": target}, w.clock.now(), AuditedCommit(Audit(table), "key", w.clock)
+        tenant,
+        "on-call",
+        {"target": target},
+        world.clock.now(),
+        AuditedCommit(Audit(table), "key", world.clock),
     )
 
 
-def items_of(w: World, table: str) -> list[dict[str, Any]]:
-    found = w.dynamodb.scan(TableName=f"test-{table}")["Items"]
+def items_of(world: World, table: str) -> list[dict[str, Any]]:
+    found = world.dynamodb.scan(TableName=f"test-{table}")["Items"]
     return [item for item in found if isinstance(item, dict)]
 
 
-def left_of(w: World, tenant: str) -> list[tuple[str, str]]:
+def left_of(world: World, tenant: str) -> list[tuple[str, str]]:
     """The keys of all of a tenant's items in any table; an audit entry counts by its kind.
 
     Not the log that says for a day that it was changed.
@@ -115,23 +125,23 @@ def left_of(w: World, tenant: str) -> list[tuple[str, str]]:
     found = [
         (item["pk"]["S"], item["sk"]["S"])
         for name in TABLES
-        for item in items_of(w, name)
+        for item in items_of(world, name)
         if tenant in str(item) and item["pk"]["S"] != keys.TENANT_CHANGES
     ]
     return sorted((pk, "AUDIT#" if sk.startswith("AUDIT#") else sk) for pk, sk in found)
 
 
-def directory(w: World) -> dict[str, int]:
-    index = DueIndex(w.table("due"))
+def directory(world: World) -> dict[str, int]:
+    index = DueIndex(world.table("due"))
     recurring = [one.shard for one in index.directory.whole() if isinstance(one, Listing)]
     shards = [*recurring, *index.directory.one_off_shards(0, 10**10 - 1)]
     return {shard.group: shard.jobs for shard in shards if isinstance(shard, Shard)}
 
 
-def finish(w: World, most: int = 500) -> int:
+def finish(world: World, most: int = 500) -> int:
     """Continue alice's deletion to its end; returns the number of slices."""
-    w.clock.sleep(60)
+    world.clock.sleep(60)
     for slices in range(1, 500):
-        if deletions_of(w).move_on("alice", w.clock.now(), most).finished_at is not None:
+        if deletions_of(world).move_on("alice", world.clock.now(), most).finished_at is not None:
             return slices
     raise AssertionError("it never ends")

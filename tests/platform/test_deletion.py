@@ -31,25 +31,25 @@ KEYS = (keys, group_keys, pace_keys, planned_keys, platform_keys)
 
 
 @pytest.mark.parametrize("most", [1, 3, 500])
-def test_everything_goes_and_nothing_of_anothers(w: World, most: int) -> None:
-    furnish(w)
-    bobs, before = left_of(w, "bob"), directory(w)
-    deletion = deletions_of(w).begin("alice", w.clock.now(), by="operator:1")
-    assert (deletion.by, deletion.jobs, deletion.state(w.clock.now())) == ("operator:1", 3, "waiting")
-    slices = finish(w, most)
-    assert left_of(w, "alice") == TOMBSTONE
-    assert left_of(w, "bob") == bobs
-    assert directory(w) == {group: jobs // 2 for group, jobs in before.items()}
-    gone = deletions_of(w).progress("alice")
-    assert gone.finished_at == w.clock.now() and gone.state(w.clock.now()) == "finished"
+def test_everything_goes_and_nothing_of_anothers(world: World, most: int) -> None:
+    furnish(world)
+    bobs, before = left_of(world, "bob"), directory(world)
+    deletion = deletions_of(world).begin("alice", world.clock.now(), by="operator:1")
+    assert (deletion.by, deletion.jobs, deletion.state(world.clock.now())) == ("operator:1", 3, "waiting")
+    slices = finish(world, most)
+    assert left_of(world, "alice") == TOMBSTONE
+    assert left_of(world, "bob") == bobs
+    assert directory(world) == {group: jobs // 2 for group, jobs in before.items()}
+    gone = deletions_of(world).progress("alice")
+    assert gone.finished_at == world.clock.now() and gone.state(world.clock.now()) == "finished"
     assert (gone.removed["keys"], gone.removed["jobs"], gone.removed["runs"]) == (1, 3, 5)
     assert slices == 2 if most == 500 else slices > 8
 
 
-def test_the_tenants_of_this_test_have_something_everywhere(w: World) -> None:
+def test_the_tenants_of_this_test_have_something_everywhere(world: World) -> None:
     """New kinds of items must be removed too: this test fails for a kind that the removal does not know."""
-    furnish(w)
-    deletions_of(w).begin("bob", w.clock.now())
+    furnish(world)
+    deletions_of(world).begin("bob", world.clock.now())
     documented: dict[str, set[str]] = {"jobs": set(), "tenants": set(), "audit": set()}
     text = "\n".join(str(module.__doc__) for module in KEYS)
     rows = re.findall(r"^\| (\w+) +\| (.+?) +\| (\w+)\S* .*\|$", text, re.MULTILINE)
@@ -59,19 +59,19 @@ def test_the_tenants_of_this_test_have_something_everywhere(w: World) -> None:
             documented[table].add(kind)
     assert documented == KINDS_OF_ITEMS
     for table, kinds in KINDS_OF_ITEMS.items():
-        alices = [item["sk"]["S"] for item in items_of(w, table) if item["pk"]["S"] == "alice"]
+        alices = [item["sk"]["S"] for item in items_of(world, table) if item["pk"]["S"] == "alice"]
         assert {sk.partition("#")[0] for sk in alices} == kinds
     elsewhere = {pk for _, pk, _ in rows if "tenant" in pk} - {"tenant", "tenant, or OPERATORS#"}
     assert elsewhere == {"tenant#job_id", "tenant#job_id#lock"}, "removed job by job, in _remove_runs"
 
 
-def test_the_platform_keeps_who_deleted_it_and_when(w: World) -> None:
-    furnish(w)
-    began_at = w.clock.now()
-    deletions_of(w).begin("alice", began_at, by="operator:1")
-    deletions_of(w).begin("alice", began_at, by="operator:2")
-    finish(w)
-    (entry,) = Audit(w.table("tenants")).newest(keys.OPERATORS, 10)
+def test_the_platform_keeps_who_deleted_it_and_when(world: World) -> None:
+    furnish(world)
+    began_at = world.clock.now()
+    deletions_of(world).begin("alice", began_at, by="operator:1")
+    deletions_of(world).begin("alice", began_at, by="operator:2")
+    finish(world)
+    (entry,) = Audit(world.table("tenants")).newest(keys.OPERATORS, 10)
     assert (entry.by, entry.action, entry.subject, entry.at) == (
         "operator:1",
         "tenant.deleted",
@@ -80,171 +80,171 @@ def test_the_platform_keeps_who_deleted_it_and_when(w: World) -> None:
     )
 
 
-def test_it_stops_at_once(w: World) -> None:
-    key = furnish(w)
-    registry = registry_of(w)
-    deletions_of(w).begin("alice", w.clock.now())
+def test_it_stops_at_once(world: World) -> None:
+    key = furnish(world)
+    registry = registry_of(world)
+    deletions_of(world).begin("alice", world.clock.now())
     with pytest.raises(NotFound):
-        tenants_of(w).api_keys.create_key("alice", "read", w.clock.now())
+        tenants_of(world).api_keys.create_key("alice", "read", world.clock.now())
     with pytest.raises(NotFound):
         registry.create("alice", "more", job(cron="* * * * *"))
     with pytest.raises(Conflict):
-        tenants_of(w).resume("alice", w.clock.now())
-    deletions_of(w).move_on("alice", w.clock.now())
+        tenants_of(world).resume("alice", world.clock.now())
+    deletions_of(world).move_on("alice", world.clock.now())
     with pytest.raises(Unauthenticated):
-        tenants_of(w).api_keys.authenticate(key, w.clock.now())
-    w.clock.sleep(TRUSTED_FOR_S)
-    w.run_until("2026-11-21T03:15:30Z")
-    assert w.statuses("alice", "minutely")[-1] == "skipped(deleted)"
-    assert w.run_items("alice", "minutely")[-1]["detail"] == "the tenant was deleted"
+        tenants_of(world).api_keys.authenticate(key, world.clock.now())
+    world.clock.sleep(TRUSTED_FOR_S)
+    world.run_until("2026-11-21T03:15:30Z")
+    assert world.statuses("alice", "minutely")[-1] == "skipped(deleted)"
+    assert world.run_items("alice", "minutely")[-1]["detail"] == "the tenant was deleted"
 
 
-def test_a_suspended_tenant_can_be_deleted(w: World) -> None:
-    furnish(w)
-    tenants_of(w).suspend("alice", "unpaid", w.clock.now())
-    deletions_of(w).begin("alice", w.clock.now())
-    finish(w)
-    assert left_of(w, "alice") == TOMBSTONE
+def test_a_suspended_tenant_can_be_deleted(world: World) -> None:
+    furnish(world)
+    tenants_of(world).suspend("alice", "unpaid", world.clock.now())
+    deletions_of(world).begin("alice", world.clock.now())
+    finish(world)
+    assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_a_registration_that_was_checked_before_loses(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    furnish(w)
-    registry, checked = registry_of(w), type(w.registry).checked
+def test_a_registration_that_was_checked_before_loses(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnish(world)
+    registry, checked = registry_of(world), type(world.registry).checked
 
     def deleted_then(self: object, *words: object) -> object:
         done = checked(self, *words)  # type: ignore[arg-type]
-        deletions_of(w).begin("alice", w.clock.now())
+        deletions_of(world).begin("alice", world.clock.now())
         return done
 
-    monkeypatch.setattr(type(w.registry), "checked", deleted_then)
+    monkeypatch.setattr(type(world.registry), "checked", deleted_then)
     with pytest.raises(NotFound):
         registry.create("alice", "more", job(cron="* * * * *"))
-    finish(w)
-    assert left_of(w, "alice") == TOMBSTONE
+    finish(world)
+    assert left_of(world, "alice") == TOMBSTONE
 
 
 def test_a_change_that_was_decided_before_does_not_bring_it_back(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    furnish(w)
-    tenants = tenants_of(w)
+    furnish(world)
+    tenants = tenants_of(world)
     store = type(tenants)._store
 
     def deleted_then(self: object, *words: object) -> None:
-        deletions_of(w).begin("alice", w.clock.now())
+        deletions_of(world).begin("alice", world.clock.now())
         store(self, *words)  # type: ignore[arg-type]
 
     monkeypatch.setattr(type(tenants), "_store", deleted_then)
     with pytest.raises(Conflict):
-        tenants.edit("alice", {"name": "Alice Inc."}, w.clock.now())
-    finish(w)
-    assert left_of(w, "alice") == TOMBSTONE
+        tenants.edit("alice", {"name": "Alice Inc."}, world.clock.now())
+    finish(world)
+    assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_before_everybody_knows_only_keys_go(w: World) -> None:
-    furnish(w)
-    deletions_of(w).begin("alice", w.clock.now())
-    w.clock.sleep(59)
+def test_before_everybody_knows_only_keys_go(world: World) -> None:
+    furnish(world)
+    deletions_of(world).begin("alice", world.clock.now())
+    world.clock.sleep(59)
     for _ in range(3):
-        deletion = deletions_of(w).move_on("alice", w.clock.now())
+        deletion = deletions_of(world).move_on("alice", world.clock.now())
     assert deletion.removed == {"keys": 1, "jobs": 0, "runs": 0, "others": 0}
-    assert len(list(w.store.list_jobs("alice"))) == 3
+    assert len(list(world.store.list_jobs("alice"))) == 3
 
 
-def test_what_is_still_queued_ends_deleted_and_its_record_is_short_lived(w: World) -> None:
-    furnish(w)
-    deletions_of(w).begin("alice", w.clock.now())
-    finish(w)
-    w.run_until("2026-11-21T03:19:30Z")
-    late = w.run_items("alice", "minutely")
+def test_what_is_still_queued_ends_deleted_and_its_record_is_short_lived(world: World) -> None:
+    furnish(world)
+    deletions_of(world).begin("alice", world.clock.now())
+    finish(world)
+    world.run_until("2026-11-21T03:19:30Z")
+    late = world.run_items("alice", "minutely")
     assert len(late) == 5 and {run["reason"] for run in late} == {"deleted"}
-    assert all(run["expires_at"] <= w.clock.now() + 86_400 for run in late)
-    assert {(pk, sk) for pk, sk in left_of(w, "alice") if pk != "alice#minutely"} == set(TOMBSTONE)
+    assert all(run["expires_at"] <= world.clock.now() + 86_400 for run in late)
+    assert {(pk, sk) for pk, sk in left_of(world, "alice") if pk != "alice#minutely"} == set(TOMBSTONE)
 
 
-def test_its_name_is_free_again_after_the_tombstone(w: World) -> None:
-    furnish(w)
-    deletions_of(w).begin("alice", w.clock.now())
-    assert [one.tenant_id for one in deletions_of(w).under_way()] == ["alice"]
-    finish(w)
-    assert list(deletions_of(w).under_way()) == []
+def test_its_name_is_free_again_after_the_tombstone(world: World) -> None:
+    furnish(world)
+    deletions_of(world).begin("alice", world.clock.now())
+    assert [one.tenant_id for one in deletions_of(world).under_way()] == ["alice"]
+    finish(world)
+    assert list(deletions_of(world).under_way()) == []
     with pytest.raises(NotFound):
-        tenants_of(w).get("alice")
-    assert [tenant.tenant_id for tenant in tenants_of(w).list_tenants()] == ["bob"]
+        tenants_of(world).get("alice")
+    assert [tenant.tenant_id for tenant in tenants_of(world).list_tenants()] == ["bob"]
     with pytest.raises(AlreadyExists):
-        tenants_of(w).create("alice", "", w.clock.now())
-    again = deletions_of(w).begin("alice", w.clock.now())
+        tenants_of(world).create("alice", "", world.clock.now())
+    again = deletions_of(world).begin("alice", world.clock.now())
     assert again.finished_at is not None
-    w.table("tenants").delete(keys.tenant("alice"))  # as DynamoDB does, by the tombstone's expires_at
-    tenants_of(w).create("alice", "", w.clock.now())
+    world.table("tenants").delete(keys.tenant("alice"))  # as DynamoDB does, by the tombstone's expires_at
+    tenants_of(world).create("alice", "", world.clock.now())
     with pytest.raises(NotFound):
-        deletions_of(w).progress("alice")
-    assert deletions_of(w).begin("alice", w.clock.now()).finished_at is None
+        deletions_of(world).progress("alice")
+    assert deletions_of(world).begin("alice", world.clock.now()).finished_at is None
 
 
-def test_who_is_not_there_cannot_be_deleted(w: World) -> None:
-    for call in (deletions_of(w).begin, deletions_of(w).move_on):
+def test_who_is_not_there_cannot_be_deleted(world: World) -> None:
+    for call in (deletions_of(world).begin, deletions_of(world).move_on):
         with pytest.raises(NotFound):
-            call("nobody", w.clock.now())
+            call("nobody", world.clock.now())
 
 
-def test_what_is_throttled_is_left_to_the_next_slice(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_throttled_is_left_to_the_next_slice(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """DynamoDB does half of a batch: a job's mark and the tenant go only after the items that depend on them."""
-    furnish(w)
+    furnish(world)
     whole = Table.delete_many
 
     def half(self: Table, which: list[keys.Key]) -> int:
         return whole(self, which[: (len(which) + 1) // 2])
 
     monkeypatch.setattr(Table, "delete_many", half)
-    deletions_of(w).begin("alice", w.clock.now())
-    assert finish(w) > 3
-    assert left_of(w, "alice") == TOMBSTONE
+    deletions_of(world).begin("alice", world.clock.now())
+    assert finish(world) > 3
+    assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_while_all_is_throttled_it_is_not_over(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    furnish(w)
-    deletions_of(w).begin("alice", w.clock.now())
-    w.clock.sleep(60)
+def test_while_all_is_throttled_it_is_not_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnish(world)
+    deletions_of(world).begin("alice", world.clock.now())
+    world.clock.sleep(60)
     with monkeypatch.context() as throttled:
         throttled.setattr(Table, "delete_many", lambda self, which: 0)
         for _ in range(4):
-            assert deletions_of(w).move_on("alice", w.clock.now()).finished_at is None
-    finish(w)
-    assert left_of(w, "alice") == TOMBSTONE
+            assert deletions_of(world).move_on("alice", world.clock.now()).finished_at is None
+    finish(world)
+    assert left_of(world, "alice") == TOMBSTONE
 
 
-def test_two_who_begin_at_once_begin_it_once(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    furnish(w)
+def test_two_who_begin_at_once_begin_it_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    furnish(world)
     stop, first = Deletions._stop, []
 
     def another_first(self: Deletions, deletion: Deletion, now: float) -> None:
         if not first:
-            first.append(deletions_of(w))
+            first.append(deletions_of(world))
             first[0].begin("alice", now, by="operator:1")
         stop(self, deletion, now)
 
     monkeypatch.setattr(Deletions, "_stop", another_first)
-    assert deletions_of(w).begin("alice", w.clock.now(), by="operator:2").by == "operator:1"
-    assert len(list(Audit(w.table("tenants")).newest(keys.OPERATORS, 10))) == 1
+    assert deletions_of(world).begin("alice", world.clock.now(), by="operator:2").by == "operator:1"
+    assert len(list(Audit(world.table("tenants")).newest(keys.OPERATORS, 10))) == 1
 
 
-def test_two_slices_at_once_do_no_harm(w: World) -> None:
+def test_two_slices_at_once_do_no_harm(world: World) -> None:
     """Both read before either writes: items that the other removed are missing, which is fine."""
-    furnish(w)
-    halves = {group: jobs // 2 for group, jobs in directory(w).items()}
-    deletions_of(w).begin("alice", w.clock.now())
-    w.clock.sleep(60)
+    furnish(world)
+    halves = {group: jobs // 2 for group, jobs in directory(world).items()}
+    deletions_of(world).begin("alice", world.clock.now())
+    world.clock.sleep(60)
 
     class Both(Deletions):
         """Between reading and counting, another process finishes the same slice."""
 
         def _make_former(self, tenant_id: str, item: dict[str, object]) -> bool:
-            deletions_of(w).move_on("alice", w.clock.now())
+            deletions_of(world).move_on("alice", world.clock.now())
             return super()._make_former(tenant_id, item)
 
-    mine = Both(w.table("tenants"), w.table("jobs"), w.table("runs"), w.index)
-    mine.move_on("alice", w.clock.now())
-    assert finish(w) == 1
-    assert directory(w) == halves
-    assert left_of(w, "alice") == TOMBSTONE
+    mine = Both(world.table("tenants"), world.table("jobs"), world.table("runs"), world.index)
+    mine.move_on("alice", world.clock.now())
+    assert finish(world) == 1
+    assert directory(world) == halves
+    assert left_of(world, "alice") == TOMBSTONE

@@ -20,18 +20,18 @@ def taken(rate: RequestRate, most: int, now: float, tries: int) -> int:
     return count
 
 
-def test_the_quota_holds_over_all_processes(w: World) -> None:
-    processes = [RequestRate(w.table("tenants")) for _ in range(3)]
+def test_the_quota_holds_over_all_processes(world: World) -> None:
+    processes = [RequestRate(world.table("tenants")) for _ in range(3)]
     assert sum(taken(process, 250, 6_000.0, 200) for process in processes) == 250
 
 
 @pytest.mark.parametrize("most", [0, 1, 99, 199, 350])
-def test_it_is_never_exceeded(w: World, most: int) -> None:
-    assert most - 3 < taken(RequestRate(w.table("tenants")), most, 6_000.0, most + 50) <= most
+def test_it_is_never_exceeded(world: World, most: int) -> None:
+    assert most - 3 < taken(RequestRate(world.table("tenants")), most, 6_000.0, most + 50) <= most
 
 
-def test_it_begins_anew_each_minute_and_says_when(w: World) -> None:
-    rate = RequestRate(w.table("tenants"))
+def test_it_begins_anew_each_minute_and_says_when(world: World) -> None:
+    rate = RequestRate(world.table("tenants"))
     assert taken(rate, 5, 6_010.5, 9) == 5
     with pytest.raises(RateExceeded) as refused:
         rate.take("alice", 5, 6_010.5)
@@ -40,8 +40,8 @@ def test_it_begins_anew_each_minute_and_says_when(w: World) -> None:
     assert taken(rate, 5, 6_060.0, 9) == 5
 
 
-def test_a_request_can_count_as_several_and_never_as_more_than_there_are(w: World) -> None:
-    processes = [RequestRate(w.table("tenants")) for _ in range(2)]
+def test_a_request_can_count_as_several_and_never_as_more_than_there_are(world: World) -> None:
+    processes = [RequestRate(world.table("tenants")) for _ in range(2)]
     heavy = 0
     for n in range(80):
         try:
@@ -57,8 +57,8 @@ def test_a_request_can_count_as_several_and_never_as_more_than_there_are(w: Worl
         processes[0].take("bob", 5, 6_000.0)
 
 
-def test_what_a_request_costs_is_charged_and_can_use_up_the_minute(w: World) -> None:
-    processes = [RequestRate(w.table("tenants")) for _ in range(2)]
+def test_what_a_request_costs_is_charged_and_can_use_up_the_minute(world: World) -> None:
+    processes = [RequestRate(world.table("tenants")) for _ in range(2)]
     for process in processes:
         assert taken(process, 250, 6_000.0, 1) == 1  # each holds one more
     processes[0].charge("alice", 6_000.0, 99)
@@ -68,8 +68,8 @@ def test_what_a_request_costs_is_charged_and_can_use_up_the_minute(w: World) -> 
     assert taken(processes[0], 250, 6_120.0, 3) == 3
 
 
-def test_a_busy_tenant_costs_one_write_in_a_hundred(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, writes = w.table("tenants"), []
+def test_a_busy_tenant_costs_one_write_in_a_hundred(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, writes = world.table("tenants"), []
     update = table.update
     monkeypatch.setattr(table, "update", lambda *words: (writes.append(1), update(*words))[1])
     rate = RequestRate(table)

@@ -14,8 +14,8 @@ NOW = at("2026-11-21T03:12:00Z")
 
 
 @pytest.fixture
-def calendars(w: World) -> CalendarStore:
-    return CalendarStore(w.table("jobs"), w.store.audited)
+def calendars(world: World) -> CalendarStore:
+    return CalendarStore(world.table("jobs"), world.store.audited)
 
 
 def minutely(*calendars: str, **fields: object) -> dict[str, object]:
@@ -52,7 +52,7 @@ def test_calendars_are_listed_by_name_page_by_page(calendars: CalendarStore) -> 
 def test_the_number_of_calendars_is_bounded(
     calendars: CalendarStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("common.registration.calendar_store.MOST_CALENDARS", 3)
+    monkeypatch.setattr("common.registration.calendar_store.MAX_TENANT_CALENDARS", 3)
     for name in ("a", "b", "c"):
         put(calendars, name)
     put(calendars, "d", tenant="bob")
@@ -69,83 +69,92 @@ def test_a_bad_name_is_refused(calendars: CalendarStore, name: str) -> None:
         put(calendars, name)
 
 
-def test_a_job_that_names_an_unknown_calendar_is_refused(w: World, calendars: CalendarStore) -> None:
+def test_a_job_that_names_an_unknown_calendar_is_refused(world: World, calendars: CalendarStore) -> None:
     put(calendars, "feasts", tenant="bob")
-    for change in (w.registry.create, w.registry.put):
+    for change in (world.registry.create, world.registry.put):
         with pytest.raises(InvalidInput, match=r"exclude\.calendars: no such calendar \(got 'feasts'\)"):
             change("alice", "job", minutely("feasts"))
     with pytest.raises(NotFound):
-        w.store.get("alice", "job")
+        world.store.get("alice", "job")
 
 
-def test_a_calendar_that_jobs_name_is_not_deleted(w: World, calendars: CalendarStore) -> None:
+def test_a_calendar_that_jobs_name_is_not_deleted(world: World, calendars: CalendarStore) -> None:
     put(calendars, "feasts")
-    w.registry.create("alice", "job", minutely("feasts"))
-    w.store.pause("alice", "job")
+    world.registry.create("alice", "job", minutely("feasts"))
+    world.store.pause("alice", "job")
     with pytest.raises(CalendarInUse, match="'feasts' is named by jobs: job"):
-        calendars.delete("alice", "feasts", w.clock.now())
-    w.store.delete("alice", "job")
-    calendars.delete("alice", "feasts", w.clock.now())
+        calendars.delete("alice", "feasts", world.clock.now())
+    world.store.delete("alice", "job")
+    calendars.delete("alice", "feasts", world.clock.now())
     with pytest.raises(NotFound):
-        calendars.delete("alice", "feasts", w.clock.now())
+        calendars.delete("alice", "feasts", world.clock.now())
 
 
-def test_nothing_is_planned_on_an_excluded_date(w: World, calendars: CalendarStore) -> None:
+def test_nothing_is_planned_on_an_excluded_date(world: World, calendars: CalendarStore) -> None:
     put(calendars, "feasts", "2026-11-22")
     put(calendars, "other", "2026-11-23")
-    w.clock.move_to(at("2026-11-21T14:38:00Z"))
-    w.registry.create("alice", "utc", job(cron="*/10 * * * *", exclude={"calendars": ["feasts", "other"]}))
+    world.clock.move_to(at("2026-11-21T14:38:00Z"))
+    world.registry.create(
+        "alice", "utc", job(cron="*/10 * * * *", exclude={"calendars": ["feasts", "other"]})
+    )
     tokyo = {"timezone": "Asia/Tokyo", "exclude": {"calendars": ["feasts"], "dates": ["2026-11-23"]}}
-    w.registry.create("alice", "tokyo", job(cron="*/10 * * * *", **tokyo))
+    world.registry.create("alice", "tokyo", job(cron="*/10 * * * *", **tokyo))
     for midnight in ("2026-11-21T15", "2026-11-22T00", "2026-11-23T15", "2026-11-24T00"):
         before = at(f"{midnight}:00:00Z") - 1_300
-        w.scheduler.tick()  # nothing is due in the hours between
-        w.index._table.update(keys.MARK, _moved(before))
-        w.clock.move_to(before)
-        w.run_until(f"{midnight}:15:00Z", ticks=True)
-    utc, there = w.target.fire_times("utc"), w.target.fire_times("tokyo")
+        world.scheduler.tick()  # nothing is due in the hours between
+        world.index._table.update(keys.MARK, _moved(before))
+        world.clock.move_to(before)
+        world.run_until(f"{midnight}:15:00Z", ticks=True)
+    utc, there = world.target.fire_times("utc"), world.target.fire_times("tokyo")
     assert max(t for t in there if t < "2026-11-22") == "2026-11-21T14:50:00Z"
     assert min(t for t in there if t > "2026-11-22") == "2026-11-23T15:00:00Z"  # the 24th in Tokyo
     assert max(t for t in utc if t < "2026-11-22") == "2026-11-21T23:50:00Z"
     assert min(t for t in utc if t > "2026-11-22") == "2026-11-24T00:00:00Z"
-    assert set(w.statuses("alice", "utc")) == {"succeeded"}
+    assert set(world.statuses("alice", "utc")) == {"succeeded"}
 
 
-def test_a_registration_hands_over_nothing_on_an_excluded_date(w: World, calendars: CalendarStore) -> None:
+def test_a_registration_hands_over_nothing_on_an_excluded_date(
+    world: World, calendars: CalendarStore
+) -> None:
     put(calendars, "feasts", "2026-11-21")
-    w.registry.create("alice", "job", minutely("feasts"))
-    assert w.sqs.bodies == []
-    assert list(w.index.pending()) == []
+    world.registry.create("alice", "job", minutely("feasts"))
+    assert world.sqs.bodies == []
+    assert list(world.index.pending()) == []
 
 
-def test_a_date_added_at_the_last_minute_stops_what_is_queued(w: World, calendars: CalendarStore) -> None:
+def test_a_date_added_at_the_last_minute_stops_what_is_queued(world: World, calendars: CalendarStore) -> None:
     put(calendars, "feasts")
-    w.registry.create("alice", "job", minutely("feasts"))
-    w.run_until("2026-11-21T03:14:30Z")
+    world.registry.create("alice", "job", minutely("feasts"))
+    world.run_until("2026-11-21T03:14:30Z")
     put(calendars, "feasts", "2026-11-21")
-    w.run_until("2026-11-21T03:16:30Z")
-    assert w.statuses("alice", "job") == ["succeeded", "succeeded", "skipped(excluded)", "skipped(excluded)"]
-    assert "2026-11-21 is in a calendar" in w.run_items("alice", "job")[-1]["detail"]
+    world.run_until("2026-11-21T03:16:30Z")
+    assert world.statuses("alice", "job") == [
+        "succeeded",
+        "succeeded",
+        "skipped(excluded)",
+        "skipped(excluded)",
+    ]
+    assert "2026-11-21 is in a calendar" in world.run_items("alice", "job")[-1]["detail"]
 
 
-def test_a_date_removed_takes_effect_in_the_next_window(w: World, calendars: CalendarStore) -> None:
+def test_a_date_removed_takes_effect_in_the_next_window(world: World, calendars: CalendarStore) -> None:
     put(calendars, "feasts", "2026-11-21")
-    w.registry.create("alice", "job", minutely("feasts"))
-    w.run_until("2026-11-21T03:18:30Z", ticks=True)
+    world.registry.create("alice", "job", minutely("feasts"))
+    world.run_until("2026-11-21T03:18:30Z", ticks=True)
     put(calendars, "feasts")
-    w.run_until("2026-11-21T03:31:30Z", ticks=True)
-    assert w.target.fire_times("job") == ["2026-11-21T03:30:00Z", "2026-11-21T03:31:00Z"]
+    world.run_until("2026-11-21T03:31:30Z", ticks=True)
+    assert world.target.fire_times("job") == ["2026-11-21T03:30:00Z", "2026-11-21T03:31:00Z"]
 
 
 def test_a_tick_reads_a_calendar_once_however_many_jobs_name_it(
-    w: World, calendars: CalendarStore, monkeypatch: pytest.MonkeyPatch
+    world: World, calendars: CalendarStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(calendars, "feasts", "2026-11-22")
     put(calendars, "more", "2026-11-23")
     for n in range(5):
-        w.registry.create("alice", f"job{n}", minutely("feasts"))
-        w.registry.create("alice", f"both{n}", minutely("feasts", "more"))
-    w.clock.move_to(at("2026-11-21T03:18:00Z"))
+        world.registry.create("alice", f"job{n}", minutely("feasts"))
+        world.registry.create("alice", f"both{n}", minutely("feasts", "more"))
+    world.clock.move_to(at("2026-11-21T03:18:00Z"))
     read: list[str] = []
     get = Table.get
 
@@ -155,26 +164,32 @@ def test_a_tick_reads_a_calendar_once_however_many_jobs_name_it(
         return get(self, key, consistent=consistent)
 
     monkeypatch.setattr(Table, "get", counted)
-    assert w.scheduler.tick().planned == 100
+    assert world.scheduler.tick().planned == 100
     assert sorted(sk for sk in read if sk.startswith("CALENDAR#")) == ["CALENDAR#feasts", "CALENDAR#more"]
 
 
-def test_a_job_whose_calendar_vanished_does_not_fire_and_says_so(w: World, calendars: CalendarStore) -> None:
+def test_a_job_whose_calendar_vanished_does_not_fire_and_says_so(
+    world: World, calendars: CalendarStore
+) -> None:
     put(calendars, "feasts")
-    w.registry.create("alice", "job", minutely("feasts"))
-    w.registry.create("alice", "other", job(cron="* * * * *"))
-    w.dynamodb.delete_item(TableName="test-jobs", Key={"pk": {"S": "alice"}, "sk": {"S": "CALENDAR#feasts"}})
-    w.run_until("2026-11-21T03:29:30Z", ticks=True)
-    assert set(w.statuses("alice", "job")) == {"skipped(invalid)"}
-    assert "calendar 'feasts', which does not exist" in w.run_items("alice", "job")[0]["detail"]
-    assert w.statuses("alice", "other") == ["succeeded"] * 17
+    world.registry.create("alice", "job", minutely("feasts"))
+    world.registry.create("alice", "other", job(cron="* * * * *"))
+    world.dynamodb.delete_item(
+        TableName="test-jobs", Key={"pk": {"S": "alice"}, "sk": {"S": "CALENDAR#feasts"}}
+    )
+    world.run_until("2026-11-21T03:29:30Z", ticks=True)
+    assert set(world.statuses("alice", "job")) == {"skipped(invalid)"}
+    assert "calendar 'feasts', which does not exist" in world.run_items("alice", "job")[0]["detail"]
+    assert world.statuses("alice", "other") == ["succeeded"] * 17
     put(calendars, "feasts")
-    w.run_until("2026-11-21T03:44:30Z", ticks=True)
-    assert w.statuses("alice", "job")[-1] == "succeeded"
+    world.run_until("2026-11-21T03:44:30Z", ticks=True)
+    assert world.statuses("alice", "job")[-1] == "succeeded"
 
 
-def test_jobs_do_not_show_up_as_calendars_nor_calendars_as_jobs(w: World, calendars: CalendarStore) -> None:
+def test_jobs_do_not_show_up_as_calendars_nor_calendars_as_jobs(
+    world: World, calendars: CalendarStore
+) -> None:
     put(calendars, "feasts")
-    w.registry.create("alice", "job", minutely("feasts"))
-    assert [found.job_id for found in w.store.list_jobs("alice")] == ["job"]
+    world.registry.create("alice", "job", minutely("feasts"))
+    assert [found.job_id for found in world.store.list_jobs("alice")] == ["job"]
     assert [found.name for found in calendars.list_calendars("alice")] == ["feasts"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.jobs.job import Job
 from common.registration import bulk
 from common.registration.patching import definition_of, merged, patch, same_json
-from tests.worlds import ARN, World, job, world
+from tests.worlds import ARN, World, job, open_world
 
 T = "alice"
 # In CI, and as many as wanted elsewhere: MINUTE8_FUZZ=20000
@@ -23,43 +23,43 @@ EXAMPLES = int(os.environ.get("MINUTE8_FUZZ", "40"))
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[World]:
-    with world() as w:
-        yield w
+    with open_world() as world:
+        yield world
 
 
-def put_line(w: World, job_id: str, definition: dict[str, Any]) -> bulk.LineOutcome:
+def put_line(world: World, job_id: str, definition: dict[str, Any]) -> bulk.LineOutcome:
     line = bulk.Line(1, lambda: {"job_id": job_id, **definition})
-    (outcome,) = bulk.put_all(w.registry, T, [line], until=w.clock.now() + 60)
+    (outcome,) = bulk.put_all(world.registry, T, [line], until=world.clock.now() + 60)
     return outcome
 
 
 @pytest.mark.parametrize(
     ("before", "after"), [(1, True), (True, 1), (0, False), ({"dry_run": 1}, {"dry_run": True}), (1, 1.0)]
 )
-def test_what_is_equal_in_python_only_is_a_change(w: World, before: Any, after: Any) -> None:
+def test_what_is_equal_in_python_only_is_a_change(world: World, before: Any, after: Any) -> None:
     definition = job(cron="0 3 * * *", payload=[before])
-    w.registry.create(T, "patched", definition)
-    w.registry.create(T, "put", definition)
-    assert patch(w.registry, T, "patched", {"payload": [after]}).revision == 2
-    outcome = put_line(w, "put", definition | {"payload": [after]})
+    world.registry.create(T, "patched", definition)
+    world.registry.create(T, "put", definition)
+    assert patch(world.registry, T, "patched", {"payload": [after]}).revision == 2
+    outcome = put_line(world, "put", definition | {"payload": [after]})
     assert (outcome.result, outcome.changed) == ("replaced", ("payload",))
     for name in ("patched", "put"):
-        assert identical(w.store.get(T, name).payload, [after])
+        assert identical(world.store.get(T, name).payload, [after])
 
 
 @pytest.mark.parametrize("factor", [2, 2.0, 1.23456, 1.1, 9.999999999999998, 1 / 3 + 1])
-def test_a_factor_is_stored_as_it_was_sent(w: World, factor: float) -> None:
+def test_a_factor_is_stored_as_it_was_sent(world: World, factor: float) -> None:
     definition = job(cron="0 3 * * *", retry={"factor": factor})
-    created = w.registry.create(T, "report", definition)
-    stored = w.store.get(T, "report")
+    created = world.registry.create(T, "report", definition)
+    stored = world.store.get(T, "report")
     assert stored.retry.factor == factor
     assert identical(stored.retry.factor, created.retry.factor)
-    assert put_line(w, "report", definition).result == "unchanged"
+    assert put_line(world, "report", definition).result == "unchanged"
 
 
-def test_an_interval_keeps_its_anchor_while_it_stays_the_same(w: World) -> None:
-    first = w.registry.create(T, "daily", job(every="1d")).schedule.timing
-    w.clock.sleep(3_600 * 23)
+def test_an_interval_keeps_its_anchor_while_it_stays_the_same(world: World) -> None:
+    first = world.registry.create(T, "daily", job(every="1d")).schedule.timing
+    world.clock.sleep(3_600 * 23)
     for changes in (
         {"schedule": {"end_at": "2027-01-01T00:00:00Z"}},
         {"schedule": {"jitter_s": 5}},
@@ -67,20 +67,20 @@ def test_an_interval_keeps_its_anchor_while_it_stays_the_same(w: World) -> None:
         {"schedule": {"every": "24h"}},
         {"schedule": {"end_at": None, "exclude": None}},
     ):
-        assert patch(w.registry, T, "daily", changes).schedule.timing == first, changes
-    assert put_line(w, "daily", job(every=86_400, jitter_s=9)).result == "replaced"
-    assert w.store.get(T, "daily").schedule.timing == first
-    w.run_until("2026-11-22T03:15:00Z", ticks=True)
-    assert w.target.fire_times("daily") == ["2026-11-22T03:12:00Z"]
+        assert patch(world.registry, T, "daily", changes).schedule.timing == first, changes
+    assert put_line(world, "daily", job(every=86_400, jitter_s=9)).result == "replaced"
+    assert world.store.get(T, "daily").schedule.timing == first
+    world.run_until("2026-11-22T03:15:00Z", ticks=True)
+    assert world.target.fire_times("daily") == ["2026-11-22T03:12:00Z"]
 
 
-def test_an_interval_that_changes_or_loses_its_anchor_counts_from_now(w: World) -> None:
-    w.registry.create(T, "often", job(every="1h"))
-    w.registry.create(T, "anchored", job(every="1h", anchor="2026-01-01T00:07:00Z"))
-    w.clock.sleep(100)
-    now = int(w.clock.now())
+def test_an_interval_that_changes_or_loses_its_anchor_counts_from_now(world: World) -> None:
+    world.registry.create(T, "often", job(every="1h"))
+    world.registry.create(T, "anchored", job(every="1h", anchor="2026-01-01T00:07:00Z"))
+    world.clock.sleep(100)
+    now = int(world.clock.now())
     for job_id, changes in (("often", {"every": "2h"}), ("anchored", {"anchor": None})):
-        timing = patch(w.registry, T, job_id, {"schedule": changes}).schedule.timing
+        timing = patch(world.registry, T, job_id, {"schedule": changes}).schedule.timing
         assert timing == replace(timing, anchor_at=now)  # type: ignore[call-arg]
 
 
@@ -136,14 +136,14 @@ DEFINITIONS = st.fixed_dictionaries(
 def test_patch_bulk_and_put_store_the_same(
     shared: World, before: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
-    w, registry = shared, shared.registry
+    world, registry = shared, shared.registry
     names = ("put", "patched", "line")
     olds = {name: registry.put(T, name, before) for name in names}
     old = olds["put"]
-    w.clock.sleep(7)
+    world.clock.sleep(7)
     expected = registry.put(T, "put", merged(definition_of(old), wanted))
     told = patch(registry, T, "patched", wanted)
-    outcome = put_line(w, "line", merged(definition_of(old), wanted))
+    outcome = put_line(world, "line", merged(definition_of(old), wanted))
     for job_id in ("patched", "line"):
         assert_same(registry.store.get(T, job_id), registry.store.get(T, "put"))
     assert_same(told, expected)
@@ -151,7 +151,7 @@ def test_patch_bulk_and_put_store_the_same(
     assert outcome.result == ("unchanged" if same else "replaced")
     for job_id in ("patched", "line"):
         assert (registry.store.get(T, job_id).revision == olds[job_id].revision) == same
-    assert put_line(w, "line", definition_of(expected)).result == "unchanged"
+    assert put_line(world, "line", definition_of(expected)).result == "unchanged"
     for name in names:
         registry.store.delete(T, name)
 

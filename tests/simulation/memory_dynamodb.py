@@ -23,8 +23,8 @@ PAGE_ITEMS = 500
 _INSERT = re.compile(r"""INSERT INTO "(?P<table>[a-zA-Z0-9_.-]+)" VALUE \{(?P<fields>('\w+': \?(, )?)+)\}""")
 _NAME = re.compile(r"'(\w+)'")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
-MOST_BYTES = 400 * 1024
-MOST_TOGETHER_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 400 * 1024
+MAX_TOGETHER_BYTES = 4 * 1024 * 1024
 
 
 class _Exceptions:
@@ -176,8 +176,8 @@ class MemoryDynamoDB:
     @_request
     def transact_write_items(self, TransactItems: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         assert 1 <= len(TransactItems) <= 100
-        many = len(TransactItems) > MOST_TOGETHER_BYTES // MOST_BYTES  # fewer always fit
-        if many and sum(map(_bytes_of, TransactItems)) > MOST_TOGETHER_BYTES:
+        many = len(TransactItems) > MAX_TOGETHER_BYTES // MAX_BYTES  # fewer always fit
+        if many and sum(map(_bytes_of, TransactItems)) > MAX_TOGETHER_BYTES:
             message = "The aggregate size of the items in the transaction exceeds 4 MB"
             raise _error("ValidationException", message, "TransactWriteItems")
         changes, reasons = [], []
@@ -350,7 +350,7 @@ def _bytes_of(write: Mapping[str, Any]) -> int:
 
 def _is_too_large(item: Wire) -> bool:
     """Whether DynamoDB would refuse the item. Exact counting is slow, so only large texts are counted."""
-    return len(repr(item)) > MOST_BYTES // 4 and item_bytes(item) > MOST_BYTES
+    return len(repr(item)) > MAX_BYTES // 4 and item_bytes(item) > MAX_BYTES
 
 
 def _projected(item: Wire, paths: Iterable[str]) -> Wire:

@@ -19,7 +19,7 @@ from typing import Any
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.platform.unrecorded import MOST_RUN, RunAgain
+from common.platform.unrecorded import MAX_RUN, RunAgain
 from common.runs.records import Outcome
 from common.timing.fires import fires
 from common.timing.instants import rfc3339
@@ -124,8 +124,8 @@ def _take_over(second: World, until: float) -> None:
         second.tick()
         second.reconciler.compare(second.clock.now())
         listed = [one.execution.execution_id for one in second.reconciler.unrecorded.all()]
-        for begin in range(0, len(listed), MOST_RUN):
-            again.run(listed[begin : begin + MOST_RUN], "operator")
+        for begin in range(0, len(listed), MAX_RUN):
+            again.run(listed[begin : begin + MAX_RUN], "operator")
         second.run_until(_text(second.clock.now() + 600))
 
 

@@ -26,44 +26,44 @@ QUIET: Final = ("* * * * *", "*/7 * * * *", "25 3 * * *", "*/30 * * * * *", "41 
 Hostile = Callable[[World, random.Random], None]
 
 
-def bad_entries(w: World, rng: random.Random) -> None:
+def bad_entries(world: World, rng: random.Random) -> None:
     """Bad entries in the shard of a quiet job: of a later version, of a wrong type, no JSON."""
-    victim = w.store.get("quiet", "j0")
+    victim = world.store.get("quiet", "j0")
     for n in range(rng.randint(1, 40)):
         entry = rng.choice(["[9]", "{", '["zoe","j",{"cron":"99 * * * *"},0,1,"latest"]', "null", 7])
-        w.table("due").put({**keys.due_entry(victim.group, victim.shard, "zoe", f"j{n}"), "entry": entry})
+        world.table("due").put({**keys.due_entry(victim.group, victim.shard, "zoe", f"j{n}"), "entry": entry})
 
 
-def strange_groups(w: World, rng: random.Random) -> None:
+def strange_groups(world: World, rng: random.Random) -> None:
     for n in range(rng.randint(1, 40)):
         sk = rng.choice([f"lunar|{n}#0", f"cron|Mars/{n}|* * * * *#0", f"no-number-{n}", f"every|x{n}|0#0"])
-        put_in_directory(w.table("due"), sk, rng.choice([1, "many"]))
+        put_in_directory(world.table("due"), sk, rng.choice([1, "many"]))
 
 
-def missing_calendars(w: World, rng: random.Random) -> None:
+def missing_calendars(world: World, rng: random.Random) -> None:
     names = [f"c{n}" for n in range(rng.randint(1, 5))]
     for name in names:
-        w.table("jobs").put({**keys.calendar("zoe", name), "dates": "2026-01-01"})
+        world.table("jobs").put({**keys.calendar("zoe", name), "dates": "2026-01-01"})
     for n in range(rng.randint(1, 12)):
-        w.registry.create("zoe", f"gone{n}", job(cron="* * * * *", exclude={"calendars": names}))
+        world.registry.create("zoe", f"gone{n}", job(cron="* * * * *", exclude={"calendars": names}))
     for name in names:
-        w.table("jobs").delete(keys.calendar("zoe", name))
+        world.table("jobs").delete(keys.calendar("zoe", name))
 
 
-def distinct_intervals(w: World, rng: random.Random) -> None:
+def distinct_intervals(world: World, rng: random.Random) -> None:
     for n in range(rng.randint(1, 40)):
-        w.registry.create("eve", f"e{n}", job(every=601 + n, start_at="2031-01-01T00:00:00Z"))
+        world.registry.create("eve", f"e{n}", job(every=601 + n, start_at="2031-01-01T00:00:00Z"))
 
 
-def long_keys(w: World, rng: random.Random) -> None:
+def long_keys(world: World, rng: random.Random) -> None:
     for n in range(rng.randint(1, 20)):
         hours = ",".join(map(str, sorted(rng.sample(range(24), 12))))
         days = ",".join(map(str, sorted(rng.sample(range(1, 32), 15))))
-        w.registry.create("eve", f"long{n}", job(cron=f"{n} {hours} {days} * *", invocation="Event"))
+        world.registry.create("eve", f"long{n}", job(cron=f"{n} {hours} {days} * *", invocation="Event"))
 
 
-def each_second(w: World, rng: random.Random) -> None:
-    w.registry.create("zoe", "seconds", job(every=rng.randint(5, 9), invocation="Event"))
+def each_second(world: World, rng: random.Random) -> None:
+    world.registry.create("zoe", "seconds", job(every=rng.randint(5, 9), invocation="Event"))
 
 
 HOSTILE: Final[tuple[Hostile, ...]] = (
@@ -90,14 +90,16 @@ def planned(fleet: Fleet, rng: random.Random) -> None:
 def test_the_quiet_tenants_runs_are_all_there_and_on_time(batch: int) -> None:
     for seed in range(batch, WORLDS, 10):
         rng = random.Random(seed)
-        w = make_world(MemoryDynamoDB(), BEGIN)
+        world = make_world(MemoryDynamoDB(), BEGIN)
         for n, cron in enumerate(rng.sample(QUIET, 3)):
-            w.registry.create("quiet", f"j{n}", job(cron=cron, timezone=rng.choice(["UTC", "Asia/Tokyo"])))
+            world.registry.create(
+                "quiet", f"j{n}", job(cron=cron, timezone=rng.choice(["UTC", "Asia/Tokyo"]))
+            )
         for hostile in rng.sample(HOSTILE, rng.randint(1, len(HOSTILE))):
-            hostile(w, rng)
-        fleet = Fleet(w, share_entries=rng.choice([15, 60, 100_000]))
+            hostile(world, rng)
+        fleet = Fleet(world, share_entries=rng.choice([15, 60, 100_000]))
         for tick_at in TICKS:
-            w.run_until(_text(tick_at))
+            world.run_until(_text(tick_at))
             for _ in range(rng.randint(0, 2)):
                 try:
                     fleet.tick(lives=rng.randint(1, 8))
@@ -105,20 +107,22 @@ def test_the_quiet_tenants_runs_are_all_there_and_on_time(batch: int) -> None:
                     continue
             fleet.tick()
             planned(fleet, rng)
-            assert mark_at(w) >= tick_at + 600, f"seed {seed}: {_text(mark_at(w))}"
-        w.run_until(END)
+            assert mark_at(world) >= tick_at + 600, f"seed {seed}: {_text(mark_at(world))}"
+        world.run_until(END)
         for n in range(3):
-            assert _called(w, f"j{n}") == _due(w, f"j{n}"), f"seed {seed}"
+            assert _called(world, f"j{n}") == _due(world, f"j{n}"), f"seed {seed}"
 
 
-def _called(w: World, job_id: str) -> list[tuple[int, float]]:
+def _called(world: World, job_id: str) -> list[tuple[int, float]]:
     """(fire time, time of the call), each once."""
-    calls = [call for call in w.target.calls if (call[1]["tenant"], call[1]["job_id"]) == ("quiet", job_id)]
+    calls = [
+        call for call in world.target.calls if (call[1]["tenant"], call[1]["job_id"]) == ("quiet", job_id)
+    ]
     return sorted((at(context["fire_at"]), called_at) for called_at, context in calls)
 
 
-def _due(w: World, job_id: str) -> list[tuple[int, float]]:
-    found = w.store.get("quiet", job_id)
+def _due(world: World, job_id: str) -> list[tuple[int, float]]:
+    found = world.store.get("quiet", job_id)
     return [
         (fire_at, fire_at) for fire_at in fires(found.schedule, math.floor(found.effective_at), at(END) + 1)
     ]

@@ -18,9 +18,9 @@ from common.registration.calendar_store import CalendarStore
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.tables import ConditionFailed, Expression, Table, TooManyWrites, Transaction
-from common.storage.transactions import MOST_BYTES
+from common.storage.transactions import MAX_BYTES
 from common.storage.wire_format import item_bytes
-from tests.simulation.memory_dynamodb import MOST_TOGETHER_BYTES, PAGE_ITEMS, MemoryDynamoDB
+from tests.simulation.memory_dynamodb import MAX_TOGETHER_BYTES, PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_tables, make_world
 
 CALLS = (
@@ -85,26 +85,26 @@ def both() -> Iterator[Both]:
 
 
 def test_a_busy_half_hour_asks_both_and_they_agree(both: Both) -> None:
-    w: World = make_world(both, "2026-11-21T03:12:00Z")
-    CalendarStore(w.table("jobs"), w.store.audited).put(
+    world: World = make_world(both, "2026-11-21T03:12:00Z")
+    CalendarStore(world.table("jobs"), world.store.audited).put(
         "alice", "feasts", {"dates": ["2026-11-22"]}, at("2026-11-21T03:12:00Z")
     )
-    w.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] % 2 == 0, error="odd")
+    world.target.answer = lambda event: Outcome(ok=event["minute8"]["attempt"] % 2 == 0, error="odd")
     excluded = {"calendars": ["feasts"]}
-    w.registry.create("alice", "minutely", job(cron="* * * * *", exclude=excluded, retry={"base_s": 5}))
-    w.registry.create("alice", "event", job(every="3m", invocation="Event"))
-    w.registry.create("alice", "none", job(cron="*/2 * * * *", overlap="queue_one", catch_up="none"))
-    w.registry.create("bob", "once", job(at="2026-11-21T03:25:00Z"))
-    w.run_until("2026-11-21T03:20:30Z", ticks=True)
-    w.store.pause("alice", "event")
-    w.registry.put("alice", "none", job(cron="1-59/2 * * * *"))
-    w.store.delete("bob", "once")
-    w.store.resume("alice", "event")
-    w.run_until("2026-11-21T03:24:30Z", ticks=True)
-    w.clock.move_to(at("2026-11-21T04:08:00Z"))
-    w.scheduler.tick()
-    w.run_until("2026-11-21T04:12:30Z", ticks=True)
-    assert [found.job_id for found in w.store.list_jobs("alice")] == ["event", "minutely", "none"]
+    world.registry.create("alice", "minutely", job(cron="* * * * *", exclude=excluded, retry={"base_s": 5}))
+    world.registry.create("alice", "event", job(every="3m", invocation="Event"))
+    world.registry.create("alice", "none", job(cron="*/2 * * * *", overlap="queue_one", catch_up="none"))
+    world.registry.create("bob", "once", job(at="2026-11-21T03:25:00Z"))
+    world.run_until("2026-11-21T03:20:30Z", ticks=True)
+    world.store.pause("alice", "event")
+    world.registry.put("alice", "none", job(cron="1-59/2 * * * *"))
+    world.store.delete("bob", "once")
+    world.store.resume("alice", "event")
+    world.run_until("2026-11-21T03:24:30Z", ticks=True)
+    world.clock.move_to(at("2026-11-21T04:08:00Z"))
+    world.scheduler.tick()
+    world.run_until("2026-11-21T04:12:30Z", ticks=True)
+    assert [found.job_id for found in world.store.list_jobs("alice")] == ["event", "minutely", "none"]
     assert all(both.asked[name] > 5 for name in CALLS if not name.startswith("batch")), both.asked
 
 
@@ -247,9 +247,9 @@ def test_a_transaction_of_more_than_4_mb_is_refused() -> None:
             item["text"] = {"S": "x" * (length - item_bytes(item) - len("text"))}
         memory.transact_write_items(TransactItems=[{"Put": {"TableName": "t", "Item": one}} for one in items])
 
-    write(MOST_TOGETHER_BYTES)
+    write(MAX_TOGETHER_BYTES)
     with pytest.raises(ClientError, match=r"ValidationException.*4 MB"):
-        write(MOST_TOGETHER_BYTES + 1)
+        write(MAX_TOGETHER_BYTES + 1)
 
 
 def test_a_transaction_that_dynamodb_refuses_for_its_size_is_not_sent() -> None:
@@ -269,11 +269,11 @@ def test_a_transaction_that_dynamodb_refuses_for_its_size_is_not_sent() -> None:
         tx.put(table, last | {"text": "x" * (rest - len(json.dumps(bare._writes)))})
         return tx
 
-    transaction(MOST_BYTES).commit()
+    transaction(MAX_BYTES).commit()
     assert len(list(table.query("a"))) == 15
     table.delete({"pk": "a", "sk": "00"})
-    with pytest.raises(TooManyWrites, match=f"{MOST_BYTES + 1} bytes"):
-        transaction(MOST_BYTES + 1).commit()
+    with pytest.raises(TooManyWrites, match=f"{MAX_BYTES + 1} bytes"):
+        transaction(MAX_BYTES + 1).commit()
     assert len(list(table.query("a"))) == 14
 
 

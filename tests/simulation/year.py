@@ -48,8 +48,8 @@ class Simulation:
     def __init__(self, now: str, days: int, jobs: int, seed: int) -> None:
         self.rng = random.Random(seed)
         self.dynamodb, self.wire = MemoryDynamoDB(), Wire()
-        self.w: World = make_world(self.dynamodb, now)
-        self.begins = int(self.w.clock.now())
+        self.world: World = make_world(self.dynamodb, now)
+        self.begins = int(self.world.clock.now())
         self.ends = self.begins + days * DAY_S
         self.ledger, self.seen = Ledger(), Observed()
         self.calendars: dict[str, list[str]] = {name: [] for name in CALENDARS}
@@ -60,13 +60,13 @@ class Simulation:
         self._numbers = count()
         self._arrange(jobs)
         self.dynamodb.before, self.wire.look = self.wire.before, self._look_at_mark
-        send = self.w.sqs.send_message_batch
+        send = self.world.sqs.send_message_batch
 
         def wired(**request: object) -> dict[str, object]:
             self.wire.before("send_message_batch")
             return send(**request)  # type: ignore[arg-type]
 
-        self.w.sqs.send_message_batch = wired  # type: ignore[method-assign]
+        self.world.sqs.send_message_batch = wired  # type: ignore[method-assign]
 
     def run(self, publish: Callable[[float], None] = lambda share: None) -> None:
         """Play from the beginning to the end; `tell` gets the finished share after each simulated day."""
@@ -74,12 +74,12 @@ class Simulation:
         while self._events:
             at, _, happen = heapq.heappop(self._events)
             self._deliver_until(at)
-            self.w.clock.move_to(max(self.w.clock.now(), at))
+            self.world.clock.move_to(max(self.world.clock.now(), at))
             happen()
             self._look_at_mark()
-            if self.w.clock.now() >= day + DAY_S:
+            if self.world.clock.now() >= day + DAY_S:
                 day += DAY_S
-                self._sweep(self.w.clock.now() - _KEPT_S)
+                self._sweep(self.world.clock.now() - _KEPT_S)
                 publish((day - self.begins) / (self.ends - self.begins))
         self._finish()
 
@@ -87,7 +87,7 @@ class Simulation:
         """Two good ticks at the end, whose executions are delivered, so that the last day is complete."""
         for at in (self.ends + 480, self.ends + 1_080):
             self._deliver_until(at)
-            self.w.clock.move_to(max(self.w.clock.now(), at))
+            self.world.clock.move_to(max(self.world.clock.now(), at))
             self._tick()
         self._deliver_until(self.ends + 2 * DAY_S)
         self._sweep(float("inf"))
@@ -114,9 +114,9 @@ class Simulation:
         heapq.heappush(self._events, (at, next(self._numbers), happen))
 
     def _store_calendar(self, name: str) -> None:
-        now = self.w.clock.now()
+        now = self.world.clock.now()
         self.calendars[name] = self._workload.calendar(int(now), self.calendars[name])
-        CalendarStore(self.w.table("jobs"), self.w.store.audited).put(
+        CalendarStore(self.world.table("jobs"), self.world.store.audited).put(
             TENANT, name, {"dates": self.calendars[name]}, now
         )
 
@@ -126,12 +126,12 @@ class Simulation:
         self._register(job_id)
 
     def _register(self, job_id: str) -> None:
-        definition = self._workload.definition(int(self.w.clock.now()))
+        definition = self._workload.definition(int(self.world.clock.now()))
         before, alive = self._stored(job_id), self.ledger.alive(job_id)
-        job = self.w.registry.put(TENANT, job_id, definition)
+        job = self.world.registry.put(TENANT, job_id, definition)
         moved = before is None or before.schedule_revision != job.schedule_revision
         if moved and alive:
-            self.ledger.ended(job_id, self.w.clock.now())
+            self.ledger.ended(job_id, self.world.clock.now())
         if moved and job.state == ACTIVE:
             self.ledger.began(job)
         elif alive and not moved:
@@ -140,7 +140,7 @@ class Simulation:
 
     def _stored(self, job_id: str) -> Job | None:
         """The job, or its tombstone."""
-        return self.w.store.load_all(TENANT, [job_id]).get(job_id)
+        return self.world.store.load_all(TENANT, [job_id]).get(job_id)
 
     def _change(self) -> None:
         if not self._ids:
@@ -150,21 +150,21 @@ class Simulation:
         assert job is not None
         kind = self.rng.choice(("change", "change", "pause", "pause", "delete"))
         if job.state == "paused" and kind == "pause":
-            self.ledger.began(self.w.store.resume(TENANT, job_id))
+            self.ledger.began(self.world.store.resume(TENANT, job_id))
             self.seen.changes["resumed"] += 1
         elif kind == "change" or job.state == "deleted":
             self._register(job_id)
         else:
-            {"pause": self.w.store.pause, "delete": self.w.store.delete}[kind](TENANT, job_id)
-            self.ledger.ended(job_id, self.w.clock.now())
+            {"pause": self.world.store.pause, "delete": self.world.store.delete}[kind](TENANT, job_id)
+            self.ledger.ended(job_id, self.world.clock.now())
             self.seen.changes[f"{kind}d"] += 1
             if kind == "pause":
-                at = self.w.clock.now() + self.rng.choice((40, 900, 7_200, 3 * DAY_S))
+                at = self.world.clock.now() + self.rng.choice((40, 900, 7_200, 3 * DAY_S))
                 self._at(min(at, self.ends), lambda: self._resume(job_id))
 
     def _somebodys_job(self) -> str:
         """Any job, or one with an execution in the queue, where a change is most likely to fail."""
-        waiting = self.w.sqs._waiting
+        waiting = self.world.sqs._waiting
         if waiting and self.rng.random() < 0.5:
             return Execution.decode(self.rng.choice(waiting)[-1]).job_id
         return self.rng.choice(self._ids)
@@ -172,12 +172,12 @@ class Simulation:
     def _resume(self, job_id: str) -> None:
         job = self._stored(job_id)
         if job is not None and job.state == "paused":
-            self.ledger.began(self.w.store.resume(TENANT, job_id))
+            self.ledger.began(self.world.store.resume(TENANT, job_id))
             self.seen.changes["resumed"] += 1
 
     def _slot(self, slot: Slot) -> None:
         self.seen.fates[slot.fate] += 1
-        nth, clock = self.rng.choice((1, 5, 15, 27, 30, 33, 40, 60)), self.w.clock
+        nth, clock = self.rng.choice((1, 5, 15, 27, 30, 33, 40, 60)), self.world.clock
         match slot.fate:
             case Fate.LOST | Fate.OUTAGE:
                 return
@@ -206,7 +206,7 @@ class Simulation:
             self.ledger.before_tick = self.ledger.planned_until
             self.wire.arm(nth, meanwhile)
         try:
-            summary = self.w.scheduler.tick()
+            summary = self.world.scheduler.tick()
             self.seen.wrong += [f"bad entry: {bad}" for bad in summary.bad]
         except Killed:
             pass
@@ -221,11 +221,11 @@ class Simulation:
         item = self.dynamodb._find("test-due", {"pk": {"S": keys.MARK["pk"]}, "sk": {"S": keys.MARK["sk"]}})
         if item is not None and item is not self._mark:
             self._mark = item
-            self.ledger.marked(from_wire(item), self.w.clock.now())
+            self.ledger.marked(from_wire(item), self.world.clock.now())
 
     def _deliver_until(self, end: float) -> None:
         """Each message when it is visible; some are delivered a second time."""
-        sqs, clock = self.w.sqs, self.w.clock
+        sqs, clock = self.world.sqs, self.world.clock
         while (at := sqs.next_at()) is not None and at <= end:
             clock.move_to(max(clock.now(), at))
             message = sqs.receive()
@@ -236,12 +236,12 @@ class Simulation:
                 self._execute(Message(f"{message.message_id}-again", message.body))
 
     def _execute(self, message: Message) -> None:
-        before = len(self.w.target.calls)
-        report = self.w.executor.execute(message)
+        before = len(self.world.target.calls)
+        report = self.world.executor.execute(message)
         execution: Execution = report.execution
-        if len(self.w.target.calls) != before:
+        if len(self.world.target.calls) != before:
             self.seen.called[execution.job_id, execution.schedule_revision].append(execution.fire_at)
-            if self.w.clock.now() < execution.due_at:
+            if self.world.clock.now() < execution.due_at:
                 self.seen.wrong.append(f"early: {execution}")
         self.seen.statuses[report.result] += 1
 
@@ -255,7 +255,12 @@ class Simulation:
                     continue
                 self._read(from_wire(wire))
                 self.dynamodb._set("test-runs", wire, None)
-        for kept in (self.w.sqs.bodies, self.w.sqs.delays, self.w.target.calls, self.w.events):
+        for kept in (
+            self.world.sqs.bodies,
+            self.world.sqs.delays,
+            self.world.target.calls,
+            self.world.events,
+        ):
             kept.clear()
 
     def _read(self, run: dict[str, object]) -> None:

@@ -16,7 +16,7 @@ from tests.processes import peak_mb
 
 LAMBDA = {"kind": "lambda", "arn": "arn:aws:lambda:us-east-1:123456789012:function:target"}
 BULK = ("POST", "/v1/jobs/_bulk", "application/x-ndjson")
-LONGEST_BULK = 4 * 1024 * 1024
+MAX_BULK = 4 * 1024 * 1024
 # As many values as JSON can have in a payload's bytes: each takes twenty times its text in memory.
 WORST_PAYLOAD = "[" + ",".join(["[]"] * 43_600) + "]"
 
@@ -29,7 +29,7 @@ def definition(payload: str, job_id: str = "") -> str:
 
 def many_lines() -> bytes:
     lines = (definition('"' + "x" * 3_900 + '"', f"job-{n}") for n in range(1_000))
-    return "\n".join(lines).encode()[:LONGEST_BULK]
+    return "\n".join(lines).encode()[:MAX_BULK]
 
 
 def worst_payloads() -> bytes:
@@ -46,12 +46,12 @@ def worst_lines() -> bytes:
 
 BODIES: dict[str, tuple[tuple[str, str, str], Callable[[], bytes]]] = {
     "nothing": (("GET", "/v1/tenant", "application/json"), bytes),
-    "two million lines": (BULK, lambda: b"1\n" * (LONGEST_BULK // 2)),
+    "two million lines": (BULK, lambda: b"1\n" * (MAX_BULK // 2)),
     "lines of nothing but values": (BULK, worst_lines),
     "a thousand jobs": (BULK, many_lines),
     "payloads of nothing but values": (BULK, worst_payloads),
     "changes of such payloads": (BULK, over_worst_payloads),
-    "one line of 4 MiB": (BULK, lambda: b'{"a":"' + b"x" * (LONGEST_BULK - 10) + b'"}'),
+    "one line of 4 MiB": (BULK, lambda: b'{"a":"' + b"x" * (MAX_BULK - 10) + b'"}'),
     "a job": (("PUT", "/v1/jobs/a", "application/json"), lambda: definition(WORST_PAYLOAD).encode()),
     "a body of nothing but values": (
         ("PUT", "/v1/jobs/a", "application/json"),

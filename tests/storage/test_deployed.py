@@ -10,7 +10,7 @@ from scheduler import wiring
 from tests.worlds import World
 
 
-def test_a_missing_table_is_named_when_the_parts_are_wired(w: World) -> None:
+def test_a_missing_table_is_named_when_the_parts_are_wired(world: World) -> None:
     tables = deployed.tables(Config.from_env({"DUE_TABLE": "due", "JOBS_TABLE": "jobs"}))
     with pytest.raises(MissingSetting, match="RUNS_TABLE is not set"):
-        wiring.scheduler(tables, w.queue, w.clock, w.scheduler.events)
+        wiring.scheduler(tables, world.queue, world.clock, world.scheduler.events)

@@ -20,14 +20,14 @@ from common.runs.claims import ATTEMPTS_KEPT
 from common.runs.records import Claim, Outcome, Runs
 from common.storage.keys import Key
 from common.storage.tables import Expression, Table, Transaction
-from common.storage.wire_format import MOST_BYTES, item_bytes, item_to_wire, to_wire
+from common.storage.wire_format import MAX_BYTES, item_bytes, item_to_wire, to_wire
 from common.texts import NAME_CHARS, NOTE_CHARS
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, World, make_tables, make_world
 
 KEY: Key = {"pk": "p", "sk": "s"}
 # The longest text beside the key's names and values and its own name.
-LONGEST = MOST_BYTES - len("pkpskst")
+LONGEST = MAX_BYTES - len("pkpskst")
 WIDE = "\U0001f600"  # four bytes in UTF-8
 TENANT, JOB_ID = "t" * TENANT_ID_CHARS, "j" * JOB_ID_CHARS
 
@@ -45,7 +45,7 @@ def test_the_limit_is_dynamodbs_to_the_byte(table: Table, text: str) -> None:
     larger = {**KEY, "t": text + "x"}
     with pytest.raises(ClientError, match="Item size"):
         table.client.put_item(TableName=table.name, Item=to_wire(larger))
-    with pytest.raises(ItemTooLarge, match=f"takes {MOST_BYTES + 1} bytes"):
+    with pytest.raises(ItemTooLarge, match=f"takes {MAX_BYTES + 1} bytes"):
         table.put(larger)
     with pytest.raises(ItemTooLarge):
         Transaction(table.client).put(table, larger)
@@ -55,7 +55,7 @@ def test_the_limit_is_dynamodbs_to_the_byte(table: Table, text: str) -> None:
 def test_what_nests_counts_at_least_as_much_as_in_dynamodb(table: Table) -> None:
     parts = [{"n": -12_345, "b": True, "text": "x" * 990} for _ in range(394)]
     item: dict[str, Any] = {**KEY, "parts": parts, "t": ""}
-    item["t"] = "x" * (MOST_BYTES - item_bytes(to_wire(item)))
+    item["t"] = "x" * (MAX_BYTES - item_bytes(to_wire(item)))
     table.put(item)
     with pytest.raises(ItemTooLarge):
         table.put({**item, "t": item["t"] + "x"})
@@ -124,19 +124,19 @@ def largest_run(runs: Runs) -> None:
 def stored() -> dict[str, int]:
     """The bytes of the largest item of each kind, after a tenant has stored as much as it may."""
     dynamodb = MemoryDynamoDB()
-    w: World = make_world(dynamodb, "2026-11-21T03:12:00Z")
-    calendars = CalendarStore(w.table("jobs"), w.store.audited)
+    world: World = make_world(dynamodb, "2026-11-21T03:12:00Z")
+    calendars = CalendarStore(world.table("jobs"), world.store.audited)
     dates = [f"{2000 + n // 336}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}" for n in range(MAX_DATES)]
     for n in range(MAX_CALENDARS):
         source = {"text": WIDE * 480} if n else {"text": "x" * 480}
         calendars.put(TENANT, f"{n}" * CALENDAR_NAME_CHARS, {"dates": dates, "source": source}, 1)
     key = IdempotencyKey.of(TENANT, "key", {})
-    w.registry.create(TENANT, JOB_ID, largest_definition("\u20ac"), key)
-    w.registry.put(TENANT, JOB_ID, largest_definition(WIDE))
-    w.store.pause(TENANT, JOB_ID, WIDE * NOTE_CHARS)
-    w.registry.create(TENANT, JOB_ID[1:], largest_definition(WIDE))
-    largest_run(w.runs)
-    assert len(list(Calendars(w.table("jobs")).list_calendars(TENANT))) == MAX_CALENDARS
+    world.registry.create(TENANT, JOB_ID, largest_definition("\u20ac"), key)
+    world.registry.put(TENANT, JOB_ID, largest_definition(WIDE))
+    world.store.pause(TENANT, JOB_ID, WIDE * NOTE_CHARS)
+    world.registry.create(TENANT, JOB_ID[1:], largest_definition(WIDE))
+    largest_run(world.runs)
+    assert len(list(Calendars(world.table("jobs")).list_calendars(TENANT))) == MAX_CALENDARS
     sizes: dict[str, int] = {}
     for name in TABLES:
         for item in dynamodb.scan(f"test-{name}")["Items"]:
@@ -158,14 +158,14 @@ AT_LEAST = {
 
 @pytest.mark.parametrize(("kind", "least"), AT_LEAST.items())
 def test_the_largest_items_stay_below_it(stored: dict[str, int], kind: str, least: int) -> None:
-    assert least < stored[kind] < MOST_BYTES * 3 // 4, stored
+    assert least < stored[kind] < MAX_BYTES * 3 // 4, stored
 
 
 def test_nothing_else_is_larger(stored: dict[str, int]) -> None:
     assert max(stored.values()) == max(stored[kind] for kind in AT_LEAST), stored
 
 
-def test_an_arn_cannot_be_as_long_as_a_body(w: World) -> None:
+def test_an_arn_cannot_be_as_long_as_a_body(world: World) -> None:
     """The partition after `aws` and the region's name had no bound, so a job could be larger than an item."""
     for arn in (
         f"arn:aws{'-x' * 200_000}:lambda:us-east-1:123456789012:function:f",
@@ -173,7 +173,7 @@ def test_an_arn_cannot_be_as_long_as_a_body(w: World) -> None:
     ):
         target = {"kind": "lambda", "arn": arn}
         with pytest.raises(InvalidInput) as refused:
-            w.registry.create("alice", "job", {"schedule": {"every": "1h"}, "target": target})
+            world.registry.create("alice", "job", {"schedule": {"every": "1h"}, "target": target})
         assert refused.value.field == "target.arn"
 
 

@@ -65,19 +65,19 @@ WRITES: dict[str, Write] = {
 }
 
 
-def record(w: World) -> dict[str, object] | None:
-    return w.runs.get(FIRST)
+def record(world: World) -> dict[str, object] | None:
+    return world.runs.get(FIRST)
 
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("change", TRANSITIONS)
-def test_a_write_does_what_the_table_says_and_nothing_else(w: World, change: str, state: str) -> None:
-    changes = RunChanges(w.table("runs"))
-    INTO[state](w.runs, changes)
-    before = record(w)
+def test_a_write_does_what_the_table_says_and_nothing_else(world: World, change: str, state: str) -> None:
+    changes = RunChanges(world.table("runs"))
+    INTO[state](world.runs, changes)
+    before = record(world)
     assert (before or {"status": NONE})["status"] == state
-    WRITES[change](w.runs, changes)
-    found = record(w)
+    WRITES[change](world.runs, changes)
+    found = record(world)
     expected = after(state, change)
     # A dead executor's message may be delivered like the first one: its claim takes over the run.
     if expected is None and change in ("claim", "claim for a hand-over") and found != before:
@@ -103,9 +103,9 @@ def test_what_has_ended_stays_but_for_a_person_and_a_target_that_tells_more() ->
 
 
 @pytest.mark.parametrize("attempt", [SECOND, replace(SECOND, attempt=3)])
-def test_no_attempt_is_claimed_before_the_one_ahead_of_it_has_ended(w: World, attempt: Execution) -> None:
-    w.runs.claim(claim(FIRST))
-    assert w.runs.claim(claim(attempt)) is not None
+def test_no_attempt_is_claimed_before_the_one_ahead_of_it_has_ended(world: World, attempt: Execution) -> None:
+    world.runs.claim(claim(FIRST))
+    assert world.runs.claim(claim(attempt)) is not None
 
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "runs.md").read_text()

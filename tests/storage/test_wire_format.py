@@ -64,16 +64,16 @@ def test_what_no_item_can_hold_is_refused(value: object) -> None:
 
 
 def test_pages_read_by_json_are_what_botocore_reads(moto_world: World) -> None:
-    w = moto_world
+    world = moto_world
     for number in range(30):
-        w.registry.create("alice", f"job-{number}", job(cron="25 3 * * *", timezone="Asia/Tokyo"))
-    group = w.store.get("alice", "job-0").group
-    slow = list(w.index.entries(Shard(group, 0)))
-    fast = list(DueIndex(Table(aws.tuned(w.dynamodb), "test-due")).entries(Shard(group, 0)))
+        world.registry.create("alice", f"job-{number}", job(cron="25 3 * * *", timezone="Asia/Tokyo"))
+    group = world.store.get("alice", "job-0").group
+    slow = list(world.index.entries(Shard(group, 0)))
+    fast = list(DueIndex(Table(aws.tuned(world.dynamodb), "test-due")).entries(Shard(group, 0)))
     assert fast == slow
     assert len(fast) == 30
-    with pytest.raises(w.dynamodb.exceptions.ResourceNotFoundException):
-        list(Table(w.dynamodb, "no-such-table").query("x"))
+    with pytest.raises(world.dynamodb.exceptions.ResourceNotFoundException):
+        list(Table(world.dynamodb, "no-such-table").query("x"))
 
 
 def deep(levels: int) -> Any:

@@ -282,6 +282,6 @@ def test_a_transaction_of_more_than_4_mb_is_refused(aws: Embedded) -> None:
         puts: Any = [{"Put": {"TableName": "seen", "Item": item}} for item in items]
         client(aws, "dynamodb").transact_write_items(TransactItems=puts)
 
-    write(transactions.MOST_BYTES)
+    write(transactions.MAX_BYTES)
     with pytest.raises(ClientError, match=r"ValidationException.*4MB"):
         write(4 * 1024 * 1024 + 1)

@@ -16,50 +16,52 @@ from common.tenants.audit import Audit, AuditedCommit, EntryFilter
 from tests.worlds import World, job
 
 
-def audit_of(w: World) -> Audit:
-    return Audit(w.table("tenants"))
+def audit_of(world: World) -> Audit:
+    return Audit(world.table("tenants"))
 
 
-def write(w: World, subject: str) -> None:
-    tx = Transaction(w.dynamodb)
-    audit_of(w).add(tx, "alice", "key", "job.changed", subject, w.clock.now(), after={"n": 1})
+def write(world: World, subject: str) -> None:
+    tx = Transaction(world.dynamodb)
+    audit_of(world).add(tx, "alice", "key", "job.changed", subject, world.clock.now(), after={"n": 1})
     tx.commit()
 
 
-def test_two_changes_within_a_millisecond_are_two_entries(w: World) -> None:
+def test_two_changes_within_a_millisecond_are_two_entries(world: World) -> None:
     for n in range(20):
-        write(w, str(n))
-    found, next_place = audit_of(w).page("alice", EntryFilter(), limit=50)
+        write(world, str(n))
+    found, next_place = audit_of(world).page("alice", EntryFilter(), limit=50)
     assert ({entry.subject for entry in found}, next_place) == ({str(n) for n in range(20)}, "")
 
 
-def test_a_call_reads_a_bounded_number_of_entries(w: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_file, "MOST_SEEN", 5)
-    write(w, "rare")
+def test_a_call_reads_a_bounded_number_of_entries(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_file, "MAX_SEEN", 5)
+    write(world, "rare")
     for _ in range(12):
-        w.clock.sleep(1)
-        write(w, "often")
+        world.clock.sleep(1)
+        write(world, "often")
     wanted, next_place, pages = EntryFilter(subject="rare"), "", []
     for _ in range(9):
-        found, next_place = audit_of(w).page("alice", wanted, limit=3, before_id=next_place)
+        found, next_place = audit_of(world).page("alice", wanted, limit=3, before_id=next_place)
         pages.append([entry.subject for entry in found])
         if not next_place:
             break
     assert pages == [[], [], ["rare"]]
 
 
-def test_a_change_that_is_not_made_is_not_written_down(w: World) -> None:
-    tx = Transaction(w.dynamodb)
+def test_a_change_that_is_not_made_is_not_written_down(world: World) -> None:
+    tx = Transaction(world.dynamodb)
     gone = Expression("attribute_exists(pk)", {})
-    tx.delete(w.table("jobs"), keys.job("alice", "nothing"), gone)
+    tx.delete(world.table("jobs"), keys.job("alice", "nothing"), gone)
     with pytest.raises(ConditionFailed):
-        AuditedCommit(audit_of(w), clock=w.clock).commit(tx, "alice", "job.deleted", "nothing", w.clock.now())
-    assert audit_of(w).page("alice", EntryFilter(), limit=9) == ([], "")
+        AuditedCommit(audit_of(world), clock=world.clock).commit(
+            tx, "alice", "job.deleted", "nothing", world.clock.now()
+        )
+    assert audit_of(world).page("alice", EntryFilter(), limit=9) == ([], "")
 
 
 @pytest.mark.parametrize(("conflicts", "made"), [(TRIES - 1, True), (TRIES, False)])
 def test_a_commit_waits_for_others_for_so_long(
-    w: World, monkeypatch: pytest.MonkeyPatch, conflicts: int, made: bool
+    world: World, monkeypatch: pytest.MonkeyPatch, conflicts: int, made: bool
 ) -> None:
     commit, left = Transaction.commit, [TransactionConflict()] * conflicts
 
@@ -69,23 +71,23 @@ def test_a_commit_waits_for_others_for_so_long(
         commit(self)
 
     monkeypatch.setattr(Transaction, "commit", in_the_way)
-    tx, began_at = Transaction(w.dynamodb), w.clock.now()
-    audited = AuditedCommit(audit_of(w), clock=w.clock)
+    tx, began_at = Transaction(world.dynamodb), world.clock.now()
+    audited = AuditedCommit(audit_of(world), clock=world.clock)
     if made:
         audited.commit(tx, "alice", "job.run", "report", began_at)
     else:
         with pytest.raises(Busy, match="'report'"):
             audited.commit(tx, "alice", "job.run", "report", began_at)
-    assert len(audit_of(w).page("alice", EntryFilter(), limit=9)[0]) == made
-    assert 0 < w.clock.now() - began_at < 4.2
+    assert len(audit_of(world).page("alice", EntryFilter(), limit=9)[0]) == made
+    assert 0 < world.clock.now() - began_at < 4.2
 
 
-def test_a_pause_after_failures_is_minute8s(w: World) -> None:
-    registry = replace(w.registry, store=replace(w.store, by="alice"))
-    w.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom")
+def test_a_pause_after_failures_is_minute8s(world: World) -> None:
+    registry = replace(world.registry, store=replace(world.store, by="alice"))
+    world.target.answer = lambda event: Outcome(ok=False, permanent=True, error_type="Boom")
     registry.create("alice", "fails", job(cron="* * * * *", pause_after_failures=2))
-    w.run_until("2026-11-21T03:16:30Z")
-    entry, created = audit_of(w).page("alice", EntryFilter(), limit=9)[0]
+    world.run_until("2026-11-21T03:16:30Z")
+    entry, created = audit_of(world).page("alice", EntryFilter(), limit=9)[0]
     assert (created.by, created.action) == ("alice", "job.created")
     assert (entry.by, entry.action, entry.subject) == ("minute8", "job.paused", "fails")
     assert entry.after["note"] == "paused after 2 failed runs in a row"

@@ -10,7 +10,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.storage import keys
 from common.storage.tables import Table
 from common.tenants.audit import Audit
-from common.tenants.holds import MOST_HOLDS, Holds
+from common.tenants.holds import MAX_HOLDS, Holds
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from executor.wiring import executor
 from tests.worlds import ARN, World, job
@@ -18,18 +18,20 @@ from tests.worlds import ARN, World, job
 NOW = 1_795_230_720.0
 
 
-def holds_of(w: World) -> Holds:
-    return Holds(w.table("tenants"), w.clock)
+def holds_of(world: World) -> Holds:
+    return Holds(world.table("tenants"), world.clock)
 
 
 @pytest.fixture
-def guarded(w: World) -> World:
+def guarded(world: World) -> World:
     """A world whose executor reads the stored rules and holds."""
     from tests.stand_ins import PublishedEvents, StoredOnDemand
 
-    known = StoredOnDemand(w.table("tenants"))
-    w.executor = executor(w.tables, w.queue, w.clock, w.store, PublishedEvents(), known, w.executor.kinds)
-    return w
+    known = StoredOnDemand(world.table("tenants"))
+    world.executor = executor(
+        world.tables, world.queue, world.clock, world.store, PublishedEvents(), known, world.executor.kinds
+    )
+    return world
 
 
 @pytest.mark.parametrize(
@@ -45,19 +47,19 @@ def guarded(w: World) -> World:
 def test_a_held_target_is_called_for_no_tenant_until_it_is_released(
     guarded: World, pattern: str, called: list[str]
 ) -> None:
-    w = guarded
+    world = guarded
     for tenant in ("alice", "bob"):
-        w.registry.put(tenant, "job", job(cron="* * * * *"))
-    holds_of(w).hold(pattern, "outage", w.clock.now())
-    w.run_until("2026-11-21T03:13:30Z")
-    assert sorted(context["tenant"] for _, context in w.target.calls) == called
+        world.registry.put(tenant, "job", job(cron="* * * * *"))
+    holds_of(world).hold(pattern, "outage", world.clock.now())
+    world.run_until("2026-11-21T03:13:30Z")
+    assert sorted(context["tenant"] for _, context in world.target.calls) == called
     if not called:
-        (run,) = w.run_items("alice", "job")
+        (run,) = world.run_items("alice", "job")
         assert (run["status"], run["reason"]) == ("skipped", "held")
         assert run["detail"] == f"the platform holds {ARN}: outage"
-    holds_of(w).release(pattern, w.clock.now())
-    w.run_until("2026-11-21T03:14:30Z")
-    assert [context["fire_at"] for _, context in w.target.calls].count("2026-11-21T03:14:00Z") == 2
+    holds_of(world).release(pattern, world.clock.now())
+    world.run_until("2026-11-21T03:14:30Z")
+    assert [context["fire_at"] for _, context in world.target.calls].count("2026-11-21T03:14:00Z") == 2
 
 
 def test_a_hold_covers_a_target_whatever_role_it_is_called_with(guarded: World) -> None:
@@ -69,11 +71,11 @@ def test_a_hold_covers_a_target_whatever_role_it_is_called_with(guarded: World) 
     assert guarded.statuses("alice", "job") == ["skipped(held)"]
 
 
-def test_holds_are_bounded_audited_and_named_once(w: World) -> None:
-    holds = holds_of(w)
+def test_holds_are_bounded_audited_and_named_once(world: World) -> None:
+    holds = holds_of(world)
     holds.hold("*", "first", NOW, by="operator:one")
     assert [one.note for one in holds.hold("*", "second", NOW + 1)] == ["second"]
-    for number in range(MOST_HOLDS - 1):
+    for number in range(MAX_HOLDS - 1):
         holds.hold(f"host-{number}.example.com", "", NOW + 2)
     with pytest.raises(Conflict, match="release one first"):
         holds.hold("one-more.example.com", "", NOW + 3)
@@ -81,8 +83,8 @@ def test_holds_are_bounded_audited_and_named_once(w: World) -> None:
     with pytest.raises(NotFound):
         holds.release("nothing.example.com", NOW + 4)
     holds.release("*", NOW + 4)
-    assert len(holds.all()) == MOST_HOLDS - 1
-    entries = list(Audit(w.table("tenants")).newest(keys.OPERATORS, 1_000))
+    assert len(holds.all()) == MAX_HOLDS - 1
+    entries = list(Audit(world.table("tenants")).newest(keys.OPERATORS, 1_000))
     assert (entries[0].action, entries[-1].action, entries[-1].by) == (
         "target.released",
         "target.held",
@@ -91,17 +93,17 @@ def test_holds_are_bounded_audited_and_named_once(w: World) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["", "two words", "arn:aws", 5, None, "x" * 600])
-def test_a_hold_is_a_pattern(w: World, pattern: Any) -> None:
+def test_a_hold_is_a_pattern(world: World, pattern: Any) -> None:
     with pytest.raises(InvalidInput, match="must be a pattern of targets"):
-        holds_of(w).hold(pattern, "", NOW)
+        holds_of(world).hold(pattern, "", NOW)
 
 
 def test_a_process_knows_a_hold_within_seconds_and_keeps_it_when_it_cannot_read(
-    w: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = KnownTenants(w.table("tenants"))
+    known = KnownTenants(world.table("tenants"))
     assert known.holds(NOW) == []
-    holds_of(w).hold("*", "", NOW)
+    holds_of(world).hold("*", "", NOW)
     assert known.holds(NOW + TRUSTED_FOR_S - 1) == []
     assert [one.pattern for one in known.holds(NOW + TRUSTED_FOR_S)] == ["*"]
 
@@ -111,4 +113,4 @@ def test_a_process_knows_a_hold_within_seconds_and_keeps_it_when_it_cannot_read(
     monkeypatch.setattr(Table, "get", broken)
     assert [one.pattern for one in known.holds(NOW + 2 * TRUSTED_FOR_S)] == ["*"]
     with pytest.raises(OSError, match="no way"):
-        KnownTenants(w.table("tenants")).holds(NOW)
+        KnownTenants(world.table("tenants")).holds(NOW)

@@ -73,8 +73,8 @@ def test_what_is_a_pattern(pattern: str) -> None:
     assert changed(TenantRules(), {"allowed_targets": [pattern]}).allowed_targets == (pattern,)
 
 
-def test_many_threads_share_one_read(w: World) -> None:
-    table = Table(w.dynamodb, "test-tenants")
+def test_many_threads_share_one_read(world: World) -> None:
+    table = Table(world.dynamodb, "test-tenants")
     table.put({**keys.tenant("alice"), "tenant_id": "alice", "created_at": 1})
     gate = threading.Barrier(10)
     known = KnownTenants(table)
@@ -93,8 +93,8 @@ def test_many_threads_share_one_read(w: World) -> None:
     assert known.reads == 1
 
 
-def test_rules_are_forgotten_after_their_time_and_when_the_clock_steps_back(w: World) -> None:
-    table = Table(w.dynamodb, "test-tenants")
+def test_rules_are_forgotten_after_their_time_and_when_the_clock_steps_back(world: World) -> None:
+    table = Table(world.dynamodb, "test-tenants")
     known = KnownTenants(table)
     assert known.rules("alice", 100.0) is None
     item: Item = {**keys.tenant("alice"), "tenant_id": "alice", "created_at": 1}

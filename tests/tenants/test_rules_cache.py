@@ -40,17 +40,17 @@ class Counted:
 
 
 @pytest.fixture
-def tenants(w: World) -> Tenants:
+def tenants(world: World) -> Tenants:
     """Some tenants that were created long ago."""
-    made = Tenants(w.table("tenants"))
+    made = Tenants(world.table("tenants"))
     for tenant in MANY:
         made.create(tenant, "", NOW - 50_000)
     return made
 
 
 @pytest.fixture
-def client(w: World, tenants: Tenants) -> Counted:
-    return Counted(w.dynamodb)
+def client(world: World, tenants: Tenants) -> Counted:
+    return Counted(world.dynamodb)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_suspension_takes_effect_within_the_interval(
 
 
 def test_a_change_that_is_committed_long_after_its_time_is_seen(
-    known: KnownTenants, tenants: Tenants, w: World
+    known: KnownTenants, tenants: Tenants, world: World
 ) -> None:
     for second in range(0, 200, 5):
         known.rules("tenant-1", NOW + second)
@@ -152,21 +152,21 @@ def test_a_missing_tenant_is_cached_for_one_interval(known: KnownTenants, tenant
     assert state(known, "zoe", NOW + 35) == "active"
 
 
-def test_a_writer_that_knows_no_log_is_obeyed_after_an_hour(known: KnownTenants, w: World) -> None:
+def test_a_writer_that_knows_no_log_is_obeyed_after_an_hour(known: KnownTenants, world: World) -> None:
     known.rules("tenant-1", NOW)
-    w.table("tenants").put({**keys.tenant("tenant-1"), "state": "suspended"})
+    world.table("tenants").put({**keys.tenant("tenant-1"), "state": "suspended"})
     for second in range(0, 3_600, 10):
         assert state(known, "tenant-1", NOW + second) == "active"
     assert state(known, "tenant-1", NOW + 3_600) == "suspended"
 
 
-def test_no_change_is_committed_without_its_entry(tenants: Tenants, w: World) -> None:
+def test_no_change_is_committed_without_its_entry(tenants: Tenants, world: World) -> None:
     """Create, edit, suspend, resume and removal each write to the log, and its entries expire."""
-    table = w.table("tenants")
+    table = world.table("tenants")
     tenants.edit("tenant-1", {"name": "New"}, NOW)
     tenants.suspend("tenant-1", "", NOW + 1)
     tenants.resume("tenant-1", NOW + 2)
-    removal = Deletions(table, w.table("jobs"), w.table("runs"), w.index)
+    removal = Deletions(table, world.table("jobs"), world.table("runs"), world.index)
     removal.begin("tenant-1", NOW + 3)
     while not removal.move_on("tenant-1", NOW + 300).finished_at:
         pass

@@ -7,50 +7,50 @@ import base64
 import pytest
 
 from common.errors import Conflict
-from common.tenants.webhook_secrets import MOST_OLD, ROTATION_S, WebhookSecrets, new_secret
+from common.tenants.webhook_secrets import MAX_OLD, ROTATION_S, WebhookSecrets, new_secret
 from common.tenants.webhook_signing import TRUSTED_FOR_S, signature
 from tests.worlds import World
 
 
-def secrets_of(w: World) -> WebhookSecrets:
-    return WebhookSecrets(w.table("tenants"))
+def secrets_of(world: World) -> WebhookSecrets:
+    return WebhookSecrets(world.table("tenants"))
 
 
-def test_a_tenant_has_none_until_one_is_made_and_then_keeps_it(w: World) -> None:
-    assert secrets_of(w).signing("alice", 100) == ()
-    secret = secrets_of(w).ensure("alice", 100)
-    assert secrets_of(w).ensure("alice", 200) == secret
-    assert secrets_of(w).signing("alice", 200) == (secret,)
-    assert secrets_of(w).signing("bob", 200) == ()
+def test_a_tenant_has_none_until_one_is_made_and_then_keeps_it(world: World) -> None:
+    assert secrets_of(world).signing("alice", 100) == ()
+    secret = secrets_of(world).ensure("alice", 100)
+    assert secrets_of(world).ensure("alice", 200) == secret
+    assert secrets_of(world).signing("alice", 200) == (secret,)
+    assert secrets_of(world).signing("bob", 200) == ()
 
 
-def test_after_a_change_both_sign_for_a_day(w: World) -> None:
-    first = secrets_of(w).ensure("alice", 100)
-    second = secrets_of(w).rotate("alice", 1_000)
+def test_after_a_change_both_sign_for_a_day(world: World) -> None:
+    first = secrets_of(world).ensure("alice", 100)
+    second = secrets_of(world).rotate("alice", 1_000)
     assert second != first
-    assert secrets_of(w).signing("alice", 1_000) == (second, first)
-    assert secrets_of(w).signing("alice", 1_000 + ROTATION_S) == (second,)
+    assert secrets_of(world).signing("alice", 1_000) == (second, first)
+    assert secrets_of(world).signing("alice", 1_000 + ROTATION_S) == (second,)
 
 
-def test_several_changes_within_a_day_drop_no_secret(w: World) -> None:
-    made = [secrets_of(w).ensure("alice", 100)]
-    for hour in range(1, MOST_OLD + 1):
-        made.append(secrets_of(w).rotate("alice", 3_600 * hour))
+def test_several_changes_within_a_day_drop_no_secret(world: World) -> None:
+    made = [secrets_of(world).ensure("alice", 100)]
+    for hour in range(1, MAX_OLD + 1):
+        made.append(secrets_of(world).rotate("alice", 3_600 * hour))
     newest_first = tuple(reversed(made))
-    assert secrets_of(w).signing("alice", 90_000 - 3_600) == newest_first
+    assert secrets_of(world).signing("alice", 90_000 - 3_600) == newest_first
     with pytest.raises(Conflict, match="ends at 1970-01-02T01:00:00Z"):
-        secrets_of(w).rotate("alice", 90_000 - 1)
-    assert secrets_of(w).signing("alice", 90_000 - 1) == newest_first
-    assert secrets_of(w).signing("alice", 90_000) == newest_first[:-1]
-    last = secrets_of(w).rotate("alice", 90_000)
-    assert secrets_of(w).signing("alice", 90_000) == (last, *newest_first[:-1])
+        secrets_of(world).rotate("alice", 90_000 - 1)
+    assert secrets_of(world).signing("alice", 90_000 - 1) == newest_first
+    assert secrets_of(world).signing("alice", 90_000) == newest_first[:-1]
+    last = secrets_of(world).rotate("alice", 90_000)
+    assert secrets_of(world).signing("alice", 90_000) == (last, *newest_first[:-1])
 
 
-def test_an_executor_notices_a_change_within_a_minute(w: World) -> None:
-    secrets = secrets_of(w)
+def test_an_executor_notices_a_change_within_a_minute(world: World) -> None:
+    secrets = secrets_of(world)
     first = secrets.ensure("alice", 100)
     assert secrets.signing("alice", 100) == (first,)
-    second = secrets_of(w).rotate("alice", 110)
+    second = secrets_of(world).rotate("alice", 110)
     assert secrets.signing("alice", 110) == (first,)
     assert secrets.signing("alice", 100 + TRUSTED_FOR_S) == (second, first)
 

@@ -43,9 +43,9 @@ class Player:
     def __init__(self) -> None:
         self._dynamodb: Any = MemoryDynamoDB()
         self._dynamodb.before = self._count
-        self.w: Any = worlds.make_world(self._dynamodb, "2026-11-21T03:12:00Z", **self._stored_rules())
-        self._send, self.w.sqs.send_message_batch = self.w.sqs.send_message_batch, self._counted_send
-        self.w.target.answer = self._answer
+        self.world: Any = worlds.make_world(self._dynamodb, "2026-11-21T03:12:00Z", **self._stored_rules())
+        self._send, self.world.sqs.send_message_batch = self.world.sqs.send_message_batch, self._counted_send
+        self.world.target.answer = self._answer
         self._writes_left: int | None = None
         self._shares: list[str] = []
 
@@ -60,85 +60,85 @@ class Player:
     def load(self, state: Mapping[str, Any]) -> None:
         """Continue from a state, with nothing of this process's own left."""
         self.__init__()  # type: ignore[misc]
-        self.w.clock.move_to(state["now"])
+        self.world.clock.move_to(state["now"])
         for name, items in state["tables"].items():
             if f"test-{name}" not in self._dynamodb.tables:
                 self._dynamodb.create_table(TableName=f"test-{name}")
             for item in items:
                 self._dynamodb.put_item(TableName=f"test-{name}", Item=item)
         for visible_at, message_id, body in state["messages"]:
-            self.w.sqs._put(visible_at, body, message_id)
-        self.w.target.calls[:] = [(at, context) for at, context in state["calls"]]
+            self.world.sqs._put(visible_at, body, message_id)
+        self.world.target.calls[:] = [(at, context) for at, context in state["calls"]]
         self._shares = list(state["shares"])
 
     def dump(self) -> dict[str, Any]:
         held = self._dynamodb.tables
         return {
-            "now": self.w.clock.now(),
+            "now": self.world.clock.now(),
             "tables": {
                 name: self._dynamodb.scan(TableName=f"test-{name}")["Items"]
                 for name in TABLES
                 if f"test-{name}" in held
             },
-            "messages": [(at, name, body) for at, _, name, body in sorted(self.w.sqs._waiting)],
-            "calls": self.w.target.calls,
+            "messages": [(at, name, body) for at, _, name, body in sorted(self.world.sqs._waiting)],
+            "calls": self.world.target.calls,
             "shares": self._shares,
         }
 
     # --- the steps ------------------------------------------------------------------------------------
 
     def put(self, tenant: str, job_id: str, definition: Any) -> None:
-        self.w.registry.put(tenant, job_id, definition)
+        self.world.registry.put(tenant, job_id, definition)
 
     def store(self, operation: str, *arguments: Any) -> None:
         """`pause`, `resume` or `delete` of a job."""
-        getattr(getattr(self.w, "store", self.w.registry), operation)(*arguments)
+        getattr(getattr(self.world, "store", self.world.registry), operation)(*arguments)
 
     def manual(self, operation: str, *arguments: Any) -> None:
         """`run_now`, `retry`, `cancel`."""
-        getattr(self.w.manual, operation)(*arguments)
+        getattr(self.world.manual, operation)(*arguments)
 
     def backfill(self, *arguments: Any) -> None:
-        commands = self.w.manual
+        commands = self.world.manual
         start = commands.backfills.start if hasattr(commands, "backfills") else commands.backfill
         start(*arguments)
 
     def tick(self) -> None:
-        getattr(self.w, "tick", self.w.scheduler.tick)()
+        getattr(self.world, "tick", self.world.scheduler.tick)()
 
     def until(self, text: str) -> None:
         """Deliver what becomes visible, and tick at each minute 8, up to an instant."""
         end = worlds.at(text)
         while True:
             self.plan()
-            now = int(self.w.clock.now())
-            moments = [now + (480 - now) % 600, self.w.sqs.next_at()]
+            now = int(self.world.clock.now())
+            moments = [now + (480 - now) % 600, self.world.sqs.next_at()]
             moment = min(one for one in moments if one is not None)
             if moment > end:
                 break
-            self.w.clock.move_to(max(self.w.clock.now(), moment))
-            while message := self.w.sqs.receive():
+            self.world.clock.move_to(max(self.world.clock.now(), moment))
+            while message := self.world.sqs.receive():
                 self.deliver_one(message)
-            if int(self.w.clock.now()) % 600 == 480:
+            if int(self.world.clock.now()) % 600 == 480:
                 self.tick()
-                self.w.clock.sleep(1)
-        self.w.clock.move_to(max(self.w.clock.now(), end))
+                self.world.clock.sleep(1)
+        self.world.clock.move_to(max(self.world.clock.now(), end))
 
     def next_message(self) -> None:
         """Deliver one message."""
-        self.w.clock.move_to(max(self.w.clock.now(), self.w.sqs.next_at()))
-        self.deliver_one(self.w.sqs.receive())
+        self.world.clock.move_to(max(self.world.clock.now(), self.world.sqs.next_at()))
+        self.deliver_one(self.world.sqs.receive())
 
     def deliver_one(self, message: Any) -> None:
-        if hasattr(self.w, "deliver_one"):
-            self.w.deliver_one(message)
+        if hasattr(self.world, "deliver_one"):
+            self.world.deliver_one(message)
             return
         try:
-            _, failed = worlds.execute_batch(self.w.executor, [message])
+            _, failed = worlds.execute_batch(self.world.executor, [message])
         except Killed:
             failed = [message]
         if failed:
-            self.w.sqs.give_back(message)
+            self.world.sqs.give_back(message)
 
     def cut(self, writes: int, step: str, *arguments: Any) -> bool:
         """Do one step in a process that dies after so many writes. Whether it died; False: it made fewer."""
@@ -156,8 +156,8 @@ class Player:
         from common.planning.shares import PlanningQueue, Shares
         from scheduler.tick import FanOut
 
-        fan_out = FanOut(Shares(self.w.table("due")), PlanningQueue(self, "planning"), entries)  # type: ignore[arg-type]
-        object.__setattr__(self.w.scheduler, "fan_out", fan_out)
+        fan_out = FanOut(Shares(self.world.table("due")), PlanningQueue(self, "planning"), entries)  # type: ignore[arg-type]
+        object.__setattr__(self.world.scheduler, "fan_out", fan_out)
 
     def send_message_batch(self, QueueUrl: str, Entries: list[Any]) -> dict[str, Any]:
         """The planning queue's."""
@@ -171,8 +171,8 @@ class Player:
         from scheduler.planner import Planner
 
         known: dict[str, Any] = {
-            "scheduler": self.w.scheduler,
-            "shares": Shares(self.w.table("due")),
+            "scheduler": self.world.scheduler,
+            "shares": Shares(self.world.table("due")),
             "queue": PlanningQueue(self, "planning"),  # type: ignore[arg-type]
         }
         takes = {one.name for one in fields(Planner)}
@@ -185,7 +185,7 @@ class Player:
         """`hold` or `release` a target, for all tenants."""
         from common.tenants.holds import Holds
 
-        getattr(Holds(self.w.table("tenants")), operation)(pattern, *note, self.w.clock.now())
+        getattr(Holds(self.world.table("tenants")), operation)(pattern, *note, self.world.clock.now())
 
     def damage(self, job_id: str) -> None:
         """Nobody can read the due entry of a job any more."""
@@ -195,12 +195,12 @@ class Player:
 
     def garbage(self) -> None:
         """The directory has a group that nobody can read."""
-        worlds.put_in_directory(self.w.table("due"), "lunar|full#0")
+        worlds.put_in_directory(self.world.table("due"), "lunar|full#0")
 
     def attribute(self, name: str, value: Any) -> None:
         """Set what a parameter of the deployment sets, of the scheduler."""
-        if hasattr(self.w.scheduler, name):
-            object.__setattr__(self.w.scheduler, name, value)
+        if hasattr(self.world.scheduler, name):
+            object.__setattr__(self.world.scheduler, name, value)
 
     def deletion(self, operation: str, tenant: str, *arguments: int) -> None:
         """`create` a tenant; `begin` its deletion, `move_on` by so many items."""
@@ -208,7 +208,7 @@ class Player:
         from common.platform.deletion import Deletions
         from common.platform.tenants import Tenants
 
-        now, table = self.w.clock.now(), self.w.table
+        now, table = self.world.clock.now(), self.world.table
         if operation == "create":
             Tenants(table("tenants")).create(tenant, "", now, {"allowed_targets": ["*"]})
             return

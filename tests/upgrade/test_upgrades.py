@@ -19,7 +19,7 @@ from tests.worlds import at, job
 Story = list[list[Any]]
 State = dict[str, Any]
 END = "2026-11-21T04:40:00Z"
-MOST_WRITES = 40
+MAX_WRITES = 40
 UNTIL = {"end_at": "2026-11-21T03:45:00Z"}
 FIVE = {"max_attempts": 5, "base_s": 60}
 # The second attempt waits for half an hour at least, which is longer than SQS delays a message.
@@ -177,7 +177,7 @@ def test_what_was_cut_off_is_finished_by_the_other_version(
     steps, step = story_for(switch.follower), CUTS[name]
     accepted = [of_the_present(present, [*steps, *more]) for more in ([], [step])]
     start = played(switch.before, steps)
-    for writes in range(MOST_WRITES):
+    for writes in range(MAX_WRITES):
         switch.before.play("load", start)
         died = switch.before.play("cut", writes, *step)
         end = played(switch.after, THE_END, switch.before.play("dump"))
@@ -187,7 +187,7 @@ def test_what_was_cut_off_is_finished_by_the_other_version(
         assert len(doubled(end)) <= (1 if name == "execution" else 0), (writes, doubled(end))
         if not died:
             return
-    raise AssertionError(f"{name} makes more than {MOST_WRITES} writes")
+    raise AssertionError(f"{name} makes more than {MAX_WRITES} writes")
 
 
 # Few enough entries that the window of 3:30 has several shares.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-LONGEST_S: Final = 900
+MAX_S: Final = 900
 
 
 def install(sqs: Any) -> None:
@@ -16,8 +16,10 @@ def install(sqs: Any) -> None:
 
     def checked(request: dict[str, Any], url: str) -> Any:
         delay_s = request.get("DelaySeconds")
-        if delay_s is not None and not 0 <= int(delay_s) <= LONGEST_S:
-            reason = f"Value {delay_s} for parameter DelaySeconds is invalid. Reason: must be from 0 to {LONGEST_S}."
+        if delay_s is not None and not 0 <= int(delay_s) <= MAX_S:
+            reason = (
+                f"Value {delay_s} for parameter DelaySeconds is invalid. Reason: must be from 0 to {MAX_S}."
+            )
             raise sqs._Err("InvalidParameterValue", reason)
         return send(request, url)
 

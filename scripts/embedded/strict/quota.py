@@ -12,7 +12,7 @@ from typing import Final
 PROCESSOR_MB: Final = 1_769
 # Lambda's own period, as measured from within: a function stops for the rest of each 20 ms once its share is used.
 _PERIOD_US: Final = 20_000
-_LEAST_QUOTA_US: Final = 1_000
+_MIN_QUOTA_US: Final = 1_000
 _V2, _V1 = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/cpu")
 
 
@@ -31,7 +31,7 @@ class Quota:
         parent, self._is_v2 = _parent()
         _remove_orphans(parent)
         self._group = parent / f"minute8-{os.getpid()}-{name}"
-        self._quota_us = max(_LEAST_QUOTA_US, round(_PERIOD_US * memory_mb / PROCESSOR_MB))
+        self._quota_us = max(_MIN_QUOTA_US, round(_PERIOD_US * memory_mb / PROCESSOR_MB))
         try:
             self._group.mkdir(exist_ok=True)
             if self._is_v2:
