@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from api.services import Services
 from api.views import run_view
-from common.history.expected import Moment
+from common.history.expected import AsOf
 from common.history.health import Health
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.job import Job
@@ -26,8 +26,8 @@ def health_of_jobs(
     """The health of each job by its id: a query for each job."""
     services.count_as(tenant, now, len(jobs) // JOBS_A_REQUEST + 1)
     mark = services.store.index.mark()
-    moment = Moment(now, mark.planned_until if mark else -math.inf, -math.inf)
-    found = services.health.of_jobs(jobs, moment, calendars)
+    as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
+    found = services.health.of_jobs(jobs, as_of, calendars)
     last_runs = services.health.with_errors(
         [health.outcomes[0] for health in found.values() if health.outcomes]
     )

@@ -11,10 +11,8 @@ from common.clock import Clock, SystemClock
 from common.config import Config
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
-from common.history.health import JobHealth
-from common.history.lists import RunLists
-from common.history.tenant_health import TenantHealth
-from common.history.tenant_runs import TenantRuns
+from common.history.health import JobHealth, TenantHealth
+from common.history.run_lists import RunLists, TenantRuns
 from common.history.upcoming import Upcoming
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store

@@ -10,7 +10,7 @@ from typing import Any, Final
 from common.jobs.job import ACTIVE, Job
 from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import execution_id, trace_id
-from common.preview.describe import describe
+from common.preview.words import describe
 from common.registration.patching import definition_of
 from common.runs.outcome import last_attempt
 from common.runs.records import DISPATCHED, RUNNING

@@ -13,9 +13,8 @@ from typing import Any
 from benchmarks.requests import PRICES
 from benchmarks.result import Result, Table
 from benchmarks.stub_aws import Cost, StubAws
-from common.history.lists import RunFilter
-from common.history.tenant_runs import TenantRuns
-from common.history.walk import Place
+from common.history.run_lists import RunFilter, TenantRuns
+from common.history.runs_cursor import RunsCursor
 from common.storage import keys
 from common.storage.tables import Table as DynamoTable
 from common.storage.wire_format import to_wire
@@ -156,7 +155,7 @@ def _cells(found: dict[str, float]) -> list[str]:
 
 def _listed(lists: TenantRuns, limit: int, at_least: int) -> tuple[int, int]:
     """Read until the last `at_least` seconds are complete."""
-    place: Place | None = Place.start(_NOW, _NOW - _DAY_S, None)
+    place: RunsCursor | None = RunsCursor.start(_NOW, _NOW - _DAY_S, None)
     steps = given = 0
     while place:
         page = lists.page("alice", place, RunFilter(), limit=limit)
@@ -167,5 +166,5 @@ def _listed(lists: TenantRuns, limit: int, at_least: int) -> tuple[int, int]:
 
 
 def _summed(lists: TenantRuns) -> tuple[int, int]:
-    summary, _ = lists.summary("alice", Place.start(_NOW, _NOW - 7 * _DAY_S, _NOW))
+    summary, _ = lists.summary("alice", RunsCursor.start(_NOW, _NOW - 7 * _DAY_S, _NOW))
     return 1, summary.records

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from common.history.expected import Moment
+from common.history.expected import AsOf
 from common.history.failed_runs import error_of
 from common.history.health import JobHealth
 from common.jobs.calendars import Calendars, RememberedCalendars
@@ -108,8 +108,8 @@ class Look:
             return [], ""
         jobs, following = self._active(tenant, after_job)
         calendars = RememberedCalendars(Calendars(self.jobs))
-        moment = Moment(now, mark.planned_until, -math.inf)
-        health = JobHealth(self.runs).of_jobs(jobs, moment, calendars)
+        as_of = AsOf(now, mark.planned_until, -math.inf)
+        health = JobHealth(self.runs).of_jobs(jobs, as_of, calendars)
         late = [
             (_overdue(job.job_id, one.due_at, one.fire_at), Named(job.name, tuple(job.tags)))
             for job in jobs

@@ -11,8 +11,8 @@ from api.http.requests import Request
 from api.http.routing import A_THOUSAND_JOBS, CURSOR, THOUSANDS, Query, Reply, Route
 from api.routes.jobs import existing_id
 from api.services import Services
-from common.history.expected import QUIET, Expected
-from common.history.expected_runs import JobPage, Place
+from common.history.expected import QUIET, InstantOutcome
+from common.history.expected_runs import ExpectedCursor, JobPage
 from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import execution_id
 from common.timing.instants import DAY_S, rfc3339
@@ -35,7 +35,7 @@ def of_job(services: Services, request: Request) -> Reply:
     page = services.expected.of_job(request.tenant, job_id, begin, end, request.now, kept_s, limit)
     if not page.found and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound
-    following = Place(job_id, page.next_at) if page.next_at is not None else None
+    following = ExpectedCursor(job_id, page.next_at) if page.next_at is not None else None
     return Reply(
         {
             "job_id": job_id,
@@ -98,7 +98,7 @@ def known_from(page: JobPage, start: int) -> str | None:
     return rfc3339(math.ceil(page.known_from_at)) if start < page.known_from_at < math.inf else None
 
 
-def expected_view(job_id: str, one: Expected) -> dict[str, Any]:
+def expected_view(job_id: str, one: InstantOutcome) -> dict[str, Any]:
     """One instant. Fields that say nothing are left out."""
     view: dict[str, Any] = {
         "job_id": job_id,
@@ -135,18 +135,18 @@ def _named(request: Request) -> str:
     return ":".join(request.query.get(name, "") for name in ("from_at", "until_at", "problems"))
 
 
-def _read_place(request: Request, list_name: str) -> Place | None:
+def _read_place(request: Request, list_name: str) -> ExpectedCursor | None:
     return read_place(request.tenant, list_name, request.query.get("cursor"), _place_of)
 
 
-def _place_of(text: str) -> Place:
+def _place_of(text: str) -> ExpectedCursor:
     job_id, _, at = text.partition(":")
     if not is_id(job_id, JOB_ID_CHARS) or not (at == "" or (at.isdecimal() and int(at) < _LATEST)):
         raise ValueError
-    return Place(job_id, int(at) if at else None)
+    return ExpectedCursor(job_id, int(at) if at else None)
 
 
-def _cursor(request: Request, list_name: str, place: Place | None) -> str | None:
+def _cursor(request: Request, list_name: str, place: ExpectedCursor | None) -> str | None:
     if place is None:
         return None
     at = "" if place.at is None else place.at

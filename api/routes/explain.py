@@ -12,7 +12,7 @@ from api.http.routing import THOUSANDS, Query, Reply, Route
 from api.routes.expected import expected_view, kept_s_of
 from api.routes.jobs import existing_id
 from api.services import Services
-from common.history.expected_runs import Explained
+from common.history.expected_runs import ExplainedInstant
 from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
 from common.jobs.job import DELETED, Job
 from common.tenants import states as tenant_states
@@ -84,10 +84,10 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
     return found
 
 
-def _view(job_id: str, at: int, found: Explained) -> dict[str, Any]:
+def _view(job_id: str, at: int, found: ExplainedInstant) -> dict[str, Any]:
     zone = _zone(found.job) if found.job else "UTC"
-    change = found.era.began_by if found.era else None
-    times = found.era.times if found.era else None
+    change = found.version.began_by if found.version else None
+    times = found.version.times if found.version else None
     return {
         "job_id": job_id,
         "at": rfc3339(at),

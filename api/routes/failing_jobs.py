@@ -7,7 +7,7 @@ from typing import Final
 
 from api.http.job_filter import JobFilter
 from api.services import Services
-from common.history.failed_runs import FailureGroup, Place, place_of
+from common.history.failed_runs import FailureCursor, FailureGroup, cursor_after
 from common.jobs.job import Job, exists
 from common.timing.instants import DAY_S
 
@@ -19,7 +19,7 @@ _LOADED_AT_ONCE: Final = 25
 
 def failing_jobs(
     services: Services, tenant: str, groups: Sequence[FailureGroup], wanted: JobFilter
-) -> Iterator[tuple[Job, Place]]:
+) -> Iterator[tuple[Job, FailureCursor]]:
     """The jobs of these groups, the one that failed last first, each once, with its place among the failures."""
     newest = list({group.job_id: group for group in reversed(groups)}.values())[::-1]
     for start in range(0, len(newest), _LOADED_AT_ONCE):
@@ -28,4 +28,4 @@ def failing_jobs(
         for group in some:
             job = jobs.get(group.job_id)
             if job and exists(job) and wanted.takes(job):
-                yield job, place_of(group.latest)
+                yield job, cursor_after(group.latest)

@@ -13,7 +13,7 @@ from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, THOUSANDS, Query, Re
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput
-from common.history.failed_runs import FailureFilter, FailureGroup, Place
+from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup
 from common.ids import JOB_ID_CHARS, is_id
 from common.planning.execution import execution_id, split_run_name
 from common.timing.durations import parse_instant
@@ -94,15 +94,15 @@ def _named(request: Request) -> str:
     return json.dumps([request.query.get(name) for name in ("from_at", "job_id", "tag")])
 
 
-def _cursor(request: Request, list_name: str, place: Place | None) -> str | None:
+def _cursor(request: Request, list_name: str, place: FailureCursor | None) -> str | None:
     return write_cursor(request.tenant, list_name, json.dumps(place)) if place else None
 
 
-def _read_place(request: Request, list_name: str) -> Place | None:
+def _read_place(request: Request, list_name: str) -> FailureCursor | None:
     return read_place(request.tenant, list_name, request.query.get("cursor"), place_of)
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> FailureCursor:
     """The failure after which the list continues, for `read_place`. Raises ValueError, TypeError."""
     failed_at, job_id, run_name = json.loads(text)
     # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.

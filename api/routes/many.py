@@ -26,8 +26,8 @@ from api.routes.runs import RECENT_S
 from api.services import Services
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.history.failed_runs import FailureFilter
-from common.history.lists import RunFilter
-from common.history.walk import Place
+from common.history.run_lists import RunFilter
+from common.history.runs_cursor import RunsCursor
 from common.ids import NONCE_CHARS, check_id
 from common.planning.execution import execution_id
 from common.runs.records import QUEUED, RETRYING
@@ -193,8 +193,8 @@ def cancel(services: Services, request: Request) -> Reply:
     if from_at is None:
         from_at = max(0, (until_at or int(request.now)) - RECENT_S)
     list_name = f"many waiting:{status}:{prefix}:{from_at if given else ''}:{until_at}"
-    place = read_place(request.tenant, list_name, fields.get("cursor"), Place.of_text)
-    place = place or Place.start(request.now, from_at, until_at)
+    place = read_place(request.tenant, list_name, fields.get("cursor"), RunsCursor.of_text)
+    place = place or RunsCursor.start(request.now, from_at, until_at)
     page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
     done = _Done(fields["dry_run"])
     for item in page.runs:

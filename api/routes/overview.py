@@ -13,8 +13,8 @@ from api.http.requests import Request
 from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Reply, Route
 from api.routes.tenants import existing_tenant
 from api.services import Services
-from common.history.expected import Moment
-from common.history.tenant_health import Failures
+from common.history.expected import AsOf
+from common.history.health import FailureCounts
 from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects, overused
 from common.platform.tenants import Tenant, edited
 from common.platform.views import tenant_summary, tenant_view
@@ -55,7 +55,7 @@ def overview(services: Services, request: Request) -> Reply:
     )
 
 
-def _tenant_line(tenant: Tenant, failures: Failures) -> dict[str, Any]:
+def _tenant_line(tenant: Tenant, failures: FailureCounts) -> dict[str, Any]:
     return {
         **tenant_summary(tenant),
         **{name: tenant_view(tenant)[name] for name in ("usage", "quotas")},
@@ -72,14 +72,14 @@ def health(services: Services, request: Request) -> Reply:
     from_at, until_at = _span(request)
     total, complete = services.tenant_health.runs(tenant_id, from_at, until_at, request.now)
     mark = services.store.index.mark()
-    moment = Moment(request.now, mark.planned_until if mark else -math.inf, -math.inf)
+    as_of = AsOf(request.now, mark.planned_until if mark else -math.inf, -math.inf)
     return Reply(
         {
             "tenant_id": tenant_id,
             "from_at": rfc3339(from_at),
             "until_at": rfc3339(until_at),
             "run_totals": {**total.to_json(), "complete": complete},
-            "job_counts": asdict(services.tenant_health.jobs(tenant_id, moment)),
+            "job_counts": asdict(services.tenant_health.jobs(tenant_id, as_of)),
         }
     )
 

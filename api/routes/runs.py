@@ -12,8 +12,8 @@ from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput, NotFound
-from common.history.lists import RunFilter
-from common.history.walk import Place
+from common.history.run_lists import RunFilter
+from common.history.runs_cursor import RunsCursor
 from common.planning.execution import split_execution_id
 from common.runs.records import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.instants import DAY_S, rfc3339
@@ -44,7 +44,7 @@ def of_tenant(services: Services, request: Request) -> Reply:
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request.query)
     list_name = f"runs::{wanted}"
-    place = read_place(request.tenant, list_name, request.query.get("cursor"), Place.of_text)
+    place = read_place(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
     place = place or _newest(request.now, wanted)
     page = services.tenant_runs.page(request.tenant, place, wanted, limit=limit)
     return Reply(
@@ -52,16 +52,16 @@ def of_tenant(services: Services, request: Request) -> Reply:
     )
 
 
-def _newest(now: float, wanted: RunFilter) -> Place:
+def _newest(now: float, wanted: RunFilter) -> RunsCursor:
     until_at = wanted.until_at
     from_at = wanted.from_at
     if from_at is None:
         from_at = max(0, (int(now) if until_at is None else until_at) - RECENT_S)
-    return Place.start(now, from_at, until_at)
+    return RunsCursor.start(now, from_at, until_at)
 
 
 def next_place(
-    request: Request, list_name: str, place: Place, following: Place | None
+    request: Request, list_name: str, place: RunsCursor, following: RunsCursor | None
 ) -> dict[str, str | None]:
     """The fields of an answer that describe the rest of the list: `following` is the next place, None at the end."""
     complete_from_at = following.complete_from_at if following else place.from_at

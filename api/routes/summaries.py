@@ -11,8 +11,8 @@ from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.routes.jobs import existing_id
 from api.routes.runs import next_place
 from api.services import Services
+from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
-from common.history.walk import Place
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
@@ -37,7 +37,7 @@ def of_tenant(services: Services, request: Request) -> Reply:
 def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Summary, Reply]:
     start, values = _start(request), request.flag("values")
     list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
-    place = read_place(request.tenant, list_name, request.query.get("cursor"), Place.of_text) or start
+    place = read_place(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text) or start
     if place.until_at is None:
         raise not_of_this_list(request.query.get("cursor"))
     summary, following = services.tenant_runs.summary(request.tenant, place, job_id)
@@ -55,13 +55,13 @@ def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Su
     return summary, Reply(shown)
 
 
-def _start(request: Request) -> Place:
+def _start(request: Request) -> RunsCursor:
     """The start of the requested range; without one, whole days. Raises InvalidInput."""
     given = bounds(request.query)
     until_at = given.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
     from_at = given.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_DAYS - 1) * DAY_S))
     check_length(from_at, until_at, _MAX_DAYS)
-    return Place.start(request.now, from_at, until_at)
+    return RunsCursor.start(request.now, from_at, until_at)
 
 
 _QUERY = (

@@ -13,8 +13,7 @@ from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
 from api.services import Services
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, Density, jobs_in, proposal
-from common.history.platform_density import Spot, platform_density
-from common.history.upcoming import PacedJobs, Place
+from common.history.upcoming import DensityCursor, PacedJobs, UpcomingCursor, platform_density
 from common.ids import JOB_ID_CHARS, is_id
 from common.storage import keys
 from common.timing.instants import DAY_S, rfc3339
@@ -30,7 +29,7 @@ def upcoming(services: Services, request: Request) -> Reply:
     start, end = _span(request, DAY_S)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
-    place = read_place(request.tenant, list_name, request.query.get("cursor"), _place_of) or Place()
+    place = read_place(request.tenant, list_name, request.query.get("cursor"), _place_of) or UpcomingCursor()
     found, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
     return Reply(
         {
@@ -81,7 +80,7 @@ def of_platform(services: Services, request: Request) -> Reply:
     """GET /v1/operator-density"""
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
-    spot = read_place(keys.OPERATORS, list_name, request.query.get("cursor"), _spot_of) or Spot()
+    spot = read_place(keys.OPERATORS, list_name, request.query.get("cursor"), _spot_of) or DensityCursor()
     page = platform_density(services.store.index, spot, start, end, request.now)
     cursor = page.next and json.dumps([page.next.partition, page.next.shard, page.next.entry])
     return Reply(
@@ -155,15 +154,15 @@ def _job_id_of(text: str) -> str:
     return text
 
 
-def _place_of(text: str) -> Place:
+def _place_of(text: str) -> UpcomingCursor:
     after_job, at, job_id = json.loads(text)
     named = all(one == "" or is_id(one, JOB_ID_CHARS) for one in (after_job, job_id))
     if not named or type(at) is not int or not 0 <= at < 10**11:
         raise ValueError
-    return Place(after_job, at, job_id)
+    return UpcomingCursor(after_job, at, job_id)
 
 
-def _spot_of(text: str) -> Spot:
+def _spot_of(text: str) -> DensityCursor:
     partition, shard, entry = json.loads(text)
     if type(partition) is not int or not 0 <= partition < 2 * keys.SPREAD:
         raise ValueError
@@ -171,7 +170,7 @@ def _spot_of(text: str) -> Spot:
         raise ValueError
     if entry:
         keys.group_and_shard(shard)
-    return Spot(partition, shard, entry)
+    return DensityCursor(partition, shard, entry)
 
 
 def _between(default: str) -> Iterable[Query]:

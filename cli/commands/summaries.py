@@ -13,7 +13,7 @@ from cli.options import AsJson, Since, Until
 from cli.output import console, print_json, seconds
 from cli.session import session
 from cli.time_range import range_of
-from common.history.summary import Day, Summary
+from common.history.summary import RunTotals, Summary
 
 _COLUMNS = ("DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER")
 _SPREADS = ("LATE: 50 % · 95 % · 99 % · MOST", "TOOK: 50 % · 95 % · 99 % · MOST")
@@ -34,7 +34,7 @@ def summary(
     merged, last = Summary(), None
     with session(ctx).client() as client:
         for part in islice(client.summaries(job_id, from_at=from_at, until_at=until_at, values=True), most):
-            merged.merge((day["date"], Day.of_json(day)) for day in part["days"])
+            merged.merge((day["date"], RunTotals.of_json(day)) for day in part["days"])
             last = part
     assert last is not None
     bounds = {name: last[name] for name in ("from_at", "until_at", "complete", "complete_from_at")}

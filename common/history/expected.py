@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from common.history.eras import Due
+from common.history.schedule_history import DueInstant
 from common.planning.execution import SCHEDULE
 from common.runs import states
 from common.timing.windows import NO_RECORD_AFTER_S
@@ -49,7 +49,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class AsOf:
     """The time of a question: everything before `planned_until` is planned; records are kept from `kept_from_at` on."""
 
     now: float
@@ -58,7 +58,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class InstantOutcome:
     """One instant. `is_due` is False for a run outside the due set: it was planned before a change."""
 
     fire_at: int
@@ -72,7 +72,7 @@ class Expected:
     record: Record | None = None
 
 
-def expected(due: Iterable[Due], records: Sequence[Record], moment: Moment) -> Iterator[Expected]:
+def outcomes(due: Iterable[DueInstant], records: Sequence[Record], as_of: AsOf) -> Iterator[InstantOutcome]:
     """What became of each due instant, with runs that were planned before a change among them, by fire time.
 
     `records` are the job's, by fire time, from the first due instant on; also those after the last one that may
@@ -87,52 +87,54 @@ def expected(due: Iterable[Due], records: Sequence[Record], moment: Moment) -> I
         record = by_name.pop((one.fire_at, one.schedule_revision), None)
         if record is None:
             record = _covering(one, covers) or _before(one, unplannable, scheduled)
-        found.append(_became(one, record, moment))
-    rest = [_unexpected(record, moment) for record in by_name.values() if not _is_unplannable(record)]
+        found.append(_became(one, record, as_of))
+    rest = [_unexpected(record, as_of) for record in by_name.values() if not _is_unplannable(record)]
     return iter(sorted([*found, *rest], key=lambda one: (one.fire_at, one.schedule_revision)))
 
 
-def counts(found: Iterable[Expected]) -> dict[str, int]:
+def count_by_status(found: Iterable[InstantOutcome]) -> dict[str, int]:
     """How many due instants have each status, in the order of `STATUSES`."""
     statuses = [one.status for one in found if one.is_due]
     return {status: count for status in STATUSES if (count := statuses.count(status))}
 
 
-def _became(due: Due, record: Record | None, moment: Moment) -> Expected:
+def _became(due: DueInstant, record: Record | None, as_of: AsOf) -> InstantOutcome:
     if record is not None:
-        return _recorded(due, record, moment)
-    status, detail, late_s = _unrecorded(due, moment)
-    return Expected(due.fire_at, due.due_at, due.schedule_revision, status, late_s=late_s, detail=detail)
+        return _recorded(due, record, as_of)
+    status, detail, late_s = _unrecorded(due, as_of)
+    return InstantOutcome(
+        due.fire_at, due.due_at, due.schedule_revision, status, late_s=late_s, detail=detail
+    )
 
 
-def _unrecorded(due: Due, moment: Moment) -> tuple[str, str, float | None]:
-    late_s = moment.now - due.due_at - due.tolerance_s
+def _unrecorded(due: DueInstant, as_of: AsOf) -> tuple[str, str, float | None]:
+    late_s = as_of.now - due.due_at - due.tolerance_s
     if due.fire_at >= due.planned_until:
         return MISSED, "the job changed before a tick had planned this fire time", None
     if late_s <= ON_TIME_S:
         return TO_COME, "", None
-    if due.fire_at < moment.kept_from_at:
+    if due.fire_at < as_of.kept_from_at:
         return NOT_KEPT, "", None
-    if due.fire_at >= moment.planned_until:
+    if due.fire_at >= as_of.planned_until:
         return OVERDUE, "no tick has planned it yet", late_s
     if late_s <= NO_RECORD_AFTER_S:
         return OVERDUE, "its run is planned", late_s
     return NO_RECORD, "it was planned, and nothing is recorded", late_s
 
 
-def _recorded(due: Due, record: Record, moment: Moment) -> Expected:
+def _recorded(due: DueInstant, record: Record, as_of: AsOf) -> InstantOutcome:
     status, late_s = record["status"], record.get("lateness_s")
     if status == states.SKIPPED:
         status = _skipped(due, record)
     elif status == states.QUEUED:
-        status, late_s = QUEUED, max(0.0, moment.now - due.due_at)
+        status, late_s = QUEUED, max(0.0, as_of.now - due.due_at)
     elif status in (states.RUNNING, states.RETRYING):
         status = RUNNING
     elif late_s is not None:
         status = LATE if late_s > ON_TIME_S else ON_TIME
     else:  # it ended before an attempt
         status = CANCELLED if record.get("error_type") == states.CANCELLED else ON_TIME
-    return Expected(
+    return InstantOutcome(
         due.fire_at,
         _placed(due, record),
         due.schedule_revision,
@@ -144,13 +146,13 @@ def _recorded(due: Due, record: Record, moment: Moment) -> Expected:
     )
 
 
-def _placed(due: Due, record: Record) -> int:
+def _placed(due: DueInstant, record: Record) -> int:
     """When it was due, with the delay that its pace gave it. Only the record of the same fire time holds that."""
     knows = due.tolerance_s and record["fire_at"] == due.fire_at
     return int(record.get("due_at", due.due_at)) if knows else due.due_at
 
 
-def _skipped(due: Due, record: Record) -> str:
+def _skipped(due: DueInstant, record: Record) -> str:
     if record["reason"] == states.CANCELLED and due.fire_at == record["fire_at"]:
         return CANCELLED
     if "skipped_from_at" in record and record["reason"] in (states.MISSED, states.CANCELLED):
@@ -158,7 +160,7 @@ def _skipped(due: Due, record: Record) -> str:
     return SKIPPED
 
 
-def _covering(due: Due, covers: Iterable[Record]) -> Record | None:
+def _covering(due: DueInstant, covers: Iterable[Record]) -> Record | None:
     """The record of several missed fire times that counts this one."""
     return next((one for one in covers if one["skipped_from_at"] <= due.fire_at <= one["fire_at"]), None)
 
@@ -168,7 +170,7 @@ def _is_unplannable(record: Record) -> bool:
     return record["schedule_revision"] == 0 and record.get("reason") == states.INVALID
 
 
-def _before(due: Due, unplannable: Sequence[Record], scheduled: Sequence[Record]) -> Record | None:
+def _before(due: DueInstant, unplannable: Sequence[Record], scheduled: Sequence[Record]) -> Record | None:
     """The record of an unplannable window that this instant is in: no other run began in between."""
     start = max((one["fire_at"] for one in unplannable if one["fire_at"] <= due.fire_at), default=None)
     if start is None:
@@ -179,12 +181,12 @@ def _before(due: Due, unplannable: Sequence[Record], scheduled: Sequence[Record]
     return next(one for one in unplannable if one["fire_at"] == start)
 
 
-def _unexpected(record: Record, moment: Moment) -> Expected:
-    planned = Due(
+def _unexpected(record: Record, as_of: AsOf) -> InstantOutcome:
+    planned = DueInstant(
         record["fire_at"], record.get("due_at", record["fire_at"]), record["schedule_revision"], math.inf
     )
-    found = _recorded(planned, record, moment)
-    return Expected(
+    found = _recorded(planned, record, as_of)
+    return InstantOutcome(
         found.fire_at,
         found.due_at,
         found.schedule_revision,

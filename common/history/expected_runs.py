@@ -1,32 +1,137 @@
-"""Reads what `eras.py` and `expected.py` need: jobs, their audit, their calendars, the mark, and their runs.
+"""Reads what `schedule_history.py` and `expected.py` need: jobs, their audit, calendars, the mark, and runs.
 
 A call looks at a bounded number of due instants, records, jobs and audit entries, and returns where the next call
-continues. What lies before the audit entries that it could read is reported as unknown.
-"""
+continues. The times before the oldest audit entry that it could read are reported as unknown.
+
+A query finds all runs of a range. If only the due instants can be recorded there, their runs are read by name, a
+hundred in a request: for many jobs with few runs each that takes a tenth of the requests."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from common.history.eras import CHANGES, Due, Era, Eras, NamesOf, eras_of
-from common.history.expected import Expected, Moment, Record, counts, expected
-from common.history.explain import Reason
-from common.history.explanation import Explanation, explain
-from common.history.past import CalendarReader, History
-from common.history.scheduled_runs import ATTRIBUTES, WITH_ERRORS, ScheduledRuns, few_named
+from common.history.expected import AsOf, InstantOutcome, Record, count_by_status, outcomes
+from common.history.explain import Explanation, Reason, explain
+from common.history.schedule_history import (
+    CHANGES,
+    AuditedChanges,
+    CalendarReader,
+    DueInstant,
+    NamesOf,
+    ScheduleHistory,
+    ScheduleVersion,
+    schedule_history,
+)
 from common.jobs.calendars import Calendars
 from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
+from common.jobs.skips import MAX_SKIPPED
 from common.planning.due_index import DueIndex
-from common.planning.execution import job_key
+from common.planning.execution import Execution, job_key
 from common.runs.records import RETENTION_S
 from common.storage import keys
 from common.storage.tables import Expression, Table
 from common.tenants.audit import Audit, Entry, EntryFilter
 from common.timing.instants import DAY_S
+
+ATTRIBUTES: Final = (
+    *("sk", "tenant", "job_id", "fire_at", "due_at", "schedule_revision", "trigger", "status", "reason", "detail"),
+    *("lateness_s", "started_at", "finished_at", "attempt", "error_type", "skipped_count", "skipped_from_at"),
+)  # fmt: skip
+WITH_ERRORS: Final = (*ATTRIBUTES, "error", "attempts")
+# Up to this many runs are read by name: a query costs as much as more reads, or less.
+FEW: Final = 4
+# No tick plans this far ahead, so no run planned before a change of a job comes later after it.
+SETTLED_S: Final = 3_600
+# How many records after a range are read, to find one that counts missed fire times of the range.
+_MAX_AFTER: Final = 200
+
+
+class ScheduledRuns:
+    """The reads are eventually consistent: half the price, and a run of the last second may be missing."""
+
+    def __init__(self, runs: Table) -> None:
+        self._runs = runs
+
+    def between(
+        self,
+        tenant: str,
+        job_id: str,
+        start: int,
+        end: int | None,
+        page: int = 1_000,
+        attributes: Sequence[str] = ATTRIBUTES,
+    ) -> Iterator[Record]:
+        """All runs with fire times in [start, end), in order."""
+        between = keys.runs_between(start, end)
+        if between[0] >= between[1]:
+            return iter(())
+        partition = keys.runs_of_job(tenant, job_id)
+        return self._runs.query(
+            partition, sk_between=between, page=page, attributes=attributes, consistent=False
+        )
+
+    def after(
+        self,
+        tenant: str,
+        job_id: str,
+        until: int,
+        due: list[DueInstant],
+        records: Iterable[Record],
+        as_of: AsOf,
+    ) -> list[Record]:
+        """A record after the range that counts missed fire times of the range, if one may."""
+        named = {(one["fire_at"], one["schedule_revision"]) for one in records}
+        unrecorded = any(
+            one.due_at <= as_of.now and (one.fire_at, one.schedule_revision) not in named for one in due
+        )
+        if not unrecorded or until > as_of.now:
+            return []
+        following = islice(self.between(tenant, job_id, until, None, _MAX_AFTER), _MAX_AFTER)
+        return [one for one in following if one.get("skipped_from_at", until) < until][:1]
+
+    def by_name(
+        self, tenant: str, due: Mapping[str, Sequence[DueInstant]], as_of: AsOf
+    ) -> dict[str, list[Record]]:
+        """The records of these due instants by job. A job is left out if one of its past instants has none."""
+        named = {
+            job_id: {
+                Execution(tenant, job_id, one.fire_at, one.due_at, one.schedule_revision).run_name: one
+                for one in instants
+            }
+            for job_id, instants in due.items()
+        }
+        wanted = [keys.run(tenant, job_id, name) for job_id, names in named.items() for name in names]
+        found: dict[str, list[Record]] = {job_id: [] for job_id in due}
+        for item in self._runs.get_many(wanted, consistent=False, attributes=ATTRIBUTES):
+            found[item["job_id"]].append(item)
+            del named[item["job_id"]][item["sk"]]
+        unexplained = (
+            job_id
+            for job_id, names in named.items()
+            if any(one.fire_at <= as_of.now for one in names.values())
+        )
+        for job_id in unexplained:
+            del found[job_id]
+        return found
+
+
+def few_named(
+    job: Job, history: ScheduleHistory, due: Sequence[DueInstant], start: int, now: float
+) -> list[DueInstant] | None:
+    """The due instants from `start` on that may have a record; None if other runs may have one, or they are many.
+
+    A coming instant has a record only if it is cancelled, which the job notes.
+    """
+    is_settled = job.updated_at + SETTLED_S <= start and history.known_from_at <= start
+    if not is_settled or len(job.skips) >= MAX_SKIPPED:
+        return None
+    named = [one for one in due if one.fire_at <= now or one.fire_at in job.skips]
+    return named if len(named) <= FEW else None
+
 
 # The most audit entries, records of runs and jobs of one call; and jobs whose runs need queries of their own.
 MAX_ENTRIES: Final = 2_000
@@ -44,18 +149,18 @@ class JobPage:
     """
 
     job_id: str
-    found: list[Expected]
+    found: list[InstantOutcome]
     known_from_at: float
     next_at: int | None
 
     @property
     def counts(self) -> dict[str, int]:
         """How many instants have each status."""
-        return counts(self.found)
+        return count_by_status(self.found)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExpectedCursor:
     """Where a list over many jobs continues: after a job, or within one from an instant on."""
 
     job_id: str
@@ -63,13 +168,13 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
-    """An explained instant, the era that it is in, and the first due instant after it within a year."""
+class ExplainedInstant:
+    """An explained instant, the schedule version in force then, and the first due instant after it within a year."""
 
     job: Job | None
-    era: Era | None
+    version: ScheduleVersion | None
     explanation: Explanation
-    following: Due | None
+    following: DueInstant | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +182,9 @@ class _Look:
     """What is due of a job from `start` on."""
 
     job: Job
-    eras: Eras
+    history: ScheduleHistory
     start: int
-    due: list[Due]
+    due: list[DueInstant]
 
 
 class ExpectedRuns:
@@ -97,38 +202,45 @@ class ExpectedRuns:
         """What became of the next due instants in [start, end), at most `limit`. `kept_s`: how long runs are kept."""
         item = self._jobs.get(keys.job(tenant, job_id))
         job = Job.from_item(item) if item else None
-        history = self.history(tenant, min(start, now), kept_s)
+        audited = self.audited(tenant, min(start, now), kept_s)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
-        eras = self.eras(tenant, job_id, job, history, calendars)
-        due = list(islice(eras.due(start, end, calendars), limit + 1))
-        return self._page(tenant, job_id, eras, due, start, end, self.moment(now, history), limit)
+        history = self.history(tenant, job_id, job, audited, calendars)
+        due = list(islice(history.due(start, end, calendars), limit + 1))
+        return self._page(tenant, job_id, history, due, start, end, self.as_of(now, audited), limit)
 
     def of_tenant(
-        self, tenant: str, place: Place | None, start: int, end: int, now: float, kept_s: int, limit: int
-    ) -> tuple[list[JobPage], Place | None]:
+        self,
+        tenant: str,
+        place: ExpectedCursor | None,
+        start: int,
+        end: int,
+        now: float,
+        kept_s: int,
+        limit: int,
+    ) -> tuple[list[JobPage], ExpectedCursor | None]:
         """The same for the tenant's jobs by their ids, and where the list continues.
 
         At most MAX_JOBS, and MAX_QUERIED of them with queries of their own.
         """
         jobs = list(self._jobs_from(tenant, place))
-        history = self.history(tenant, min(start, now), kept_s)
-        moment = self.moment(now, history)
+        audited = self.audited(tenant, min(start, now), kept_s)
+        as_of = self.as_of(now, audited)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
         looks: list[_Look] = []
-        named: dict[str, list[Due]] = {}
+        named: dict[str, list[DueInstant]] = {}
         room = limit
         for job in jobs[:MAX_JOBS]:
             within = place is not None and place.job_id == job.job_id and place.at is not None
             begin = place.at if within and place and place.at is not None else start
-            eras = self.eras(tenant, job.job_id, job, history, calendars)
-            due = list(islice(eras.due(begin, end, calendars), room + 1))
-            looks.append(_Look(job, eras, begin, due))
-            if (few := few_named(job, eras, due, begin, now)) is not None:
+            history = self.history(tenant, job.job_id, job, audited, calendars)
+            due = list(islice(history.due(begin, end, calendars), room + 1))
+            looks.append(_Look(job, history, begin, due))
+            if (few := few_named(job, history, due, begin, now)) is not None:
                 named[job.job_id] = few
             room -= len(due)
             if room <= 0 or len(looks) - len(named) == MAX_QUERIED:
                 break
-        known = self._runs.by_name(tenant, named, moment)
+        known = self._runs.by_name(tenant, named, as_of)
         pages: list[JobPage] = []
         left, queries_left = limit, MAX_QUERIED
         for one in looks:
@@ -138,16 +250,16 @@ class ExpectedRuns:
                     break
                 queries_left -= 1
             page = self._page(
-                tenant, job_id, one.eras, one.due, one.start, end, moment, left, known.get(job_id)
+                tenant, job_id, one.history, one.due, one.start, end, as_of, left, known.get(job_id)
             )
             pages.append(page)
             left -= len(page.found)
             if page.next_at is not None:
-                return pages, Place(job_id, page.next_at)
+                return pages, ExpectedCursor(job_id, page.next_at)
             if left <= 0:
                 break
         is_last = len(pages) == len(jobs)
-        return pages, None if is_last else Place(pages[-1].job_id)
+        return pages, None if is_last else ExpectedCursor(pages[-1].job_id)
 
     def explain(
         self,
@@ -158,21 +270,21 @@ class ExpectedRuns:
         kept_s: int,
         blocks: Callable[[Job | None], list[Reason]],
         names_of: NamesOf,
-    ) -> Explained:
+    ) -> ExplainedInstant:
         """Why the job is or is not due at an instant, from the newest MAX_ENTRIES entries of the audit."""
         item = self._jobs.get(keys.job(tenant, job_id))
         job = Job.from_item(item) if item else None
-        history = self.history(tenant, 0, kept_s)
+        audited = self.audited(tenant, 0, kept_s)
         calendars = CalendarReader(Calendars(self._jobs), tenant)
-        eras = self.eras(tenant, job_id, job, history, calendars).with_author(at, names_of)
-        moment = self.moment(now, history)
-        due = list(eras.due(at, at + 1, calendars))
-        page = self._page(tenant, job_id, eras, due, at, at + 1, moment, 1, attributes=WITH_ERRORS)
-        explanation = explain(eras, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
-        following = next(eras.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
-        return Explained(job, eras.at(at), explanation, following)
+        history = self.history(tenant, job_id, job, audited, calendars).with_author(at, names_of)
+        as_of = self.as_of(now, audited)
+        due = list(history.due(at, at + 1, calendars))
+        page = self._page(tenant, job_id, history, due, at, at + 1, as_of, 1, attributes=WITH_ERRORS)
+        explanation = explain(history, at, page.found, now, lambda name: calendars((name,))[0], blocks(job))
+        following = next(history.due(at + 1, at + _LOOK_AHEAD_S, calendars), None)
+        return ExplainedInstant(job, history.at(at), explanation, following)
 
-    def _jobs_from(self, tenant: str, place: Place | None) -> Iterator[Job]:
+    def _jobs_from(self, tenant: str, place: ExpectedCursor | None) -> Iterator[Job]:
         """The existing jobs from the place on, one more than a call takes."""
         first = place.job_id if place else ""
         there = Expression("#state <> :deleted", {":deleted": DELETED})
@@ -187,13 +299,13 @@ class ExpectedRuns:
         wanted = (job for job in jobs if place is None or place.at is not None or job.job_id != place.job_id)
         return islice(wanted, MAX_JOBS + 1)
 
-    def moment(self, now: float, history: History) -> Moment:
+    def as_of(self, now: float, audited: AuditedChanges) -> AsOf:
         """The time of a question at `now`, with the mark as it is stored."""
         mark = self._index.mark()
         planned_until = mark.planned_until if mark else -math.inf
-        return Moment(now, planned_until, now - history.kept_s)
+        return AsOf(now, planned_until, now - audited.kept_s)
 
-    def history(self, tenant: str, from_at: float, kept_s: int) -> History:
+    def audited(self, tenant: str, from_at: float, kept_s: int) -> AuditedChanges:
         """The tenant's audit since `from_at`, or as far back as a call reads."""
         wanted = EntryFilter(from_at=max(0, math.floor(from_at)))
         entries, more = self._audit.page(tenant, wanted, limit=MAX_ENTRIES)
@@ -209,31 +321,33 @@ class ExpectedRuns:
         for entry in entries:
             if entry.action in CHANGES:
                 changes.setdefault(entry.subject, []).append(entry)
-        return History(changes, read_from_at, min(RETENTION_S, kept_s, *(days * DAY_S for days in kept_days)))
+        return AuditedChanges(
+            changes, read_from_at, min(RETENTION_S, kept_s, *(days * DAY_S for days in kept_days))
+        )
 
-    def eras(
+    def history(
         self,
         tenant: str,
         job_id: str,
         job: Job | None,
-        history: History,
+        audited: AuditedChanges,
         calendars: CalendarReader,
-    ) -> Eras:
-        """The eras of a job, as far as the history goes back."""
-        entries, known_from_at = history.of_job(job_id, job), history.read_from_at
+    ) -> ScheduleHistory:
+        """The schedule history of a job, as far back as the audit was read."""
+        entries, known_from_at = audited.of_job(job_id, job), audited.read_from_at
         if job and not entries:  # it has not changed since, however far the audit was read
             known_from_at = min(known_from_at, job.updated_at + 1)
-        return eras_of(job_key(tenant, job_id), job, entries, known_from_at, calendars)
+        return schedule_history(job_key(tenant, job_id), job, entries, known_from_at, calendars)
 
     def _page(
         self,
         tenant: str,
         job_id: str,
-        eras: Eras,
-        due: list[Due],
+        history: ScheduleHistory,
+        due: list[DueInstant],
         start: int,
         end: int,
-        moment: Moment,
+        as_of: AsOf,
         limit: int,
         known: list[Record] | None = None,
         attributes: Sequence[str] = ATTRIBUTES,
@@ -248,8 +362,8 @@ class ExpectedRuns:
                 until = max(start + 1, records[-1]["fire_at"])
                 records = [one for one in records if one["fire_at"] < until]
                 due = [one for one in due if one.fire_at < until]
-            records += self._runs.after(tenant, job_id, until, due, records, moment)
+            records += self._runs.after(tenant, job_id, until, due, records, as_of)
         else:
             records = known
-        found = [one for one in expected(due, records, moment) if start <= one.fire_at < until]
-        return JobPage(job_id, found, eras.known_from_at, until if until < end else None)
+        found = [one for one in outcomes(due, records, as_of) if start <= one.fire_at < until]
+        return JobPage(job_id, found, history.known_from_at, until if until < end else None)

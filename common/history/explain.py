@@ -1,16 +1,31 @@
-"""Why a job is, or is not, due at an instant: each condition of its schedule by itself, in words and as data. Pure."""
+"""Why a job is, or is not, due at an instant, and what became of it: in words and as data. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from common.history.eras import Era, Eras
+from common.history.expected import (
+    CANCELLED,
+    LATE,
+    MISSED,
+    NO_RECORD,
+    NOT_KEPT,
+    ON_TIME,
+    OVERDUE,
+    QUEUED,
+    RUNNING,
+    SKIPPED,
+    TO_COME,
+    InstantOutcome,
+)
+from common.history.schedule_history import ScheduleHistory, ScheduleVersion
 from common.jobs.job import ACTIVE
 from common.jobs.times import Times
+from common.runs.outcome import last_attempt
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron, CronInYears
 from common.timing.date_bits import date_bits
@@ -64,16 +79,18 @@ class Reason:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-def why_not(eras: Eras, at: int, dates_of: DatesOf) -> list[Reason] | None:
+def why_not(history: ScheduleHistory, at: int, dates_of: DatesOf) -> list[Reason] | None:
     """Everything that keeps the job from being due at an instant; None if nothing does."""
-    era = eras.at(at)
-    if era is None:
+    version = history.at(at)
+    if version is None:
         why = "A calendar that it names has changed since, and its former dates are not kept. "
-        known = f"What the job's times were is known from {_known(eras)} on."
-        return [Reason(UNKNOWN, (why if eras.by_calendar else "") + known)]
-    if era.times is None:
-        return [_no_job(era)]
-    found = list(_of_era(era, era.times, at)) + list(schedule_reasons(era.times.schedule, at, dates_of))
+        known = f"What the job's times were is known from {_known(history)} on."
+        return [Reason(UNKNOWN, (why if history.by_calendar else "") + known)]
+    if version.times is None:
+        return [_no_job(version)]
+    found = list(_of_version(version, version.times, at)) + list(
+        schedule_reasons(version.times.schedule, at, dates_of)
+    )
     return found or None
 
 
@@ -108,30 +125,30 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
             yield Reason(CALENDAR, f"The calendar {name} holds {date}.", {"calendar": name, "date": date})
 
 
-def _of_era(era: Era, times: Times, at: int) -> Iterator[Reason]:
-    change = era.began_by
+def _of_version(version: ScheduleVersion, times: Times, at: int) -> Iterator[Reason]:
+    change = version.began_by
     by = {"by": change.by, "at": rfc3339(change.at)} if change else {}
     words = f" by {change.author} at {rfc3339(change.at)}" if change else " before the audit begins"
     if times.state != ACTIVE:
         note = str(change.after.get("note", "")) if change else ""
         said = f": {note}" if note else ""
-        verb = "is" if era.until_at == math.inf else "was"
+        verb = "is" if version.until_at == math.inf else "was"
         yield Reason(PAUSED, f"The job {verb} paused{words}{said}.", {**by, "note": note})
     elif at < times.effective_at:
         since = rfc3339(times.effective_at)
         yield Reason(NOT_YET, f"Its times are in force from {since} on.", {"effective_at": since, **by})
 
 
-def _no_job(era: Era) -> Reason:
-    change = era.began_by
+def _no_job(version: ScheduleVersion) -> Reason:
+    change = version.began_by
     if change and change.action == "job.deleted":
         at = rfc3339(change.at)
         return Reason(NO_JOB, f"The job was deleted by {change.author} at {at}.", {"by": change.by, "at": at})
     return Reason(NO_JOB, "The job did not exist yet.")
 
 
-def _known(eras: Eras) -> str:
-    return rfc3339(int(eras.known_from_at) + 1) if eras.eras else "no instant"
+def _known(history: ScheduleHistory) -> str:
+    return rfc3339(int(history.known_from_at) + 1) if history.versions else "no instant"
 
 
 def _cron_reasons(timing: CronTiming, at: int) -> Iterator[Reason]:
@@ -207,3 +224,108 @@ def gap_before(schedule: Schedule, at: int) -> str:
 def _gap(zone: str, at: int) -> Change | None:
     """The clock change that skipped times right before an instant."""
     return next((one for one in changes(zone, at - 60, at + 1) if one.after > one.before), None)
+
+
+NOT_DUE: Final = "not_due"
+_STATUS_WORDS: Final = {
+    SKIPPED: "it was skipped",
+    MISSED: "it was missed",
+    CANCELLED: "it was cancelled",
+    QUEUED: "it waits for its turn",
+    NO_RECORD: "nothing is recorded, which must never be: ask the platform's operator to run `minute8 doctor`",
+    NOT_KEPT: "its run is no longer kept",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`status` is one of `expected.STATUSES`, `not_due` or `unknown`. `found` are the runs and due instants there."""
+
+    status: str
+    text: str
+    reasons: Sequence[Reason]
+    found: Sequence[InstantOutcome]
+
+
+def explain(
+    history: ScheduleHistory,
+    at: int,
+    found: Sequence[InstantOutcome],
+    now: float,
+    dates_of: DatesOf,
+    blocks: Sequence[Reason],
+) -> Explanation:
+    """Explain an instant. `found` is what `expected` says of it; `blocks` is what would stop a run now."""
+    reasons = why_not(history, at, dates_of)
+    due = next((one for one in found if one.is_due), None)
+    outside = [one for one in found if not one.is_due]
+    if reasons is None and due is not None:
+        return _due(history, at, due, found, now, blocks)
+    reasons = reasons or []
+    if any(one.code == UNKNOWN for one in reasons):
+        status, begin = UNKNOWN, "It is not known whether it was due."
+    else:
+        status, begin = NOT_DUE, "It is not due." if at > now else "It was not due."
+    words = [begin, *(one.text for one in reasons), *(_outside(one) for one in outside)]
+    return Explanation(status, " ".join(words), reasons, found)
+
+
+def _due(
+    history: ScheduleHistory,
+    at: int,
+    due: InstantOutcome,
+    found: Sequence[InstantOutcome],
+    now: float,
+    blocks: Sequence[Reason],
+) -> Explanation:
+    version = history.at(at)
+    words = [_became(due, now)]
+    if version and version.times and (gap := gap_before(version.times.schedule, at)):
+        words.append(gap)
+    waits = due.status in (TO_COME, OVERDUE)
+    stops = list(blocks) if waits else []
+    words += ["As things are now, it would be skipped.", *(one.text for one in stops)] if stops else []
+    reasons = [*stops, *([Reason(due.reason, due.detail)] if due.reason else [])]
+    return Explanation(due.status, " ".join(words), reasons, found)
+
+
+def _became(due: InstantOutcome, now: float) -> str:
+    late = f"{due.late_s:.1f} s" if due.late_s is not None else ""
+    jitter = f" (at {rfc3339(due.due_at)}, with its jitter)" if due.due_at != due.fire_at else ""
+    ended = f"; it {_ended(due)}" if due.record else ""
+    if due.status == TO_COME:
+        return (
+            f"It is due{jitter} and has not started yet." if due.due_at <= now else f"It will be due{jitter}."
+        )
+    if due.status in (ON_TIME, LATE, RUNNING):
+        started = f"It was due{jitter} and started {late} later" if late else f"It was due{jitter}"
+        return f"{started}{ended}."
+    if due.status == OVERDUE:
+        return f"It was due{jitter} {late} ago and has not started; {due.detail}."
+    detail = f": {due.detail}" if due.detail else ""
+    words = f"{_STATUS_WORDS[due.status]}{detail}"
+    return f"It was due{jitter}; {words.replace('cancelled: cancelled', 'cancelled', 1)}."
+
+
+def _ended(one: InstantOutcome) -> str:
+    record = one.record or {}
+    status = str(record.get("status", ""))
+    last = last_attempt(record)
+    error = ": ".join(
+        text for name in ("error_type", "error") if (text := record.get(name) or last.get(name, ""))
+    )
+    words = {
+        "running": "is running",
+        "retrying": "waits for its next attempt",
+        "queued": "waits for its turn",
+        "dispatched": "was handed to its target",
+        "skipped": "was skipped",
+    }.get(status, status)
+    return f"{words} ({error})" if error else words
+
+
+def _outside(one: InstantOutcome) -> str:
+    """A run at an instant that is not due: it was planned before the job changed."""
+    detail = f": {one.detail}" if one.detail else ""
+    planned = f"A run was planned by schedule revision {one.schedule_revision} before the job changed"
+    return f"{planned}; it {_ended(one)}{detail}."

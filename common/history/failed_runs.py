@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.history.lists import MAX_RETRIES, MAX_SEEN, retries_in
+from common.history.run_lists import MAX_RETRIES, MAX_SEEN, retries_in
 from common.jobs.job import DELETED
 from common.runs.outcome import last_attempt
 from common.storage import keys
@@ -25,7 +25,7 @@ _DIFFERS: Final = re.compile(
 )
 
 # The last failure that was read: when it failed, its job, its run's name.
-Place = tuple[float, str, str]
+FailureCursor = tuple[float, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class FailedRuns:
         self._runs = runs
 
     def page(
-        self, tenant: str, wanted: FailureFilter, *, limit: int, before: Place | None = None
-    ) -> tuple[list[Item], Place | None]:
+        self, tenant: str, wanted: FailureFilter, *, limit: int, before: FailureCursor | None = None
+    ) -> tuple[list[Item], FailureCursor | None]:
         """The failed runs, latest failure first, and where the next page starts."""
         found: list[Item] = []
         place, retries = before, 0
@@ -83,12 +83,12 @@ class FailedRuns:
             retries += retries_in(item)
             if takes:
                 found.append(item)
-            place = place_of(item)
+            place = cursor_after(item)
         return found, None
 
     def groups(
-        self, tenant: str, wanted: FailureFilter, before: Place | None = None
-    ) -> tuple[list[FailureGroup], Place | None]:
+        self, tenant: str, wanted: FailureFilter, before: FailureCursor | None = None
+    ) -> tuple[list[FailureGroup], FailureCursor | None]:
         """The next failures by job and error, the group of the latest failure first."""
         read: list[Item] = []
         place, retries = before, 0
@@ -98,10 +98,12 @@ class FailedRuns:
             retries += retries_in(item)
             if takes:  # with the last attempt alone, which holds the error
                 read.append({**item, "attempts": item.get("attempts", [])[-1:]})
-            place = place_of(item)
+            place = cursor_after(item)
         return grouped(read), None
 
-    def _from(self, tenant: str, wanted: FailureFilter, before: Place | None) -> Iterator[tuple[Item, bool]]:
+    def _from(
+        self, tenant: str, wanted: FailureFilter, before: FailureCursor | None
+    ) -> Iterator[tuple[Item, bool]]:
         """The failures from a place on, and whether the filter takes them."""
         after = None
         if before:
@@ -173,6 +175,6 @@ def fingerprint(error_type: str, error: str) -> str:
     return hashlib.sha256(f"{error_type}\n{_DIFFERS.sub('#', first_line)}".encode()).hexdigest()[:12]
 
 
-def place_of(item: Item) -> Place:
+def cursor_after(item: Item) -> FailureCursor:
     """Where a list of failures continues after this one."""
     return float(item["failed_at"]), item["job_id"], item["sk"]

@@ -1,8 +1,9 @@
-"""The health of jobs at a glance: the last run, the last outcomes, failures in a row, and whether a run is overdue.
+"""The health of jobs at a glance, and of tenants for the platform.
 
-It costs one query for each job, a second one if only manual runs are among its newest, and a read of the last run's
-error.
-"""
+A job's health: the last run, the last outcomes, failures in a row, and whether a run is overdue. It costs one query for
+each job, a second one if only manual runs are among its newest, and a read of the last run's error.
+
+A tenant's health shows no content of jobs. Each call is bounded: it says whether it has read everything."""
 
 from __future__ import annotations
 
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from common.history.eras import Due
-from common.history.expected import NO_RECORD, OVERDUE, Expected, Moment, Record, expected
-from common.jobs.calendars import MissingCalendar, RememberedCalendars
-from common.jobs.job import ACTIVE, Job
+from common.history.expected import NO_RECORD, OVERDUE, AsOf, InstantOutcome, Record, outcomes
+from common.history.run_lists import TenantRuns
+from common.history.runs_cursor import RunsCursor
+from common.history.schedule_history import DueInstant
+from common.history.summary import RunTotals
+from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
+from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.execution import SCHEDULE
 from common.runs.records import SUCCEEDED
 from common.storage import keys
@@ -41,7 +45,7 @@ class Health:
 
     outcomes: Sequence[Record]
     failures_in_row: int
-    overdue: Expected | None
+    overdue: InstantOutcome | None
 
 
 class JobHealth:
@@ -50,25 +54,23 @@ class JobHealth:
     def __init__(self, runs: Table) -> None:
         self._runs = runs
 
-    def of_jobs(
-        self, jobs: Sequence[Job], moment: Moment, calendars: RememberedCalendars
-    ) -> dict[str, Health]:
+    def of_jobs(self, jobs: Sequence[Job], as_of: AsOf, calendars: RememberedCalendars) -> dict[str, Health]:
         """The health of each job by its id; at most a page of jobs."""
         with ThreadPoolExecutor(min(_THREADS, len(jobs)) or 1) as pool:
-            read = list(pool.map(lambda job: self._newest(job, moment), jobs))
+            read = list(pool.map(lambda job: self._newest(job, as_of), jobs))
         found = {}
         for job, (newest, since) in zip(jobs, read, strict=True):
             try:
                 excluded = calendars.excluded(job.tenant, job.schedule.calendars)
-                late = overdue(job, since, moment, excluded)
+                late = overdue(job, since, as_of, excluded)
             except MissingCalendar:  # whether it is due is not known
                 late = None
             found[job.job_id] = Health(newest, job.failures_in_row, late)
         return found
 
-    def _newest(self, job: Job, moment: Moment) -> tuple[list[Record], int]:
+    def _newest(self, job: Job, as_of: AsOf) -> tuple[list[Record], int]:
         """The newest runs, and the fire time from which none of its schedule is recorded."""
-        between = keys.runs_between(None, math.floor(moment.now) + 1)
+        between = keys.runs_between(None, math.floor(as_of.now) + 1)
         partition = keys.runs_of_job(job.tenant, job.job_id)
 
         def runs(page: int, where: Expression | None = None) -> list[Record]:
@@ -87,7 +89,7 @@ class JobHealth:
         seen = newest
         if len(newest) == OUTCOMES and not any(map(_is_scheduled, newest)):
             seen = runs(_MAX_SEEN)
-        day_ago = math.ceil(moment.now) - DAY_S  # as long as any record is kept
+        day_ago = math.ceil(as_of.now) - DAY_S  # as long as any record is kept
         since = next((run["fire_at"] + 1 for run in seen if _is_scheduled(run)), day_ago)
         return newest, max(since, seen[-1]["fire_at"]) if len(seen) == _MAX_SEEN else since
 
@@ -107,19 +109,113 @@ class JobHealth:
             return list(pool.map(with_error, runs))
 
 
-def overdue(job: Job, since: int, moment: Moment, excluded: Container[str]) -> Expected | None:
+def overdue(job: Job, since: int, as_of: AsOf, excluded: Container[str]) -> InstantOutcome | None:
     """The earliest due instant from `since` on, if it has passed. None of these instants has a record. Pure."""
     if job.state != ACTIVE:
         return None
     start = max(since, job.effective_at)
-    first = next(fires(job.schedule, start, math.floor(moment.now) + 1, excluded=excluded), None)
+    first = next(fires(job.schedule, start, math.floor(as_of.now) + 1, excluded=excluded), None)
     if first is None:
         return None
     due_time = due_at(job.schedule, job.key, first)
-    due = Due(first, due_time, job.schedule_revision, tolerance_s=job.schedule.tolerance_s)
-    (one,) = expected([due], [], moment)
+    due = DueInstant(first, due_time, job.schedule_revision, tolerance_s=job.schedule.tolerance_s)
+    (one,) = outcomes([due], [], as_of)
     return one if one.status in (OVERDUE, NO_RECORD) else None
 
 
 def _is_scheduled(run: Record) -> bool:
     return bool(run.get("trigger", SCHEDULE) == SCHEDULE)
+
+
+# The most failed runs and jobs that are read of one tenant.
+MAX_FAILURES: Final = 1_000
+MAX_JOBS: Final = 500
+_AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCounts:
+    """The failed runs of a tenant in a range: how many of how many jobs, and the last one's time."""
+
+    count: int = 0
+    jobs: int = 0
+    last_at: float | None = None
+    complete: bool = True
+
+
+@dataclass(slots=True)
+class JobCounts:
+    """How many of a tenant's jobs are active, paused, failing and overdue, and how late the most overdue one is."""
+
+    read: int = 0
+    active: int = 0
+    paused: int = 0
+    failing: int = 0
+    overdue: int = 0
+    most_late_s: float = 0.0
+    complete: bool = True
+
+
+class TenantHealth:
+    """Reads the health of tenants for an operator."""
+
+    def __init__(self, jobs: Table, runs: Table) -> None:
+        self._jobs = jobs
+        self._runs = runs
+        self._tenant_runs = TenantRuns(jobs, runs)
+        self._health = JobHealth(runs)
+
+    def failures(self, tenants: Sequence[str], from_at: float, until_at: float) -> dict[str, FailureCounts]:
+        """The failed runs of each tenant in [from_at, until_at): one query each."""
+
+        def of(tenant: str) -> FailureCounts:
+            # One failure before the range ends the reading.
+            items = self._runs.query(
+                tenant,
+                index=keys.FAILURES,
+                newest_first=True,
+                page=_AT_ONCE,
+                attributes=("job_id", "failed_at"),
+            )
+            times: list[float] = []
+            jobs: set[str] = set()
+            for seen, item in enumerate(items):
+                if item["failed_at"] < from_at or seen == MAX_FAILURES:
+                    complete = item["failed_at"] < from_at
+                    return FailureCounts(len(times), len(jobs), max(times, default=None), complete)
+                if item["failed_at"] < until_at:
+                    times.append(float(item["failed_at"]))
+                    jobs.add(item["job_id"])
+            return FailureCounts(len(times), len(jobs), max(times, default=None))
+
+        with ThreadPoolExecutor(min(_THREADS, len(tenants)) or 1) as pool:
+            return dict(zip(tenants, pool.map(of, tenants), strict=True))
+
+    def runs(self, tenant: str, from_at: int, until_at: int, now: float) -> tuple[RunTotals, bool]:
+        """The totals of up to 10,000 runs of up to 1,000 jobs, the newest first, and whether these are all."""
+        summary, following = self._tenant_runs.summary(tenant, RunsCursor.start(now, from_at, until_at))
+        return summary.total(), following is None
+
+    def jobs(self, tenant: str, as_of: AsOf) -> JobCounts:
+        """The first MAX_JOBS jobs: how many are active, paused, failing, overdue."""
+        there = Expression("#state <> :deleted", {":deleted": DELETED})
+        items = self._jobs.query(
+            tenant,
+            sk_prefix=keys.JOB_PREFIX,
+            where=there,
+            page=MAX_JOBS + 1,
+            attributes=WITHOUT_PAYLOAD,
+        )
+        jobs = [Job.from_item(item) for item in islice(items, MAX_JOBS + 1)]
+        found = JobCounts(complete=len(jobs) <= MAX_JOBS)
+        jobs = jobs[:MAX_JOBS]
+        found.read = len(jobs)
+        found.active = sum(job.state == ACTIVE for job in jobs)
+        found.paused = found.read - found.active
+        found.failing = sum(job.failures_in_row > 0 for job in jobs)
+        calendars = RememberedCalendars(Calendars(self._jobs))
+        for health in self._health.of_jobs(jobs, as_of, calendars).values():
+            if health.overdue:
+                found.overdue += 1
+                found.most_late_s = max(found.most_late_s, health.overdue.late_s or 0.0)
+        return found

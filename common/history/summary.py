@@ -18,7 +18,7 @@ PERCENTILES: Final = (50, 95, 99)
 
 
 @dataclass(slots=True)
-class Day:
+class RunTotals:
     """The runs of one day, or of several days."""
 
     statuses: Counter[str] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class Day:
         if status in (SUCCEEDED, FAILED) and "duration_s" in item:
             self.duration_s[item["duration_s"]] += 1
 
-    def merge(self, other: Day) -> None:
+    def merge(self, other: RunTotals) -> None:
         """Add the runs of another day."""
         self.statuses.update(other.statuses)
         self.reasons.update(other.reasons)
@@ -58,7 +58,7 @@ class Day:
         }
 
     @classmethod
-    def of_json(cls, shown: Mapping[str, Any]) -> Day:
+    def of_json(cls, shown: Mapping[str, Any]) -> RunTotals:
         """The inverse of `to_json(values=True)`."""
         spreads = (Counter(dict(shown[name]["values"])) for name in ("lateness_s", "duration_s"))
         return cls(Counter(shown["statuses"]), Counter(shown["reasons"]), *spreads)
@@ -68,23 +68,23 @@ class Day:
 class Summary:
     """Runs by day."""
 
-    days: dict[str, Day] = field(default_factory=dict)
+    days: dict[str, RunTotals] = field(default_factory=dict)
     # How many records were added.
     records: int = 0
 
     def add(self, item: Mapping[str, Any]) -> None:
         """Add one record to its day."""
         self.records += 1
-        self.days.setdefault(rfc3339(item["fire_at"])[:10], Day()).add(item)
+        self.days.setdefault(rfc3339(item["fire_at"])[:10], RunTotals()).add(item)
 
-    def merge(self, days: Iterable[tuple[str, Day]]) -> None:
+    def merge(self, days: Iterable[tuple[str, RunTotals]]) -> None:
         """Add runs of the same or other days."""
         for date, day in days:
-            self.days.setdefault(date, Day()).merge(day)
+            self.days.setdefault(date, RunTotals()).merge(day)
 
-    def total(self) -> Day:
+    def total(self) -> RunTotals:
         """All days merged into one."""
-        total = Day()
+        total = RunTotals()
         for day in self.days.values():
             total.merge(day)
         return total

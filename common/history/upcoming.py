@@ -1,14 +1,17 @@
-"""What is coming: the next executions of all of a tenant's jobs, as a list and as a density per minute.
+"""What is coming: the next executions of a tenant's jobs as a list, and as a density per minute.
 
-A call reads up to MAX_JOBS definitions, and nothing else but the calendars that they name.
-"""
+Of one tenant, a call reads up to MAX_JOBS definitions, and nothing else but the calendars that they name.
+
+Of the whole platform, a call reads a bounded part of the due index and returns where the next one continues. The dates
+of calendars are not read: an execution that a calendar excludes is counted."""
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -16,10 +19,16 @@ from common.history.density import Density, by_minute, due_times
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE
 from common.jobs.timed import ATTRIBUTES, TimedJob
+from common.planning.directory import BadShard, Shard
+from common.planning.due_entry import DueEntry
+from common.planning.due_index import BadEntry, DueIndex, place
+from common.planning.execution import job_key
 from common.planning.pace import Foreseen, foreseen
 from common.storage import keys
 from common.storage.tables import Table
 from common.timing.fires import due_at, fires
+from common.timing.groups import group_can_fire
+from common.timing.windows import window_start
 
 MAX_JOBS: Final = 1_000
 # The most executions that one call counts by minute; a single job may have more.
@@ -29,7 +38,7 @@ MAX_PACED: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class UpcomingExecution:
     """One coming execution."""
 
     fire_at: int
@@ -38,7 +47,7 @@ class Coming:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UpcomingCursor:
     """Where a list continues: among the jobs after `after_job`, after the fire time `at` of the job `job_id`."""
 
     after_job: str = ""
@@ -75,8 +84,8 @@ class Upcoming:
         self._jobs = jobs
 
     def page(
-        self, tenant: str, place: Place, start: int, end: int, now: float, limit: int
-    ) -> tuple[list[Coming], Place | None]:
+        self, tenant: str, place: UpcomingCursor, start: int, end: int, now: float, limit: int
+    ) -> tuple[list[UpcomingExecution], UpcomingCursor | None]:
         """The next executions with fire times in [start, end) after `place`, the earliest first; and the next place.
 
         A tenant with more than MAX_JOBS jobs gets them in chunks of that size, each in its own order.
@@ -89,8 +98,10 @@ class Upcoming:
         rest = (one for one in merged if (one.fire_at, one.job_id) > (place.at, place.job_id))
         found = list(islice(rest, limit + 1))
         if len(found) > limit:
-            return found[:limit], Place(place.after_job, found[limit - 1].fire_at, found[limit - 1].job_id)
-        return found, Place(last_job) if last_job else None
+            return found[:limit], UpcomingCursor(
+                place.after_job, found[limit - 1].fire_at, found[limit - 1].job_id
+            )
+        return found, UpcomingCursor(last_job) if last_job else None
 
     def density(self, tenant: str, after_job: str, start: int, end: int, now: float) -> DensityPage:
         """How many executions of the next jobs are due in each minute; fire times in [start, end)."""
@@ -135,16 +146,116 @@ class Upcoming:
         return [job for job in jobs[:MAX_JOBS] if job.state == ACTIVE], last_job
 
 
-def _coming(job: TimedJob, start: int, end: int, calendars: RememberedCalendars) -> Iterator[Coming]:
+def _coming(
+    job: TimedJob, start: int, end: int, calendars: RememberedCalendars
+) -> Iterator[UpcomingExecution]:
     excluded = _excluded(job, calendars)
     if excluded is None:
         return
     for at in fires(job.schedule, max(start, job.effective_at), end, excluded=excluded):
-        yield Coming(at, due_at(job.schedule, job.key, at), job.job_id)
+        yield UpcomingExecution(at, due_at(job.schedule, job.key, at), job.job_id)
 
 
 def _excluded(job: TimedJob, calendars: RememberedCalendars) -> Container[str] | None:
     try:
         return calendars.excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar:  # it cannot be planned
+        return None
+
+
+# What one call reads and counts at most. A single job may have more executions.
+MAX_SHARDS: Final = 5_000
+MAX_ENTRIES: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class DensityCursor:
+    """Where the next call continues: after an entry of a shard, or (without an entry) after the shard."""
+
+    partition: int = 0
+    shard: str = ""
+    entry: str = ""
+
+
+@dataclass(slots=True)
+class PlatformPage:
+    """The density of a part of the due index; `next` is None at its end."""
+
+    density: Density
+    tenants: Counter[str] = field(default_factory=Counter)
+    jobs: int = 0
+    unreadable: int = 0
+    next: DensityCursor | None = None
+
+
+def platform_density(index: DueIndex, spot: DensityCursor, start: int, end: int, now: float) -> PlatformPage:
+    """The executions with fire times in [start, end) of the next part of the due index."""
+    page = PlatformPage(Density(max(start, math.ceil(now)), end))
+    done = DensityCursor(spot.partition, spot.shard)
+    for seen, (number, shard, after) in enumerate(_shards(index, spot, page.density.start, end)):
+        if seen >= MAX_SHARDS:
+            page.next = done
+            return page
+        if isinstance(shard, BadShard):
+            page.unreadable += 1
+            done = DensityCursor(number, shard.name)
+            continue
+        here = DensityCursor(number, keys.directory(shard.group, shard.shard)["sk"])
+        if (last := _count(index, shard, after, page)) is not None:
+            page.next = replace(here, entry=last) if last else done
+            return page
+        done = here
+    return page
+
+
+def _shards(
+    index: DueIndex, spot: DensityCursor, start: int, end: int
+) -> Iterator[tuple[int, Shard | BadShard, str]]:
+    """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
+    if spot.entry:
+        group, shard = keys.group_and_shard(spot.shard)
+        yield spot.partition, Shard(group, shard, 1), spot.entry
+    windows = keys.one_off_range(window_start(start), end - 1)
+    partitions: list[tuple[str, tuple[str, str] | None]] = [
+        *((name, None) for name in keys.partitions("DIRECTORY")),
+        *((name, windows) for name in keys.partitions("ONE_OFF")),
+    ]
+    for number, (name, between) in list(enumerate(partitions))[spot.partition :]:
+        after = spot.shard if number == spot.partition else ""
+        for found in index.directory.shards(name, between, after):
+            yield number, found, ""
+
+
+def _count(index: DueIndex, shard: Shard, after: str, page: PlatformPage) -> str | None:
+    """Count a shard's entries from `after` on; None, or the last counted one if the call has to stop there."""
+    if shard.jobs <= 0 or not _may_fire(shard, page.density):
+        return None
+    for entry in index.entries(shard, after):
+        if page.jobs + page.unreadable >= MAX_ENTRIES:
+            return after
+        found = None if isinstance(entry, BadEntry) else _minutes(entry, page.density)
+        if found is None:
+            page.unreadable += 1
+        else:
+            if page.jobs and page.density.total + found.total() > MAX_COUNTED:
+                return after
+            page.density.add(found)
+            page.tenants[entry.tenant] += found.total()
+            page.jobs += 1
+        after = place(entry)
+    return None
+
+
+def _may_fire(shard: Shard, density: Density) -> bool:
+    try:
+        return group_can_fire(shard.group, density.start, density.end)
+    except Exception:  # noqa: BLE001  ticks report it
+        return False
+
+
+def _minutes(entry: DueEntry, density: Density) -> Counter[int] | None:
+    """Its executions by minute; None if its schedule cannot be read, which ticks report."""
+    try:
+        return density.of_job(entry.schedule, job_key(entry.tenant, entry.job_id), entry.effective_at)
+    except Exception:  # noqa: BLE001  as ticks treat it
         return None

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from common.errors import InvalidInput
 from common.ids import PACE_KEY_CHARS, is_id
-from common.preview.describe import describe
+from common.preview.words import describe
 from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import shortest_interval_s

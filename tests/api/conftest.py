@@ -11,7 +11,7 @@ import pytest
 from api import handler
 from api.auth.tokens import Tokens
 from api.services import Services
-from common.history.tenant_runs import Bounds, TenantRuns
+from common.history.run_lists import Bounds, TenantRuns
 from common.planning.execution import Execution
 from common.platform.alarms import Alarms
 from common.platform.credential import ROLES

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from common.history import failed_runs, lists, tenant_runs
-from common.history.expected import Moment
+from common.history import failed_runs, run_lists
+from common.history.expected import AsOf
 from common.history.health import JobHealth
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.runs.records import Outcome
@@ -51,8 +51,8 @@ def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> No
     world.run_until("2026-11-21T03:13:00Z")
     table = world.table("runs")
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
-    moment = Moment(world.clock.now(), -math.inf, -math.inf)
-    (found,) = JobHealth(table).of_jobs([world.store.get("alice", "retried")], moment, calendars).values()
+    as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
+    (found,) = JobHealth(table).of_jobs([world.store.get("alice", "retried")], as_of, calendars).values()
     (run,) = found.outcomes
     assert (run["status"], run["attempt"], "attempts" in run) == ("failed", 9, False)
     ((last,),) = [one["attempts"] for one in JobHealth(table).with_errors(found.outcomes)]
@@ -62,7 +62,7 @@ def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> No
 
 def test_pages_of_runs_with_many_attempts_end_early(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hundred runs of a hundred attempts were an answer of 32 MB; Lambda takes 6 MB."""
-    for module in (lists, failed_runs, tenant_runs):
+    for module in (run_lists, failed_runs):
         monkeypatch.setattr(module, "MAX_RETRIES", 4)
     world = office.world
     world.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")

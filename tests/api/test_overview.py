@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.history import tenant_health
+from common.history import health
 from common.platform import rule_effects
 from common.runs.records import Outcome
 from tests.api.calls import Office
@@ -56,7 +56,7 @@ def test_all_tenants_with_their_failures(office: Office, monkeypatch: pytest.Mon
     assert lines(office, "&problems=true")["bob"]["note"] == "unpaid"
     early = lines(office, "&from_at=2026-11-21T03:00:00Z&until_at=2026-11-21T03:15:00Z")["alice"]["failures"]
     assert early["count"] == 2
-    monkeypatch.setattr(tenant_health, "MAX_FAILURES", 3)
+    monkeypatch.setattr(health, "MAX_FAILURES", 3)
     assert lines(office)["alice"]["failures"] == {
         "count": 3,
         "jobs": 1,
@@ -84,7 +84,7 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
         "complete": True,
     }
     assert "secret" not in answer.text and ARN not in answer.text
-    monkeypatch.setattr(tenant_health, "MAX_JOBS", 2)
+    monkeypatch.setattr(health, "MAX_JOBS", 2)
     some = office.operator("GET", "/v1/tenants/alice/health").json["job_counts"]
     assert (some["read"], some["complete"]) == (2, False)
     assert office.operator("GET", "/v1/tenants/nobody/health").problem == "not-found"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from api.http.cursors import write_cursor
-from common.history.lists import RunFilter
+from common.history.run_lists import RunFilter
 from common.runs.records import Outcome
 from tests.api.calls import Caller, Office
 from tests.worlds import job

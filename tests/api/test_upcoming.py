@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api.routes import zone_changes
-from common.history import density, platform_density, upcoming
+from common.history import density, upcoming
 from common.history.density import due_times
 from common.preview.preview import preview
 from common.timing.schedule import Schedule
@@ -74,9 +74,9 @@ def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pyt
     assert len(parts) >= 6
     assert summed(parts) == summed([whole])
     # The platform's, of both tenants.
-    monkeypatch.setattr(platform_density, "MAX_ENTRIES", 3)
-    monkeypatch.setattr(platform_density, "MAX_SHARDS", 4)
-    monkeypatch.setattr(platform_density, "MAX_COUNTED", 500)
+    monkeypatch.setattr(upcoming, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(upcoming, "MAX_SHARDS", 4)
+    monkeypatch.setattr(upcoming, "MAX_COUNTED", 500)
     parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
     assert len(parts) > 8
     assert sum(part["executions"] for part in parts) == whole["executions"] + 1_439

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from common.history.tenant_runs import Bounds, TenantRuns
-from common.history.walk import Place
+from common.history.run_lists import Bounds, TenantRuns
+from common.history.runs_cursor import RunsCursor
 from common.storage import keys
 from common.storage.tables import Item, Table
 from common.storage.wire_format import from_wire
@@ -66,12 +66,12 @@ class Tenancy:
         return [item for item in items if item["tenant"] == "alice"]
 
 
-def places(first: Place, step: Any) -> Iterator[tuple[Any, Place | None]]:
+def places(first: RunsCursor, step: Any) -> Iterator[tuple[Any, RunsCursor | None]]:
     """The runs of each step with the next place, which is encoded as a cursor and decoded again."""
-    place: Place | None = first
+    place: RunsCursor | None = first
     while place:
         given, next_place = step(place)
         assert next_place != place, "it stands still"
         place = next_place
-        place = Place.of_text(place.to_text()) if place else None
+        place = RunsCursor.of_text(place.to_text()) if place else None
         yield given, place

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from common.history.eras import ALWAYS, Due, eras_of
-from common.history.expected import Moment, counts, expected
+from common.history.expected import AsOf, count_by_status, outcomes
+from common.history.schedule_history import ALWAYS, DueInstant, schedule_history
 from common.jobs.job import Job
 from common.tenants.audit import Entry
 from common.timing.schedule import CronTiming, Schedule
@@ -30,8 +30,8 @@ def status(
     kept_s: int = 30 * DAY,
     era_planned_until: float = math.inf,
 ) -> str:
-    due = Due(fire_at, fire_at, 1, era_planned_until)
-    (one,) = expected([due], records, Moment(NOW, planned_until, NOW - kept_s))
+    due = DueInstant(fire_at, fire_at, 1, era_planned_until)
+    (one,) = outcomes([due], records, AsOf(NOW, planned_until, NOW - kept_s))
     return one.status
 
 
@@ -67,8 +67,8 @@ def test_an_instant_without_a_record() -> None:
 
 def test_a_pace_may_delay_an_instant_and_its_record_says_by_how_much() -> None:
     def became(fire_at: int, *records: dict[str, Any]) -> tuple[str, int]:
-        due = Due(fire_at, fire_at, 1, tolerance_s=300)
-        one = next(iter(expected([due], records, Moment(NOW, NOW + 600, NOW - DAY))))
+        due = DueInstant(fire_at, fire_at, 1, tolerance_s=300)
+        one = next(iter(outcomes([due], records, AsOf(NOW, NOW + 600, NOW - DAY))))
         return one.status, one.due_at - fire_at
 
     assert became(NOW - 310) == ("to_come", 0)
@@ -84,25 +84,23 @@ def test_one_record_covers_all_fire_times_that_it_counts() -> None:
         NOW - 600, status="skipped", reason="missed", skipped_from_at=NOW - 1_200, skipped_count=11
     )
     for fire_at, wanted in ((NOW - 1_260, "overdue"), (NOW - 1_200, "missed"), (NOW - 660, "missed")):
-        due = [Due(fire_at, fire_at, 1)]
-        assert [one.status for one in expected(due, [missed], Moment(NOW, NOW, 0)) if one.is_due] == [wanted]
+        due = [DueInstant(fire_at, fire_at, 1)]
+        assert [one.status for one in outcomes(due, [missed], AsOf(NOW, NOW, 0)) if one.is_due] == [wanted]
 
 
 def test_a_window_that_could_not_be_planned_covers_its_instants_until_the_next_run() -> None:
     start = NOW - 2 * HOUR
     bad = record(start, schedule_revision=0, status="skipped", reason="invalid", detail="unreadable")
     after = record(start + 600, lateness_s=0.1)
-    due = [Due(start + offset, start + offset, 1) for offset in (60, 540, 600, 660)]
-    found = list(expected(due, [bad, after], Moment(NOW, NOW, 0)))
+    due = [DueInstant(start + offset, start + offset, 1) for offset in (60, 540, 600, 660)]
+    found = list(outcomes(due, [bad, after], AsOf(NOW, NOW, 0)))
     assert [one.status for one in found] == ["skipped", "skipped", "on_time", "no_record"]
-    assert counts(found) == {"on_time": 1, "skipped": 2, "no_record": 1}
+    assert count_by_status(found) == {"on_time": 1, "skipped": 2, "no_record": 1}
 
 
 def test_a_run_outside_the_due_set_is_shown_as_not_due() -> None:
-    (one,) = expected(
-        [], [record(NOW - 60, status="skipped", reason="rescheduled")], Moment(NOW, NOW + 600, 0)
-    )
-    assert (one.status, one.is_due, counts([one])) == ("skipped", False, {})
+    (one,) = outcomes([], [record(NOW - 60, status="skipped", reason="rescheduled")], AsOf(NOW, NOW + 600, 0))
+    assert (one.status, one.is_due, count_by_status([one])) == ("skipped", False, {})
 
 
 def no_calendars(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
@@ -119,22 +117,22 @@ JOB = Job("alice", "j", {"cron": "* * * * *"}, MINUTELY, {}, effective_at=NOW - 
 
 def test_entries_of_an_earlier_version_show_pauses_but_not_former_schedules() -> None:
     entries = [old_entry(HOUR, "job.resumed"), old_entry(2 * HOUR, "job.paused")]
-    eras = eras_of(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars)
-    due = [one.fire_at for one in eras.due(NOW - 3 * HOUR, NOW, no_calendars)]
+    history = schedule_history(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars)
+    due = [one.fire_at for one in history.due(NOW - 3 * HOUR, NOW, no_calendars)]
     assert len(due) == 120
     assert not [one for one in due if NOW - 2 * HOUR <= one < NOW - HOUR]
-    assert eras.known_from_at == NOW - 5 * HOUR
+    assert history.known_from_at == NOW - 5 * HOUR
 
     moved = old_entry(HOUR, "job.changed", before={"schedule_revision": 1}, after={"schedule_revision": 2})
-    eras = eras_of(JOB.key, JOB, [moved], NOW - 5 * HOUR, no_calendars)
-    assert eras.known_from_at == NOW - HOUR
-    assert len(list(eras.due(NOW - 3 * HOUR, NOW, no_calendars))) == 60
-    assert eras.at(NOW - 2 * HOUR) is None
+    history = schedule_history(JOB.key, JOB, [moved], NOW - 5 * HOUR, no_calendars)
+    assert history.known_from_at == NOW - HOUR
+    assert len(list(history.due(NOW - 3 * HOUR, NOW, no_calendars))) == 60
+    assert history.at(NOW - 2 * HOUR) is None
 
 
-def test_a_change_of_something_else_begins_no_era() -> None:
+def test_a_change_of_something_else_begins_no_schedule_version() -> None:
     entries = [old_entry(HOUR, "job.changed", after={"payload": 2}), old_entry(2 * HOUR, "job.run")]
-    assert len(eras_of(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars).eras) == 1
+    assert len(schedule_history(JOB.key, JOB, entries, NOW - 5 * HOUR, no_calendars).versions) == 1
 
 
 def test_a_calendar_is_known_only_as_long_as_it_did_not_change() -> None:
@@ -144,10 +142,10 @@ def test_a_calendar_is_known_only_as_long_as_it_did_not_change() -> None:
     def changed(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
         return frozenset(), NOW - HOUR if names else ALWAYS
 
-    eras = eras_of(job.key, job, [], NOW - 5 * HOUR, changed)
+    history = schedule_history(job.key, job, [], NOW - 5 * HOUR, changed)
     settled_at = NOW - HOUR + 1_500  # windows that were planned before the change kept the former dates
-    assert (eras.known_from_at, eras.by_calendar) == (settled_at, True)
-    assert len(list(eras.due(NOW - 3 * HOUR, NOW, changed))) == 35
+    assert (history.known_from_at, history.by_calendar) == (settled_at, True)
+    assert len(list(history.due(NOW - 3 * HOUR, NOW, changed))) == 35
 
 
 @pytest.mark.parametrize(("ago_s", "known_from_at"), [(HOUR - 1, ALWAYS), (HOUR, NOW - HOUR + 1_500)])
@@ -157,5 +155,5 @@ def test_a_job_that_is_newer_than_its_calendar_is_known_from_its_beginning(
     named = Schedule(MINUTELY.timing, calendars=("holidays",))
     job = Job("alice", "j", {}, named, {}, effective_at=NOW - ago_s)
     created = [old_entry(ago_s, "job.created")]
-    eras = eras_of(job.key, job, created, NOW - 5 * HOUR, lambda names: (frozenset(), NOW - HOUR))
-    assert eras.known_from_at == known_from_at
+    history = schedule_history(job.key, job, created, NOW - 5 * HOUR, lambda names: (frozenset(), NOW - HOUR))
+    assert history.known_from_at == known_from_at

@@ -9,7 +9,7 @@ import pytest
 
 from common.history import expected_runs
 from common.history.expected import CANCELLED, NO_RECORD, ON_TIME, OVERDUE, TO_COME
-from common.history.expected_runs import ExpectedRuns, JobPage, Place
+from common.history.expected_runs import ExpectedCursor, ExpectedRuns, JobPage
 from common.runs.records import Outcome
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S, rfc3339
@@ -62,7 +62,7 @@ def reader(world: World) -> ExpectedRuns:
 
 def of_tenant(world: World, *, limit: int = 5_000, end: int = NOW + DAY_S) -> list[JobPage]:
     found: list[JobPage] = []
-    place: Place | None = None
+    place: ExpectedCursor | None = None
     while True:
         pages, place = reader(world).of_tenant("alice", place, START, end, NOW, 30 * DAY_S, limit)
         found += pages
@@ -158,7 +158,7 @@ def test_a_page_ends_before_it_makes_too_many_queries(
     assert set(first) >= {"daily-01", "daily-04"}
     assert "daily-07" not in first
     assert requests["query"] <= 3 + 2 * 2
-    assert place == Place(first[-1])
+    assert place == ExpectedCursor(first[-1])
     assert of_tenant(settled, end=NOW) == whole
     settled.dynamodb.restore(saved)
 
@@ -167,5 +167,5 @@ def test_a_page_has_so_many_jobs(settled: World, monkeypatch: pytest.MonkeyPatch
     whole = of_tenant(settled)
     monkeypatch.setattr(expected_runs, "MAX_JOBS", 7)
     pages, place = reader(settled).of_tenant("alice", None, START, NOW, NOW, 30 * DAY_S, 5_000)
-    assert (len(pages), place) == (7, Place("daily-06"))
+    assert (len(pages), place) == (7, ExpectedCursor("daily-06"))
     assert of_tenant(settled) == whole

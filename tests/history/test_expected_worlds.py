@@ -11,11 +11,10 @@ import random
 
 import pytest
 
-from common.history import scheduled_runs
-from common.history.expected import CANCELLED, NO_RECORD, OVERDUE, TO_COME, Expected
-from common.history.explain import NO_JOB, NOT_YET, UNKNOWN
+from common.history import expected_runs
+from common.history.expected import CANCELLED, NO_RECORD, OVERDUE, TO_COME, InstantOutcome
+from common.history.explain import NO_JOB, NOT_DUE, NOT_YET, UNKNOWN
 from common.history.explain import PAUSED as PAUSED_CODE
-from common.history.explanation import NOT_DUE
 from common.jobs.job import DELETED, PAUSED
 from common.planning.execution import SCHEDULE
 from common.timing.fires import fires
@@ -31,8 +30,8 @@ def test_the_due_set_is_what_the_jobs_said_and_each_instant_has_its_record(
     batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As long after a change as ticks plan ahead, runs are read by name.
-    monkeypatch.setattr(scheduled_runs, "SETTLED_S", 1_200)
-    monkeypatch.setattr(scheduled_runs, "FEW", 100)
+    monkeypatch.setattr(expected_runs, "SETTLED_S", 1_200)
+    monkeypatch.setattr(expected_runs, "FEW", 100)
     for seed in range(batch, WORLDS, 4):
         played = play(seed)
         for job_id in played.log:
@@ -74,7 +73,7 @@ def all_jobs_at_once(played: RandomWorld, start: int) -> None:
         assert not left_over or start > BEGIN, where
 
 
-def explained_as_it_was(played: RandomWorld, job_id: str, found: list[Expected], end: int) -> None:
+def explained_as_it_was(played: RandomWorld, job_id: str, found: list[InstantOutcome], end: int) -> None:
     """Each run and some instants between: the explanation agrees with the account, and names what kept it."""
     rng, now = random.Random(played.seed), played.world.clock.now()
     due, listed = set(played.due(job_id, BEGIN, end)), {one.fire_at: one for one in found}

@@ -9,9 +9,8 @@ import pytest
 
 from api import views
 from common.history.failed_runs import FailedRuns, FailureFilter
-from common.history.lists import MAX_RETRIES, RunFilter, RunLists
-from common.history.tenant_runs import _LISTED, Bounds
-from common.history.walk import Place
+from common.history.run_lists import _LISTED, MAX_RETRIES, Bounds, RunFilter, RunLists
+from common.history.runs_cursor import RunsCursor
 from common.storage.tables import Item
 from tests.history.table import NOW, Tenancy
 
@@ -39,7 +38,7 @@ def tenancy() -> Tenancy:
 
 
 def listed(tenancy: Tenancy) -> list[Item]:
-    place = Place.start(NOW, NOW - 3_600, None)
+    place = RunsCursor.start(NOW, NOW - 3_600, None)
     return tenancy.lists(Bounds()).page("alice", place, RunFilter(), limit=200).runs
 
 
@@ -88,7 +87,7 @@ def test_a_listed_run_is_whole(tenancy: Tenancy) -> None:
 
 
 def test_a_run_that_goes_on_while_its_attempts_are_read_leaves_its_status() -> None:
-    tenancy, place = Tenancy(), Place.start(NOW, NOW - 3_600, None)
+    tenancy, place = Tenancy(), RunsCursor.start(NOW, NOW - 3_600, None)
     tenancy.add_job("job")
 
     def ends(operation: str) -> None:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.history.summary import Day, Summary, percentiles, success_rate
-from common.history.tenant_runs import Bounds
-from common.history.walk import Place
+from common.history.run_lists import Bounds
+from common.history.runs_cursor import RunsCursor
+from common.history.summary import RunTotals, Summary, percentiles, success_rate
 from common.storage.tables import Item
 from tests.history.table import DAY, MIDNIGHT, NOW, Tenancy, places
 
@@ -120,7 +120,7 @@ def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[
     merged = Summary()
     for part in parts:
         shown = json.loads(json.dumps(summary_of(part).to_json(values=True)))
-        merged.merge((day["date"], Day.of_json(day)) for day in shown["days"])
+        merged.merge((day["date"], RunTotals.of_json(day)) for day in shown["days"])
     assert merged.to_json(values=True) == whole.to_json(values=True)
     assert merged.total().to_json(values=True) == whole.total().to_json(values=True)
 
@@ -143,7 +143,7 @@ def test_the_parts_of_a_walk_merge_to_the_whole(
     truth = [run for run in tenancy.stored() if run["fire_at"] >= MIDNIGHT - 2 * DAY]
     wanted = [run for run in truth if only in ("", run["job_id"])]
     lists, merged = tenancy.lists(most), Summary()
-    start = Place.start(NOW, MIDNIGHT - 2 * DAY, MIDNIGHT + DAY)
+    start = RunsCursor.start(NOW, MIDNIGHT - 2 * DAY, MIDNIGHT + DAY)
     for part, next_place in places(start, lambda place: lists.summary("alice", place, only)):
         assert part.records <= most.summarised
         merged.merge(part.days.items())
@@ -161,6 +161,6 @@ def test_a_summary_of_many_jobs_has_as_many_parts_as_it_has_runs_or_jobs_for() -
         for hour in range(10):
             tenancy.add_run(f"job{n:02}", MIDNIGHT + hour * 3_600)
     lists = tenancy.lists(Bounds(jobs=10, summarised=50))
-    start = Place.start(NOW, MIDNIGHT, MIDNIGHT + DAY)
+    start = RunsCursor.start(NOW, MIDNIGHT, MIDNIGHT + DAY)
     parts = [part for part, _ in places(start, lambda place: lists.summary("alice", place))]
     assert [part.records for part in parts] == [50, 50] * 4

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.history.lists import RunFilter
-from common.history.tenant_runs import Bounds, TenantPage
-from common.history.walk import Place, next_width_s
+from common.history.run_lists import Bounds, RunFilter, TenantPage
+from common.history.runs_cursor import RunsCursor, next_width_s
 from common.storage.tables import Item
 from tests.history.table import NOW, Tenancy, places
 
@@ -68,13 +67,13 @@ def test_each_run_comes_once_and_none_after_the_complete_part(
     truth = [run for run in tenancy.stored() if run["fire_at"] >= NOW - HOUR and wanted.takes(run)]
     lists = tenancy.lists(most)
 
-    def step(place: Place) -> tuple[TenantPage, Place | None]:
+    def step(place: RunsCursor) -> tuple[TenantPage, RunsCursor | None]:
         page = lists.page("alice", place, wanted, limit=limit)
         return page, page.next
 
     listed: list[Item] = []
     complete_from_at = NOW * 2
-    for page, next_place in places(Place.start(NOW, NOW - HOUR, None), step):
+    for page, next_place in places(RunsCursor.start(NOW, NOW - HOUR, None), step):
         assert len(page.runs) <= limit
         assert all(ident(newer) > ident(older) for newer, older in pairwise(page.runs))
         found = [run for run in page.runs if run["trigger"] != "meanwhile"]
@@ -103,11 +102,11 @@ def test_only_fire_times_of_the_range(
     from_at, until_at = NOW + start * 60, NOW + end * 60
     lists = tenancy.lists(most)
 
-    def step(place: Place) -> tuple[list[Item], Place | None]:
+    def step(place: RunsCursor) -> tuple[list[Item], RunsCursor | None]:
         page = lists.page("alice", place, RunFilter(), limit=5)
         return page.runs, page.next
 
-    listed = [run for found, _ in places(Place.start(NOW, from_at, until_at), step) for run in found]
+    listed = [run for found, _ in places(RunsCursor.start(NOW, from_at, until_at), step) for run in found]
     truth = [run for run in tenancy.stored() if from_at <= run["fire_at"] < until_at]
     assert sorted(map(ident, listed)) == sorted(map(ident, truth))
 
@@ -135,7 +134,7 @@ def test_a_page_asks_each_job_once_and_no_more_jobs_than_it_may(most: int, pages
         tenancy.add_job(f"job{n:03}")
         tenancy.add_run(f"job{n:03}", NOW - n)
     counting = Counting(tenancy)
-    lists, place = tenancy.lists(Bounds(jobs=most)), Place.start(NOW, NOW - 300, None)
+    lists, place = tenancy.lists(Bounds(jobs=most)), RunsCursor.start(NOW, NOW - 300, None)
     listed = 0
     for _ in range(pages):
         page = lists.page("alice", place, RunFilter(), limit=300)
@@ -155,7 +154,7 @@ def test_a_job_that_runs_often_is_read_on_in_ever_larger_parts_and_within_bounds
     tenancy.add_run("rarely", NOW - 2_000, status="failed")
     counting = Counting(tenancy)
     failed = RunFilter(status="failed")
-    start = Place.start(NOW, NOW - HOUR, None)
+    start = RunsCursor.start(NOW, NOW - HOUR, None)
     page = tenancy.lists(Bounds()).page("alice", start, failed, limit=10)
     assert [run["job_id"] for run in page.runs] == ["rarely"]
     # 10, 20, 40 … 640 of one, 10 of the other, and the two lists of jobs.
@@ -184,22 +183,22 @@ PLACE: list[Any] = [NOW, NOW - HOUR, NOW - 600, NOW, 600, "a", "c", ["20261121T1
     ],
 )  # fmt: skip
 def test_a_place_made_by_hand(field: int, bad: object) -> None:
-    assert Place.of_text(json.dumps(PLACE)).before == ("20261121T115500Z:1", "b")
+    assert RunsCursor.of_text(json.dumps(PLACE)).before == ("20261121T115500Z:1", "b")
     made = [*PLACE[:field], bad, *PLACE[field + 1 :]]
     with pytest.raises((ValueError, TypeError)):
-        Place.of_text(json.dumps(made))
+        RunsCursor.of_text(json.dumps(made))
     for text in ("[]", "{}", "1", '"x"', json.dumps([*PLACE, 1])):
         with pytest.raises(ValueError):
-            Place.of_text(text)
+            RunsCursor.of_text(text)
 
 
 @pytest.mark.parametrize("last_job", ["c", "", None])
 def test_a_place_is_written_as_cursors_have_always_held_it(last_job: str | None) -> None:
     before = None if last_job is None else PLACE[7]
     text = json.dumps([*PLACE[:6], last_job, before, 3], separators=(",", ":"))
-    assert Place.of_text(text).to_text() == text
+    assert RunsCursor.of_text(text).to_text() == text
 
 
 def test_a_run_to_continue_after_needs_its_chunk() -> None:
     with pytest.raises(ValueError):
-        Place.of_text(json.dumps([*PLACE[:6], None, *PLACE[7:]]))
+        RunsCursor.of_text(json.dumps([*PLACE[:6], None, *PLACE[7:]]))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from common.errors import InvalidInput
-from common.preview.cron_words import cron_words
+from common.preview.words import cron_words
 from common.timing.cron import Cron, compile_cron
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
 from tests.timing import eventbridge_reference, reference

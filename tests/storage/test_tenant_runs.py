@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from common.history.lists import RunFilter
+from common.history.run_lists import Bounds, RunFilter, TenantRuns
+from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
-from common.history.tenant_runs import Bounds, TenantRuns
-from common.history.walk import Place
 from common.storage import keys
 from common.storage.tables import Table
 from common.timing.instants import compact_time
@@ -40,7 +39,7 @@ def filled(tables: dict[str, Table]) -> dict[str, Table]:
 @pytest.mark.parametrize("limit", [1, 3, 100])
 def test_each_run_in_the_range_once(filled: dict[str, Table], jobs: int, limit: int) -> None:
     lists = TenantRuns(filled["jobs"], filled["runs"], Bounds(jobs=jobs, more=1))
-    listed, place = [], Place.start(NOW, NOW - 900, NOW)
+    listed, place = [], RunsCursor.start(NOW, NOW - 900, NOW)
     while place:
         page = lists.page("alice", place, RunFilter(), limit=limit)
         listed += [(run["tenant"], run["job_id"], run["fire_at"]) for run in page.runs]
@@ -54,7 +53,7 @@ def test_each_run_in_the_range_once(filled: dict[str, Table], jobs: int, limit: 
 
 def test_a_summary_in_parts(filled: dict[str, Table]) -> None:
     lists = TenantRuns(filled["jobs"], filled["runs"], Bounds(jobs=3, more=2, summarised=4))
-    merged, place = Summary(), Place.start(NOW, NOW - 900, NOW)
+    merged, place = Summary(), RunsCursor.start(NOW, NOW - 900, NOW)
     while place:
         part, place = lists.summary("alice", place)
         assert part.records <= 4

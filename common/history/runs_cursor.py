@@ -1,4 +1,4 @@
-"""The position of a walk over the runs of all of a tenant's jobs, newest first. Pure; `tenant_runs.py` reads the runs.
+"""The position of a walk over the runs of all of a tenant's jobs, newest first. Pure; `run_lists.py` reads the runs.
 
 Runs are stored by job; an index by tenant would cost a second write for each run. So a step reads the newest runs of
 each job and merges them. The number of jobs per step is bounded. A tenant with no more jobs than that gets all its runs
@@ -32,7 +32,7 @@ Rank = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class TimeSlice:
     """The current fire times, [from_at, until_at); all later ones are done."""
 
     from_at: int
@@ -43,7 +43,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class JobChunk:
     """The jobs that a step reads together: those up to `last_job`, or all remaining jobs if it is None.
 
     Their runs of the slice from `before` on are done.
@@ -54,7 +54,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunsCursor:
     """The position of a walk over the fire times from `from_at` on: a slice of time, and a chunk of the jobs in it.
 
     The jobs up to `after_job` are done in this slice. Jobs created after `begun_at` are left out: their runs are newer
@@ -63,15 +63,15 @@ class Place:
 
     begun_at: int
     from_at: int
-    slice: Slice
+    slice: TimeSlice
     after_job: str = ""
     # None: the next step chooses as many jobs as it can read.
-    chunk: Chunk | None = None
+    chunk: JobChunk | None = None
 
     @classmethod
-    def start(cls, now: float, from_at: int, until_at: int | None) -> Place:
+    def start(cls, now: float, from_at: int, until_at: int | None) -> RunsCursor:
         """The start of a walk over the fire times in [from_at, until_at)."""
-        return cls(int(now), from_at, Slice(from_at, until_at))
+        return cls(int(now), from_at, TimeSlice(from_at, until_at))
 
     @property
     def until_at(self) -> int | None:
@@ -83,31 +83,31 @@ class Place:
         """The run after which the chunk continues; None: at its beginning."""
         return self.chunk.before if self.chunk else None
 
-    def opened(self, job_ids: list[str], *, more: bool, sliced: bool) -> Place:
+    def opened(self, job_ids: list[str], *, more: bool, sliced: bool) -> RunsCursor:
         """The place with the chunk `job_ids`. `more`: further jobs follow; `sliced`: time is then cut into slices."""
-        place = replace(self, chunk=Chunk(job_ids[-1] if more else None, self.before))
+        place = replace(self, chunk=JobChunk(job_ids[-1] if more else None, self.before))
         if more and sliced and not self.after_job:
             until_at = self.begun_at if self.until_at is None else self.until_at
             from_at = max(self.from_at, until_at - self.slice.width_s)
             place = replace(place, slice=replace(self.slice, from_at=from_at))
         return place
 
-    def next_place(self, rank: Rank, seen: int) -> Place:
+    def next_place(self, rank: Rank, seen: int) -> RunsCursor:
         """The place after a run in the same chunk; `seen` more runs were read."""
         assert self.chunk, "a step opens a chunk first"
         return replace(self, chunk=replace(self.chunk, before=rank), slice=self._seen(seen))
 
-    def onward(self, seen: int) -> Place | None:
+    def onward(self, seen: int) -> RunsCursor | None:
         """The place after the chunk; None at the end."""
         here = self._seen(seen)
         if self.chunk and self.chunk.last_job:
             return replace(self, slice=here, after_job=self.chunk.last_job, chunk=None)
         if here.from_at <= self.from_at:
             return None
-        following = Slice(self.from_at, here.from_at, next_width_s(here.width_s, here.seen))
-        return Place(self.begun_at, self.from_at, following)
+        following = TimeSlice(self.from_at, here.from_at, next_width_s(here.width_s, here.seen))
+        return RunsCursor(self.begun_at, self.from_at, following)
 
-    def _seen(self, more: int) -> Slice:
+    def _seen(self, more: int) -> TimeSlice:
         return replace(self.slice, seen=self.slice.seen + more)
 
     @property
@@ -129,7 +129,7 @@ class Place:
         return json.dumps(values, separators=(",", ":"))
 
     @classmethod
-    def of_text(cls, text: str) -> Place:
+    def of_text(cls, text: str) -> RunsCursor:
         """The inverse of `to_text`. A client may have written the text. Raises ValueError."""
         values = json.loads(text)
         if not isinstance(values, list) or len(values) != 9:
@@ -148,8 +148,8 @@ class Place:
         if not valid:
             raise ValueError(text)
         rank = None if before is None else _rank(before, slice_from)
-        chunk = None if last_job is None else Chunk(last_job or None, rank)
-        return cls(begun_at, from_at, Slice(slice_from, until_at, width_s, seen), after_job, chunk)
+        chunk = None if last_job is None else JobChunk(last_job or None, rank)
+        return cls(begun_at, from_at, TimeSlice(slice_from, until_at, width_s, seen), after_job, chunk)
 
 
 def _rank(before: Any, slice_from: int) -> Rank:

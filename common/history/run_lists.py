@@ -1,24 +1,86 @@
-"""The runs of all of a tenant's jobs, newest first. `walk.py` holds the position; this module reads.
+"""Lists of runs by time and outcome: of one job, and of all of a tenant's jobs, newest first.
 
-A step makes one query for each job, some more queries for jobs with many runs, and reads the ids of the jobs from their
-definitions. A page reads a run's further attempts only if it shows the run: a hundred attempts take 160 KB.
-"""
+Each call reads a bounded number of records and returns where the next call continues, even if it found nothing yet.
+
+A step over all jobs makes one query for each job, some more queries for jobs with many runs, and reads the ids of the
+jobs from their definitions. `runs_cursor.py` holds its position. A page reads a run's further attempts only if it shows
+the run: a hundred attempts take 160 KB."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
-from common.history.lists import MAX_RETRIES, MAX_SEEN, RunFilter, retries_in
+from common.history.runs_cursor import Rank, RunsCursor
 from common.history.summary import Summary
-from common.history.walk import Place, Rank
+from common.runs.claims import ATTEMPTS_KEPT
 from common.storage import keys
 from common.storage.tables import Expression, Item, Table
+
+# How many records one call reads.
+MAX_SEEN: Final = 2_000
+# A page ends early after this many retries: each takes up to 1.6 KB, which an answer's JSON can triple, and Lambda's
+# answer is limited to 6 MB.
+MAX_RETRIES: Final = 800
+_PAGE: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """A filter of a job's runs: fire times in [from_at, until_at), a status, a trigger. None sets no condition."""
+
+    from_at: int | None = None
+    until_at: int | None = None
+    status: str = ""
+    trigger: str = ""
+
+    def takes(self, item: Mapping[str, Any]) -> bool:
+        """Whether the run has the wanted status and trigger."""
+        return self.status in ("", item["status"]) and self.trigger in ("", item.get("trigger"))
+
+
+def retries_in(item: Mapping[str, Any]) -> int:
+    """The most attempts that a record can hold beyond one. The item may come without them."""
+    attempts: int = item.get("attempt", 0)
+    return max(0, min(attempts, ATTEMPTS_KEPT) - 1)
+
+
+class RunLists:
+    """Lists over many records of the runs table."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def of_job(
+        self, tenant: str, job_id: str, wanted: RunFilter, *, limit: int, before: str = ""
+    ) -> tuple[list[Item], str]:
+        """A job's runs, newest fire time first, and the run name after which the next page starts; empty at the end."""
+        between = None
+        if wanted.from_at is not None or wanted.until_at is not None:
+            between = keys.runs_between(wanted.from_at, wanted.until_at)
+            if between[0] >= between[1]:
+                return [], ""
+        after = keys.run(tenant, job_id, before) if before else None
+        items = self._table.query(
+            keys.runs_of_job(tenant, job_id), sk_between=between, after=after, newest_first=True, page=_PAGE
+        )
+        found: list[Item] = []
+        last_seen, retries = before, 0
+        for seen, item in enumerate(items):
+            is_full = len(found) == limit and wanted.takes(item)
+            if seen == MAX_SEEN or retries >= MAX_RETRIES or is_full:
+                return found, last_seen
+            retries += retries_in(item)
+            if wanted.takes(item):
+                found.append(item)
+            last_seen = item["sk"]
+        return found, ""
+
 
 _THREADS: Final = 32
 # A query of up to 4 KB costs the same, and 4 KB hold this many runs.
@@ -55,7 +117,7 @@ class TenantPage:
     """Some runs, and where the next page starts."""
 
     runs: list[Item]
-    next: Place | None
+    next: RunsCursor | None
 
 
 class _Spent(Exception):
@@ -80,7 +142,7 @@ class TenantRuns:
         self._runs = runs
         self._bounds = bounds
 
-    def page(self, tenant: str, place: Place, wanted: RunFilter, *, limit: int) -> TenantPage:
+    def page(self, tenant: str, place: RunsCursor, wanted: RunFilter, *, limit: int) -> TenantPage:
         """The next runs of a status and a trigger, up to `limit`. The place holds the range of times."""
         found: list[Item] = []
         seen = retries = 0
@@ -110,7 +172,7 @@ class TenantRuns:
         with ThreadPoolExecutor(min(_THREADS, len(runs)) or 1) as pool:
             return [run for run in pool.map(whole, runs) if run and wanted.takes(run)]
 
-    def summary(self, tenant: str, place: Place, job_id: str = "") -> tuple[Summary, Place | None]:
+    def summary(self, tenant: str, place: RunsCursor, job_id: str = "") -> tuple[Summary, RunsCursor | None]:
         """The summary of the next 10,000 runs at most, of one job or of all jobs."""
         summary, most = Summary(), self._bounds.summarised
 
@@ -128,14 +190,14 @@ class TenantRuns:
     def _step(
         self,
         tenant: str,
-        place: Place,
+        place: RunsCursor,
         take: Callable[[Item], bool],
         *,
         records: int,
         attributes: Sequence[str] = (),
         only: str = "",
         sliced: bool = True,
-    ) -> Place | None:
+    ) -> RunsCursor | None:
         """Pass the runs from `place` on to `take`, one by one, until it returns False. Returns the place after them.
 
         `records` is about how many runs will be taken; `only` limits the step to one job.
@@ -158,7 +220,7 @@ class TenantRuns:
         assert last is not None, "the first runs of each job are read whatever is spent"
         return place.next_place(last, seen)
 
-    def _open(self, tenant: str, place: Place, only: str, sliced: bool) -> tuple[Place, list[str]]:
+    def _open(self, tenant: str, place: RunsCursor, only: str, sliced: bool) -> tuple[RunsCursor, list[str]]:
         """The place with its chunk opened, and the jobs of that chunk."""
         if only:
             return place.opened([only], more=False, sliced=sliced), [only]
@@ -169,7 +231,7 @@ class TenantRuns:
         job_ids = some[: self._bounds.jobs]
         return place.opened(job_ids, more=len(some) > self._bounds.jobs, sliced=sliced), job_ids
 
-    def _job_ids(self, tenant: str, place: Place) -> Iterator[str]:
+    def _job_ids(self, tenant: str, place: RunsCursor) -> Iterator[str]:
         """The ids of existing and former jobs, in order, each once."""
         older = Expression("#created_at <= :begun", {":begun": place.begun_at})
         sources = ((keys.JOB_PREFIX, older), (keys.FORMER_PREFIX, None))
@@ -179,7 +241,7 @@ class TenantRuns:
                 yield job_id
             last = job_id
 
-    def _ids(self, tenant: str, place: Place, prefix: str, where: Expression | None) -> Iterator[str]:
+    def _ids(self, tenant: str, place: RunsCursor, prefix: str, where: Expression | None) -> Iterator[str]:
         between = keys.jobs_between(
             prefix, place.after_job, (place.chunk.last_job if place.chunk else None) or ""
         )
@@ -187,7 +249,7 @@ class TenantRuns:
             yield item["sk"].removeprefix(prefix)
 
     def _merged(
-        self, tenant: str, place: Place, job_ids: Sequence[str], records: int, attributes: Sequence[str]
+        self, tenant: str, place: RunsCursor, job_ids: Sequence[str], records: int, attributes: Sequence[str]
     ) -> Iterator[_Ranked]:
         first = min(max(_FEWEST, records // max(1, len(job_ids))), _LARGEST_BATCH)
         budget = _Budget(self._bounds.more)
@@ -203,7 +265,7 @@ class TenantRuns:
     def _read(
         self,
         tenant: str,
-        place: Place,
+        place: RunsCursor,
         job_id: str,
         *,
         limit: int,

@@ -1,0 +1,217 @@
+"""What a job's times were, from when to when: rebuilt from the job, its audit and its calendars. Pure.
+
+The job says what is in force now. Each audit entry of a change of its times says what was in force before it. Entries
+that an older version wrote may not say that; the times before them are then unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from common.jobs.calendars import Calendars, Dates, any_of
+from common.jobs.job import ACTIVE, PAUSED, Job
+from common.jobs.times import Times, decode_times
+from common.tenants.audit import Entry
+from common.timing.fires import due_at, fires
+
+CHANGES: Final = frozenset({"job.created", "job.changed", "job.paused", "job.resumed", "job.deleted"})
+ALWAYS: Final = -math.inf
+# How far ahead windows can be planned already: they keep to the calendars as they were.
+_CALENDAR_SETTLES_S: Final = 1_500
+# Takes names of calendars, returns their dates, and the time at which one of them changed last.
+CalendarDates = Callable[[tuple[str, ...]], tuple[Container[str], float]]
+# Takes authors as the audit has them, returns the names of their keys.
+NamesOf = Callable[[Iterable[str]], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleVersion:
+    """The times in force during [from_at, until_at); None: there was no such job.
+
+    `began_by` is the change that began it, None if that is too old. If a change ended it, ticks had then planned
+    everything before `planned_until`.
+    """
+
+    from_at: float
+    until_at: float
+    times: Times | None
+    began_by: Entry | None
+    planned_until: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class DueInstant:
+    """An instant at which a job was or is due. `planned_until`: as in its schedule version."""
+
+    fire_at: int
+    due_at: int
+    schedule_revision: int
+    planned_until: float = math.inf
+    # How much its pace may delay it.
+    tolerance_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleHistory:
+    """The schedule versions of one job, oldest first, and from when on they are known."""
+
+    job_key: str
+    versions: Sequence[ScheduleVersion]
+    known_from_at: float
+    # Whether a change of a calendar is why they are not known before.
+    by_calendar: bool = False
+
+    def at(self, instant: float) -> ScheduleVersion | None:
+        """The version in force at an instant; None if it is not known."""
+        return next(
+            (version for version in self.versions if version.from_at <= instant < version.until_at), None
+        )
+
+    def with_author(self, instant: float, names_of: NamesOf) -> ScheduleHistory:
+        """The same, with the name of the author of the version in force at an instant."""
+        version = self.at(instant)
+        if version is None or version.began_by is None:
+            return self
+        by = version.began_by.by
+        began_by = replace(version.began_by, by_name=names_of([by]).get(by, ""))
+        return replace(
+            self,
+            versions=[replace(one, began_by=began_by) if one is version else one for one in self.versions],
+        )
+
+    def due(self, start: int, end: int, calendars: CalendarDates) -> Iterator[DueInstant]:
+        """The due set of [start, end), in order: what ticks plan, from the times that were in force at each instant."""
+        for version in self.versions:
+            yield from self._of_version(version, start, end, calendars)
+
+    def _of_version(
+        self, version: ScheduleVersion, start: int, end: int, calendars: CalendarDates
+    ) -> Iterator[DueInstant]:
+        times = version.times
+        if times is None or times.state != ACTIVE:
+            return
+        first = max(start, times.effective_at, _ceil(version.from_at, start))
+        last = min(end, _ceil(version.until_at, end))
+        if first >= last:
+            return
+        excluded, _ = calendars(times.schedule.calendars)
+        for fire_at in fires(times.schedule, first, last, excluded=excluded):
+            due = due_at(times.schedule, self.job_key, fire_at)
+            yield DueInstant(
+                fire_at, due, times.schedule_revision, version.planned_until, times.schedule.tolerance_s
+            )
+
+
+def schedule_history(
+    job_key: str, job: Job | None, entries: Iterable[Entry], read_from_at: float, calendars: CalendarDates
+) -> ScheduleHistory:
+    """The schedule history of a job. `entries` are its audit entries since `read_from_at`, the latest first."""
+    found: list[ScheduleVersion] = []
+    current, until_at, planned_until = Times.of(job), math.inf, math.inf
+    known_from_at = read_from_at
+    for entry in entries:
+        if entry.action not in CHANGES or not _moves(entry):
+            continue
+        found.append(ScheduleVersion(entry.at, until_at, current, entry, planned_until))
+        until_at = entry.at
+        before = _before(entry, current)
+        if before is None:
+            known_from_at = entry.at
+            break
+        current, planned_until = before
+    else:
+        if current is None:  # nothing was before it was created
+            known_from_at = ALWAYS
+        found.append(ScheduleVersion(known_from_at, until_at, current, None, planned_until))
+    return _with_calendars(ScheduleHistory(job_key, found[::-1], known_from_at), calendars)
+
+
+def _moves(entry: Entry) -> bool:
+    """Whether the change moved the job's times. Older entries show it by what they moved."""
+    shown = {*entry.before, *entry.after}
+    return bool(entry.times or entry.action != "job.changed" or "schedule_revision" in shown)
+
+
+def _before(entry: Entry, after: Times | None) -> tuple[Times | None, float] | None:
+    """The times before a change, and up to where ticks had planned; None if that is unknown."""
+    if entry.times:
+        return decode_times(entry.times)
+    if entry.action == "job.created":
+        return None, math.inf
+    if entry.action in ("job.paused", "job.resumed") and after is not None:
+        return replace(after, state=ACTIVE if entry.action == "job.paused" else PAUSED), math.inf
+    return None
+
+
+def _with_calendars(versions: ScheduleHistory, calendars: CalendarDates) -> ScheduleHistory:
+    """Only what is known of the calendars, too: their former dates are not kept."""
+    known_from_at = versions.known_from_at
+    for version in versions.versions:
+        if version.times and version.times.schedule.calendars and version.times.state == ACTIVE:
+            changed_at = calendars(version.times.schedule.calendars)[1]
+            # A job that was registered since then was planned with the present dates from its beginning.
+            is_newer = version.began_by is not None and changed_at + 1 <= version.from_at
+            since = changed_at + _CALENDAR_SETTLES_S
+            if since > version.from_at and not is_newer:
+                known_from_at = max(known_from_at, min(since, version.until_at))
+    kept = [
+        replace(version, from_at=max(version.from_at, known_from_at))
+        for version in versions.versions
+        if version.until_at > known_from_at
+    ]
+    return ScheduleHistory(versions.job_key, kept, known_from_at, known_from_at > versions.known_from_at)
+
+
+def _ceil(instant: float, otherwise: int) -> int:
+    return math.ceil(instant) if math.isfinite(instant) else otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedChanges:
+    """Each job's changes since `read_from_at` by the audit, the latest first, and for how long records were kept."""
+
+    changes: Mapping[str, list[Entry]]
+    read_from_at: float
+    kept_s: int
+
+    def of_job(self, job_id: str, job: Job | None) -> list[Entry]:
+        """The changes of a job that had been made when the job was read, the latest first."""
+        changes = [
+            entry for entry in self.changes.get(job_id, ()) if job is None or _revision(entry) <= job.revision
+        ]
+        # Entries of one millisecond are stored in any order.
+        return sorted(changes, key=lambda entry: (entry.at, _revision(entry)), reverse=True)
+
+
+@dataclass(slots=True)
+class CalendarReader:
+    """The calendars of one tenant for one answer, each read once, with the time at which one of them changed last."""
+
+    calendars: Calendars
+    tenant: str
+    _read: dict[str, tuple[Dates | None, float]] = field(default_factory=dict)
+
+    def __call__(self, names: tuple[str, ...]) -> tuple[Container[str], float]:
+        found = [self._one(name) for name in names]
+        dates = any_of(dates for dates, _ in found if dates)
+        return dates, max((at for _, at in found), default=-math.inf)
+
+    def _one(self, name: str) -> tuple[Dates | None, float]:
+        if name not in self._read:
+            self._read[name] = self._load(name)
+        return self._read[name]
+
+    def _load(self, name: str) -> tuple[Dates | None, float]:
+        item = self.calendars.find(self.tenant, name)
+        if item is None:  # whether it fires is not known
+            return None, math.inf
+        return Dates(item["dates"]), float(item["updated_at"])
+
+
+def _revision(entry: Entry) -> int:
+    """The revision that a change of a job made; a deletion shows only the one before."""
+    if "revision" in entry.after:
+        return int(entry.after["revision"])
+    return int(entry.before.get("revision", 0)) + 1
