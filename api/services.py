@@ -34,9 +34,9 @@ from common.registration.subscriptions import SubscriptionStore
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
-from common.storage import aws, deployed
-from common.storage.deployed import Tables
-from common.storage.parameters import read_parameter
+from common.storage import aws
+from common.storage.aws import read_parameter
+from common.storage.table import Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
@@ -101,7 +101,7 @@ class Services:
         tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
         masters = StoredMasters(lambda: read_parameter(parameter_name(settings.stage)))
         services = cls.wired(
-            deployed.tables(settings),
+            Tables.of(settings),
             queue,
             clock,
             limits,

@@ -14,7 +14,7 @@ from common.preview.words import describe
 from common.registration.patching import definition_of
 from common.runs.outcome import last_attempt
 from common.runs.records import DISPATCHED, RUNNING
-from common.storage.tables import Item
+from common.storage.wire import Item
 from common.timing.fires import fires, next_fires
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule

@@ -17,7 +17,7 @@ import httpx
 
 from benchmarks import bare_api
 from common.platform.tenants import Tenants
-from common.storage.tables import Table
+from common.storage.table import Table
 from scripts.demo.stage import Stage
 from scripts.embedded import Embedded, deploy, kill, start
 from scripts.embedded.deployment import client

@@ -19,7 +19,7 @@ from common import config
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
 from common.storage import aws
-from common.storage.tables import Table
+from common.storage.table import Table
 
 _TENANTS = (bare_api.TENANT, bare_api.MAKER)
 _TARGET = "arn:aws:lambda:us-east-1:123456789012:function:report"

@@ -20,7 +20,7 @@ from common import config, telemetry
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.storage import aws
-from common.storage.wire_format import to_wire
+from common.storage.wire import to_wire
 from executor import handler
 
 ENVIRONMENT = {

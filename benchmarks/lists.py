@@ -16,8 +16,8 @@ from benchmarks.stub_aws import Cost, StubAws
 from common.history.run_lists import RunFilter, TenantRuns
 from common.history.runs_cursor import RunsCursor
 from common.storage import keys
-from common.storage.tables import Table as DynamoTable
-from common.storage.wire_format import to_wire
+from common.storage.table import Table as DynamoTable
+from common.storage.wire import to_wire
 from common.timing.instants import compact_time, parse_compact
 
 _JOBS = (1, 100, 1_000, 10_000)

@@ -18,7 +18,7 @@ from croniter import croniter
 from benchmarks import workload
 from benchmarks.naive import expanded
 from benchmarks.stub_aws import QUEUE_URL, StubAws
-from common.storage.wire_format import to_wire
+from common.storage.wire import to_wire
 
 # It polls this many partitions of its index each minute.
 _PARTITIONS = 8

@@ -16,7 +16,7 @@ from croniter import croniter
 
 from benchmarks import workload
 from benchmarks.stub_aws import QUEUE_URL, StubAws
-from common.storage.wire_format import to_wire
+from common.storage.wire import to_wire
 
 # Its cost is proportional to the definitions, so it is measured on this many at a time.
 SAMPLE = 2_000

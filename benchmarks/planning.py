@@ -26,7 +26,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
 from common.runs.records import Runs
-from common.storage.tables import Table as DynamoTable
+from common.storage.table import Table as DynamoTable
 from common.timing import groups
 from scheduler.tick import Scheduler, TickSummary
 

@@ -25,7 +25,7 @@ from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Shares, encode
 from common.runs.records import Runs
-from common.storage.tables import Table as DynamoTable
+from common.storage.table import Table as DynamoTable
 from scheduler.planner import Planner
 from scheduler.tick import HURRY_S, FanOut, Scheduler, TickSummary
 

@@ -17,7 +17,7 @@ from benchmarks.stub_aws import QUEUE_URL, StubAws
 from common.clock import ManualClock
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
-from common.storage.tables import Table as DynamoTable
+from common.storage.table import Table as DynamoTable
 from common.tenants.rules_cache import KnownTenants
 from executor import batch
 

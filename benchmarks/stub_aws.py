@@ -20,7 +20,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.config import Config
 
 from common.storage import aws, connections
-from common.storage.direct import DirectDynamoDB, DirectLambda, DirectSQS
+from common.storage.fast_client import DirectDynamoDB, DirectLambda, DirectSQS
 from common.storage.steps import Steps
 
 Answer = Callable[[dict[str, Any]], bytes]

@@ -17,7 +17,7 @@ from common.platform.unrecorded import RunAgain, unrecorded_view
 from common.platform.views import deletion_view, entry_view, hold_view, key_view, tenant_summary, tenant_view
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
-from common.storage.parameters import read_parameter
+from common.storage.aws import read_parameter
 from common.tenants.allowed_targets import Hold as StoredHold
 from common.tenants.audit import EntryFilter
 from common.tenants.holds import Holds

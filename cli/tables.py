@@ -8,7 +8,7 @@ from typing import Any, Literal
 from common.clock import Clock
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import aws
-from common.storage.tables import Table
+from common.storage.table import Table
 
 
 def table(kind: Literal["tenants", "jobs", "runs", "due"], stage: str) -> Table:

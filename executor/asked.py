@@ -9,7 +9,7 @@ from common.jobs.job import Job
 from common.planning.execution import BACKFILL_PREFIX, OWN_PAYLOAD_PREFIX, Execution
 from common.runs import states
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from executor.admission import Skip
 
 

@@ -10,7 +10,7 @@ from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 
 if TYPE_CHECKING:
     from common.planning.postponed import Postponed

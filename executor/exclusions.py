@@ -5,7 +5,7 @@ from __future__ import annotations
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
-from common.storage.tables import Table
+from common.storage.table import Table
 from executor.admission import Skip
 
 

@@ -14,8 +14,8 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.runs.outcome import last_attempt
 from common.runs.records import FAILED, Outcome
 from common.storage import aws
-from common.storage.deployed import Tables
-from common.storage.tables import Item
+from common.storage.table import Tables
+from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from common.config import config
 from common.events import event_bus
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import is_wake
-from common.storage import aws, deployed
+from common.storage import aws
+from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from executor import wiring
 from executor.batch import MAX_EVENTS_AT_ONCE, execute_batch
@@ -72,7 +73,7 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
 @cache
 def _executor() -> Executor:
     settings, clock = config(), SystemClock()
-    tables = deployed.tables(settings)
+    tables = Tables.of(settings)
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), settings.required("executions_queue_url"), clock)
     known = KnownTenants(tables.tenants)
     endpoints = aws.on_first_use(_endpoints)
@@ -94,7 +95,7 @@ def _endpoints() -> HttpEndpoints:
     from executor.targets.http_endpoint import HttpEndpoints
 
     settings = config()
-    secrets = SigningSecrets(deployed.tables(settings).tenants)
+    secrets = SigningSecrets(Tables.of(settings).tenants)
     guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
     return HttpEndpoints(secrets.signing, SystemClock(), settings.plain_http_targets, guard)
 

@@ -13,7 +13,9 @@ from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.records import ENDED, Claim, Runs
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 from executor.admission import Skip
 from executor.overlap import Wait, decide

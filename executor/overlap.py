@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from common.jobs.job import Job
 from common.planning.execution import BACKFILL, Execution
 from common.runs.states import OVERLAP
-from common.storage.wire_format import Item
+from common.storage.wire import Item
 from executor.admission import Skip
 
 # How long a run waits before it checks again, if the other run has no lease.

@@ -12,7 +12,7 @@ from common.planning.execution import Execution
 from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
 from common.storage import outgoing
 from common.storage.steps import Steps, at_once
-from common.storage.tables import Item
+from common.storage.wire import Item
 from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED

@@ -14,7 +14,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.outcome import last_attempt
 from common.runs.records import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING, Claim, Outcome, Runs
-from common.storage.tables import Item
+from common.storage.wire import Item
 from executor.admission import Skip, is_of
 from executor.dead_letters import DeadLetters
 from executor.failure_streak import FailureStreak, responsible

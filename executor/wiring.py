@@ -11,8 +11,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage.aws import on_first_use
-from common.storage.deployed import Tables
-from common.storage.tables import Table
+from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
 from executor.dead_letters import DeadLetters
 from executor.due_jobs import DueJobs

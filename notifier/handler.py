@@ -9,7 +9,8 @@ from typing import Any, Final
 from common import telemetry
 from common.clock import SystemClock
 from common.config import config
-from common.storage import aws, deployed
+from common.storage import aws
+from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.web_address import is_public_or_loopback
 from common.tenants.webhook_signing import SigningSecrets
@@ -38,7 +39,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
 @cache
 def _notifier() -> Notifier:
     settings, clock = config(), SystemClock()
-    tables = deployed.tables(settings)
+    tables = Tables.of(settings)
     guard = NetworkGuard(allows=is_public_or_loopback) if settings.loopback_targets else NetworkGuard()
     secrets = SigningSecrets(tables.tenants)
     endpoints = HttpEndpoints(secrets.signing, clock, settings.plain_http_targets, guard)

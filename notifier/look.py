@@ -20,7 +20,8 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs.records import SUCCEEDED
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 from common.timing.instants import compact_time
 
 # The most failed runs that are read of a tenant in one look; the newest are read.

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from common.clock import Clock
 from common.notices.subscription import Subscriptions
 from common.planning.due_index import DueIndex
-from common.storage.deployed import Tables
+from common.storage.table import Tables
 from common.tenants.rules_cache import RulesOf
 from notifier.delivery import Deliver
 from notifier.look import Look

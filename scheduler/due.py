@@ -16,7 +16,7 @@ from common.clock import Clock
 from common.planning.directory import BadShard, Listing, Shard
 from common.planning.due_index import DueIndex, Mark
 from common.planning.quarantine import Quarantine
-from common.storage.tables import TransactionConflict
+from common.storage.conflicts import TransactionConflict
 from common.timing.groups import group_can_fire
 from common.timing.instants import DAY_S
 from scheduler.concurrently import for_each
@@ -32,7 +32,7 @@ _DISTRUST_S: Final = DAY_S
 _LONG_S: Final = 3_600
 # The window that is checked every day begins at 03:50 UTC, when little is due.
 _CHECKED_AT_S: Final = 3 * 3_600 + 3_000
-# One batch read; common/storage/tables.py.
+# One batch read; common/storage/table.py.
 _AT_ONCE: Final = 100
 _TIDIED_BETWEEN_LOOKS: Final = 1_600
 _TIDIES_FOR_S: Final = 60

@@ -15,7 +15,8 @@ from common.events import event_bus
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.planned_windows import PlannedWindow
 from common.planning.shares import PlanningQueue, Shares
-from common.storage import aws, deployed
+from common.storage import aws
+from common.storage.table import Tables
 from scheduler import wiring
 from scheduler.leftovers import anything_left
 from scheduler.reconcile import Compared, Reconciler
@@ -97,7 +98,7 @@ def log_compared(compared: Compared) -> None:
 
 
 def _is_anything_left() -> bool:
-    tables = deployed.tables(config())
+    tables = Tables.of(config())
     return anything_left(tables.due, tables.tenants)
 
 
@@ -105,14 +106,14 @@ def _is_anything_left() -> bool:
 def _removal() -> Removal:
     from scheduler.removal import removal
 
-    return removal(deployed.tables(config()), _queue(), SystemClock())
+    return removal(Tables.of(config()), _queue(), SystemClock())
 
 
 @cache
 def scheduler() -> Scheduler:
     """This process's scheduler. A planner does not need the fan-out."""
     settings, clock = config(), SystemClock()
-    tables = deployed.tables(settings)
+    tables = Tables.of(settings)
     fan_out = None
     if settings.planning_queue_url:
         planning_queue = PlanningQueue(aws.sqs(), settings.planning_queue_url)
@@ -128,9 +129,7 @@ def scheduler() -> Scheduler:
 def reconciler() -> Reconciler:
     """What looks for executions without a record after each tick."""
     settings = config()
-    return wiring.reconciler(
-        deployed.tables(settings), _queue(), SystemClock(), most=settings.reconciled_a_tick
-    )
+    return wiring.reconciler(Tables.of(settings), _queue(), SystemClock(), most=settings.reconciled_a_tick)
 
 
 def _queue() -> ExecutionsQueue:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from common.storage import group_keys, keys
-from common.storage.tables import Table
+from common.storage.table import Table
 
 
 def anything_left(due: Table, tenants: Table) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 from common.config import config
 from common.planning.shares import PlanningQueue, Shares
-from common.storage import aws, deployed
+from common.storage import aws
+from common.storage.table import Tables
 from scheduler.handler import publish, scheduler, write_down
 from scheduler.planner import Planner
 
@@ -23,6 +24,6 @@ def handle(event: Mapping[str, Any], context: object) -> None:
 
 @cache
 def _planner() -> Planner:
-    shares = Shares(deployed.tables(config()).due)
+    shares = Shares(Tables.of(config()).due)
     queue = PlanningQueue(aws.sqs(), config().required("planning_queue_url"))
     return Planner(scheduler(), shares, queue)

@@ -21,8 +21,9 @@ from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.packs import MAX_IN_A_PACK
 from common.runs.unrecorded import MAX_LISTED, Unrecorded
-from common.storage import keys, planned_keys
-from common.storage.tables import Expression, Table
+from common.storage import keys
+from common.storage.table import Table
+from common.storage.wire import Expression
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S, window_start
 from scheduler.concurrently import for_each
@@ -31,7 +32,7 @@ from scheduler.concurrently import for_each
 _SETTLED_AFTER_S: Final = WINDOW_S
 # The latest start of another read, after the tick's start. The function has 300 s (serverless.yml).
 _WORKS_FOR_S: Final = 150
-# One batch read; common/storage/tables.py.
+# One batch read; common/storage/table.py.
 _AT_ONCE: Final = 100
 _READ_TOGETHER: Final = 1_600
 
@@ -75,7 +76,7 @@ class Reconciler:
     def _compare(self, compared: Compared, stop_at: float) -> None:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
-        begin = (self.due.get(planned_keys.RECONCILED) or {}).get("until", 0)
+        begin = (self.due.get(keys.RECONCILED) or {}).get("until", 0)
         compared.planned = sum(self.index.planned.sizes(begin, end).values())
         room = MAX_LISTED - compared.listed
         if not compared.planned or room <= 0:
@@ -159,7 +160,7 @@ class Reconciler:
 
     def _reconciled(self, until: int) -> None:
         change = Expression("SET #until = :until", {":until": until})
-        self.due.update(planned_keys.RECONCILED, change)
+        self.due.update(keys.RECONCILED, change)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.deletion import Deletion, Deletions
 from common.runs.records import Runs
-from common.storage.deployed import Tables
+from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from scheduler.ended import Completion
 

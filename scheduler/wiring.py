@@ -15,8 +15,7 @@ from common.planning.postponed import Postponed
 from common.planning.quarantine import Quarantine
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import on_first_use
-from common.storage.deployed import Tables
-from common.storage.tables import Table
+from common.storage.table import Table, Tables
 from scheduler.reconcile import Reconciler
 from scheduler.tick import FanOut, Scheduler
 

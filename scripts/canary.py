@@ -19,7 +19,7 @@ from common.errors import AlreadyExists, Minute8Error, NotFound
 from common.jobs.job import ACTIVE
 from common.platform.tenants import Tenants
 from common.storage.aws import new_session
-from common.storage.tables import Table
+from common.storage.table import Table
 from scripts.demo.stage import Stage
 
 _NAME = "Minute8's own canary: one run a minute, see docs/service-levels.md"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
-from common.storage.tables import Table
+from common.storage.table import Table
 from minute8_client import Client
 from scripts.demo.stage import Stage
 from scripts.demo.workload import LIVELY_TENANT

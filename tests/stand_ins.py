@@ -12,7 +12,8 @@ from typing import Any
 from common.clock import ManualClock
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression
+from common.storage.conflicts import ConditionFailed
+from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
 from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants

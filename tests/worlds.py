@@ -28,8 +28,7 @@ from common.registration.registry import Registry
 from common.runs.changes import RunChanges
 from common.runs.records import Runs
 from common.storage import keys
-from common.storage.deployed import Tables
-from common.storage.tables import Table
+from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
 from common.timing.slots import EVERYWHERE
 from executor.batch import execute_batch

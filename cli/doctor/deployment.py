@@ -17,7 +17,7 @@ from common.planning.shares import Shares
 from common.platform.signing_masters import parameter_name
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session
-from common.storage.tables import Table
+from common.storage.table import Table
 
 SERVICES: Final = ("cloudformation", "cloudwatch", "dynamodb", "events", "iam", "lambda", "sqs", "ssm", "sts")
 _RESOURCE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")

@@ -33,7 +33,8 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
 from common.runs.records import RETENTION_S
 from common.storage import keys
-from common.storage.tables import Expression, Table
+from common.storage.table import Table
+from common.storage.wire import Expression
 from common.tenants.audit import Audit, Entry, EntryFilter
 from common.timing.instants import DAY_S
 

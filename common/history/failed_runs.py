@@ -15,7 +15,8 @@ from common.history.run_lists import MAX_RETRIES, MAX_SEEN, retries_in
 from common.jobs.job import DELETED
 from common.runs.outcome import last_attempt
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 
 _PAGE: Final = 200
 # What differs between two errors of one cause: ids, addresses, times and numbers.

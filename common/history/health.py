@@ -24,7 +24,8 @@ from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.execution import SCHEDULE
 from common.runs.records import SUCCEEDED
 from common.storage import keys
-from common.storage.tables import Expression, Table
+from common.storage.table import Table
+from common.storage.wire import Expression
 from common.timing.fires import due_at, fires
 from common.timing.instants import DAY_S
 

@@ -20,7 +20,8 @@ from common.history.runs_cursor import Rank, RunsCursor
 from common.history.summary import Summary
 from common.runs.claims import ATTEMPTS_KEPT
 from common.storage import keys
-from common.storage.tables import Expression, Item, Table
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
 
 # How many records one call reads.
 MAX_SEEN: Final = 2_000

@@ -25,7 +25,7 @@ from common.planning.due_index import BadEntry, DueIndex, place
 from common.planning.execution import job_key
 from common.planning.pace import Foreseen, foreseen
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.timing.fires import due_at, fires
 from common.timing.groups import group_can_fire
 from common.timing.windows import window_start

@@ -15,8 +15,9 @@ from common.clock import Clock
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule

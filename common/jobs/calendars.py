@@ -16,7 +16,8 @@ from typing import Any
 
 from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 
 # A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
 DELETING = "deleting"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.planning.execution import Execution, split_run_name
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.timing.compiled import names_years
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S

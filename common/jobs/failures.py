@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from common.jobs.job import DELETED
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from common.jobs.revisions import deleted
 from common.jobs.schedule_groups import ACTIVE, DELETING, ScheduleGroups
 from common.jobs.store import MAX_AT_ONCE, Change, JobStore
 from common.storage import group_keys, keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Transaction
+from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.table import Transaction
+from common.storage.wire import Expression
 
 # The schedules that one step deletes: two transactions.
 STEP: Final = 2 * MAX_AT_ONCE

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from common.eventbridge.origin import KNOWN_FOR_S
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression, Item
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from typing import Any, Final
 from common.errors import KeyReused
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.tables import Expression, Table, Transaction
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
 KEPT_S: Final = DAY_S

@@ -18,7 +18,8 @@ from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import DELETED, PAUSED, Job
 from common.jobs.times import encode_times
 from common.storage import keys
-from common.storage.tables import Expression, Item, Table, Transaction
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression, Item
 from common.tenants.audit import Audit
 from common.tenants.rules import Quotas, TenantRules
 from common.tenants.rules_cache import KnownTenants

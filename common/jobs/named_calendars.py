@@ -9,7 +9,8 @@ from common.errors import Conflict
 from common.jobs.calendars import DELETING, Calendars
 from common.jobs.job import DELETED, Job
 from common.storage import keys
-from common.storage.tables import Expression, Transaction
+from common.storage.table import Transaction
+from common.storage.wire import Expression
 
 _KEPT: Final = Expression(f"attribute_exists(pk) AND attribute_not_exists(#{DELETING})", {})
 

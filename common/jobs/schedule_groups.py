@@ -15,9 +15,9 @@ from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound,
 from common.jobs.group_requests import GroupRequest
 from common.jobs.job import Job, exists
 from common.storage import group_keys, keys
-from common.storage.additions import Addition
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction
+from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.table import Addition, Table, Transaction
+from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html

@@ -10,8 +10,9 @@ from typing import Final
 
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import MAX_WRITES, ConditionFailed, Expression, Table, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import MAX_WRITES, Table
+from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
 # Fire times further ahead are neither skipped nor noted: the next ones of a rare cron are found slowly.

@@ -28,8 +28,9 @@ from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import fires_soon, plan_registered
 from common.storage import keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S

@@ -14,7 +14,9 @@ from typing import Any, Final
 from common.errors import NotFound
 from common.notices.state import State
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
 
 FAILURES: Final = "failures"
 RECOVERIES: Final = "recoveries"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.storage import keys
-from common.storage.tables import Item
+from common.storage.wire import Item
 
 # The attribute of an unreadable item that says when a tick reported it.
 REPORTED: Final = "reported_at"

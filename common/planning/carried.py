@@ -11,8 +11,8 @@ from typing import Final
 
 from common.planning.directory import Shard
 from common.planning.pace import Name
-from common.storage import keys, pace_keys
-from common.storage.tables import Table
+from common.storage import keys
+from common.storage.table import Table
 from common.timing.instants import DAY_S
 
 # The longest spread, jitter and tolerance together: a window that ended longer ago cannot reach into this one.
@@ -32,7 +32,7 @@ class Carried:
         """What the windows before `start` took from there on, of the paces with this number."""
         found: defaultdict[Name, Counter[int]] = defaultdict(Counter)
         between = keys.begins_between(start - REACH_S, start)
-        for item in self._table.query(pace_keys.carried(pace, start)["pk"], sk_between=between):
+        for item in self._table.query(keys.pace_carryover(pace, start)["pk"], sk_between=between):
             for tenant, key, seconds in json.loads(item["taken"]):
                 for after_s, count in seconds:
                     if (second := item["end"] + after_s) >= start:
@@ -46,6 +46,6 @@ class Carried:
             for name, seconds in sorted(taken.items())
         ]
         if rest := [one for one in rest if one[-1]]:
-            key = pace_keys.carried(pace, end, first.group, first.shard)
+            key = keys.pace_carryover(pace, end, first.group, first.shard)
             text = json.dumps(rest, separators=(",", ":"))
             self._table.put({**key, "end": end, "taken": text, "expires_at": end + _KEPT_S})

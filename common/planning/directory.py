@@ -13,16 +13,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from common.planning.pace_shards import nth_shard, shard_number
-from common.storage import keys, pace_keys
-from common.storage.tables import (
-    MAX_WRITES,
-    ConditionFailed,
-    Expression,
-    Item,
-    Table,
-    Transaction,
-    TransactionConflict,
-)
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed, TransactionConflict
+from common.storage.table import MAX_WRITES, Table, Transaction
+from common.storage.wire import Expression, Item
 from common.timing.groups import entry_weight
 from common.timing.instants import DAY_S
 from common.timing.slots import EVERYWHERE, places, places_of
@@ -133,7 +127,7 @@ class Directory:
         not listed has to be opened. The shards of other paces are not read: a tenant may have thousands of them.
         """
         partition = keys.directory_partition(group)
-        between = pace_keys.shards_of(group, pace)
+        between = keys.shards_of_pace(group, pace)
         found = self._table.query(partition, sk_between=between, consistent=consistent)
         listings = [one for one in map(_read, found) if isinstance(one, Listing) and one.shard.group == group]
         weight = entry_weight(group, WINDOW_S)

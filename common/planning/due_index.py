@@ -17,13 +17,9 @@ from common.planning.planned import PlannedLog
 from common.planning.planned_windows import PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
-from common.storage.tables import (
-    ConditionFailed,
-    Expression,
-    Item,
-    Table,
-    Transaction,
-)
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression, Item
 from common.timing.windows import planning_end
 from common.timing.zones import TZDATA_VERSION
 

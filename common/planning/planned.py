@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from common.planning.execution import Execution
-from common.storage import planned_keys as keys
-from common.storage.tables import Item, Table
+from common.storage import keys
+from common.storage.table import Table
+from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
 
@@ -102,24 +103,24 @@ class PlannedLog:
         """How many executions the log has of each window that starts in [start, end)."""
         found: defaultdict[int, int] = defaultdict(int)
         for item in self._items(start, end, ("sk", "count")):
-            found[keys.window_of(item["sk"])] += item["count"]
+            found[keys.enqueued_window(item["sk"])] += item["count"]
         return dict(found)
 
     def portions(self, start: int, end: int) -> Iterator[Portion]:
         """The portions of the windows that start in [start, end), read while the caller consumes them."""
         for item in self._items(start, end, ("sk", "count", "data")):
-            yield Portion(keys.window_of(item["sk"]), item["count"], item["data"])
+            yield Portion(keys.enqueued_window(item["sk"]), item["count"], item["data"])
 
     def _items(self, start: int, end: int, attributes: tuple[str, ...]) -> Iterator[Item]:
-        span = keys.between(start, end)
-        for partition in keys.partitions():
+        span = keys.enqueued_between(start, end)
+        for partition in keys.enqueued_partitions():
             yield from self._table.query(partition, sk_between=span, attributes=attributes)
 
 
 def _item(portion: Portion) -> dict[str, Any]:
     name = hashlib.sha256(portion.data.encode()).hexdigest()[:16]
     return {
-        **keys.planned(portion.window, name),
+        **keys.enqueued(portion.window, name),
         "count": portion.count,
         "data": portion.data,
         "expires_at": portion.window + _KEPT_S,

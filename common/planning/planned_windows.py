@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.storage import keys
-from common.storage.tables import Expression, Item, Table
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 # A window of ten minutes has one item: TTL bounds their number to about 1,100.

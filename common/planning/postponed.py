@@ -17,7 +17,8 @@ from common.planning.due_index import BadEntry, DueIndex
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.windows import MAX_DELAY_S
 

@@ -22,7 +22,9 @@ from common.planning.bad_entry import REPORTED
 from common.planning.due_index import Mark
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 GROUP: Final = "group"

@@ -22,7 +22,9 @@ from common.planning.executions_queue import BATCH_SIZE, HandOverFailed
 from common.planning.pace import WHOLE, Part
 from common.planning.pace_shards import pace_of
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
 from common.timing.groups import entry_weight
 from common.timing.windows import MISSED_AFTER_S
 

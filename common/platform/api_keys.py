@@ -18,10 +18,10 @@ from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.platform.signing_masters import Masters, is_access_key_id
-from common.storage import keys, platform_keys
-from common.storage.additions import Addition
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.table import Addition, Table, Transaction
+from common.storage.wire import Expression
 from common.tenants.audit import AWS, Audit
 from common.tenants.conditions import IS_THERE
 from common.texts import check_name
@@ -161,13 +161,13 @@ class ApiKeys:
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
         unused = Expression("attribute_not_exists(pk)", {})
-        tx.put(self._table, {**platform_keys.api_key(key.key_hash), **key.to_item()}, unused)
-        tx.put(self._table, {**platform_keys.api_key_reference(owner, key.key_id), **key.to_item()}, unused)
+        tx.put(self._table, {**keys.api_key(key.key_hash), **key.to_item()}, unused)
+        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **key.to_item()}, unused)
         Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
 
     def keys_of(self, owner: str) -> list[ApiKey]:
         """The keys of a tenant or of keys.OPERATORS, oldest first; revoked ones too, expired ones for some days."""
-        items = self._table.query(owner, sk_prefix=platform_keys.KEY_REFERENCE_PREFIX)
+        items = self._table.query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX)
         return sorted(
             (ApiKey.from_item(item) for item in items), key=lambda key: (key.created_at, key.key_id)
         )
@@ -180,9 +180,7 @@ class ApiKeys:
         prefix = f"{OPERATOR}:" if owner == keys.OPERATORS else ""
         ids = {by.removeprefix(prefix) for by in authors if by.startswith(prefix)}
         wanted = [
-            platform_keys.api_key_reference(owner, key_id)
-            for key_id in sorted(ids)
-            if _KEY_ID.fullmatch(key_id)
+            keys.api_key_reference(owner, key_id) for key_id in sorted(ids) if _KEY_ID.fullmatch(key_id)
         ]
         found = map(ApiKey.from_item, self._table.get_many(wanted)) if wanted else ()
         return {f"{prefix}{key.key_id}": key.name for key in found if key.name}
@@ -205,8 +203,8 @@ class ApiKeys:
         after = {**before, "revoked_at": revoked.revoked_at}
 
         def fill(tx: Transaction) -> None:
-            tx.update(self._table, platform_keys.api_key(key.key_hash), change, standing)
-            tx.update(self._table, platform_keys.api_key_reference(owner, key_id), change, standing)
+            tx.update(self._table, keys.api_key(key.key_hash), change, standing)
+            tx.update(self._table, keys.api_key_reference(owner, key_id), change, standing)
             Audit(self._table).add(tx, owner, by, "key.revoked", key_id, now, before=before, after=after)
 
         try:
@@ -217,11 +215,7 @@ class ApiKeys:
         return revoked
 
     def _key_of(self, owner: str, key_id: str) -> ApiKey:
-        item = (
-            self._table.get(platform_keys.api_key_reference(owner, key_id))
-            if _KEY_ID.fullmatch(key_id)
-            else None
-        )
+        item = self._table.get(keys.api_key_reference(owner, key_id)) if _KEY_ID.fullmatch(key_id) else None
         if item is None:
             raise NotFound("key", key_id)
         return ApiKey.from_item(item)
@@ -247,7 +241,7 @@ class ApiKeys:
     def _known(self, key_hash: str, now: float) -> ApiKey | None:
         if known := self._trusted.get(key_hash, now):
             return known.value
-        item = self._table.get(platform_keys.api_key(key_hash))
+        item = self._table.get(keys.api_key(key_hash))
         if item is None:
             self._trusted.forget(key_hash)
             return None

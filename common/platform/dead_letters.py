@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from common.errors import NotFound
 from common.platform.letter import EXECUTIONS, QUEUES, Letter, letter_of, pack_in
 from common.storage import keys
-from common.storage.tables import Transaction
+from common.storage.table import Transaction
 from common.tenants.audit import AuditedCommit
 
 if TYPE_CHECKING:

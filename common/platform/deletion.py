@@ -21,9 +21,10 @@ from common.clock import Clock, SystemClock
 from common.errors import NotFound
 from common.jobs.job import DELETED as DELETED_JOB
 from common.planning.due_index import DueIndex
-from common.storage import keys, platform_keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression, Item
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
 from common.tenants.conditions import IS_THERE
@@ -124,7 +125,7 @@ class Deletions:
         deleting = Expression(words, {":deleting": DELETING, ":one": 1})
         tx = Transaction(self.tenants.client)
         tx.update(self.tenants, keys.tenant(tenant_id), deleting, IS_THERE)
-        tx.update(self.tenants, platform_keys.tenant_listing(tenant_id), deleting)
+        tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
         change_log.note(tx, self.tenants, tenant_id, now)
         tx.put(self.tenants, {**keys.deletion(tenant_id), **deletion.to_item()})
         # The tenant's own audit is removed, so this entry goes to the platform's.
@@ -164,12 +165,10 @@ class Deletions:
         return self.progress(tenant_id)
 
     def _remove_keys(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        references = list(
-            self.tenants.query(tenant_id, sk_prefix=platform_keys.KEY_REFERENCE_PREFIX, limit=most)
-        )
+        references = list(self.tenants.query(tenant_id, sk_prefix=keys.KEY_REFERENCE_PREFIX, limit=most))
         for item in references:  # together: the reference is how the key is found again
             tx = Transaction(self.tenants.client)
-            tx.delete(self.tenants, platform_keys.api_key(item["key_hash"]))
+            tx.delete(self.tenants, keys.api_key(item["key_hash"]))
             tx.delete(self.tenants, keys.key_of(item))
             tx.commit()
             removed["keys"] += 1
@@ -262,7 +261,7 @@ class Deletions:
         }
         tx = Transaction(self.tenants.client)
         tx.put(self.tenants, tombstone, Expression("#state = :deleting", {":deleting": DELETING}))
-        tx.delete(self.tenants, platform_keys.tenant_listing(deletion.tenant_id))
+        tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
         tx.delete(self.jobs, keys.subscriber(deletion.tenant_id))
         change_log.note(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))

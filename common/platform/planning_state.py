@@ -8,7 +8,7 @@ from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine
 from common.planning.shares import Shares
-from common.storage.tables import Table
+from common.storage.table import Table
 
 
 @dataclass(frozen=True, slots=True)

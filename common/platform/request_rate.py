@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.errors import RateExceeded
-from common.storage import platform_keys
-from common.storage.tables import ConditionFailed, Expression, Table
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression
 
 _MINUTE_S: Final = 60
 _SHARES: Final = 100
@@ -66,9 +68,7 @@ class RequestRate:
             reserved = min(taken.left, requests)
             taken.left -= reserved
             if requests > reserved:
-                self._table.update(
-                    platform_keys.request_rate(tenant, minute), _adding(requests - reserved, minute)
-                )
+                self._table.update(keys.request_rate(tenant, minute), _adding(requests - reserved, minute))
 
     def _taken_in(self, tenant: str, minute: int) -> _Taken:
         taken = self._taken.get(tenant)
@@ -85,7 +85,7 @@ class RequestRate:
         if most < share:
             return 0
         try:
-            self._table.update(platform_keys.request_rate(tenant, minute), _adding(share, minute), room)
+            self._table.update(keys.request_rate(tenant, minute), _adding(share, minute), room)
         except ConditionFailed:
             return 0
         return share

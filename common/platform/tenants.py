@@ -10,9 +10,10 @@ from common.clock import Clock, SystemClock
 from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.api_keys import ApiKey, ApiKeys
-from common.storage import keys, platform_keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression
 from common.tenants import change_log
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import EDITABLE, TenantRules, changed
@@ -106,11 +107,8 @@ class Tenants:
 
     def list_tenants(self, after: str = "", limit: int | None = None) -> Iterator[Tenant]:
         """All tenants after `after`, in the order of their ids, without their registered totals."""
-        start = platform_keys.tenant_listing(after) if after else None
-        return (
-            Tenant.from_item(item)
-            for item in self._table.query(platform_keys.TENANTS, after=start, limit=limit)
-        )
+        start = keys.tenant_listing(after) if after else None
+        return (Tenant.from_item(item) for item in self._table.query(keys.TENANTS, after=start, limit=limit))
 
     def with_counts(self, tenant_ids: Sequence[str]) -> list[Tenant]:
         """These tenants with their registered totals, in the order of their ids; missing ones are left out."""
@@ -210,7 +208,7 @@ class Tenants:
     def _publish(self, tx: Transaction, tenant: Tenant, now: float) -> None:
         """Add what belongs to every change of the tenant's item."""
         change_log.note(tx, self._table, tenant.tenant_id, now)
-        tx.put(self._table, {**platform_keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
+        tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
 
 
 def edited(tenant: Tenant, changes: Mapping[str, Any], expected_revision: int | None) -> Tenant:

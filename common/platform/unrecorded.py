@@ -12,7 +12,7 @@ from common.planning.execution import Execution, parse_execution_id, split_execu
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.unrecorded import Unrecorded, WithoutRecord
 from common.storage import keys
-from common.storage.tables import Table, Transaction
+from common.storage.table import Table, Transaction
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.timing.instants import rfc3339
 

@@ -17,7 +17,9 @@ from common.jobs.job import Job
 from common.jobs.store import JobStore
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression
 from common.timing.fires import fires, local_date
 from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule

@@ -24,9 +24,9 @@ from common.jobs.job import DELETED
 from common.registration.calendar_sources import dates_of
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
-from common.storage.additions import Addition
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Item, Table, Transaction, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Addition, Table, Transaction
+from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 
 # Each has up to 27 KB, and a page of the list has 200.

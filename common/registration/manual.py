@@ -28,8 +28,9 @@ from common.registration.definition import check_fits
 from common.runs.changes import Commit, RunChanges
 from common.runs.records import RETRYING, Runs
 from common.storage import keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Item, Transaction
+from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.table import Transaction
+from common.storage.wire import Expression, Item
 from common.timing.fires import due_at, fires, next_fires
 from common.timing.instants import DAY_S
 

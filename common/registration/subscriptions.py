@@ -28,9 +28,9 @@ from common.registration import target_definitions
 from common.registration.definition import Limits, check_url, invalid_input
 from common.registration.registry import check_allowed
 from common.storage import keys
-from common.storage.additions import Addition
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Addition, Transaction
+from common.storage.wire import Expression
 from common.tenants.audit import AuditedCommit
 from common.tenants.rules_cache import RulesOf
 from common.tenants.webhook_secrets import WebhookSecrets

@@ -10,7 +10,9 @@ from common.planning.execution import SCHEDULE, Execution
 from common.runs.records import RETENTION_S
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression
 
 # How a change is committed; a manual change is committed together with its audit entries.
 Commit = Callable[[Transaction], None]

@@ -10,7 +10,7 @@ from typing import Final
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from common.runs.states import FAILED
-from common.storage.tables import Expression, Item
+from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 RETENTION_S: Final = 30 * DAY_S

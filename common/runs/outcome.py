@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from common.storage.wire_format import Item
+from common.storage.wire import Item
 from common.timing.instants import DAY_S
 
 # The most bytes that are kept of an attempt. A write unit holds 1 KB, and an item 400 KB with all attempts of a run.

@@ -27,7 +27,9 @@ from common.runs.states import RUNNING as RUNNING
 from common.runs.states import SKIPPED as SKIPPED
 from common.runs.states import SUCCEEDED as SUCCEEDED
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
 
 
 class Runs:

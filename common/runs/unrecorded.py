@@ -12,8 +12,10 @@ from typing import Any, Final
 
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.executions_queue import ExecutionsQueue
-from common.storage import keys, planned_keys
-from common.storage.tables import ConditionFailed, Expression, Item, Table
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
 # How many are listed. Ticks look for no others before these are run or dismissed.
@@ -54,7 +56,7 @@ class Unrecorded:
         known = {one.execution.execution_id for one in self.all()}
         items = [
             {
-                **planned_keys.unrecorded(one.execution_id),
+                **keys.unrecorded(one.execution_id),
                 "body": one.encode(),
                 "due_at": one.due_at,
                 "found_at": int(now),
@@ -67,18 +69,18 @@ class Unrecorded:
 
     def remove(self, executions: Sequence[Execution]) -> None:
         """Take these from the list: they have a record now, or nobody waits for one."""
-        self._due.delete_many([planned_keys.unrecorded(one.execution_id) for one in executions])
+        self._due.delete_many([keys.unrecorded(one.execution_id) for one in executions])
 
     def all(self) -> Iterator[WithoutRecord]:
         """The whole list, by execution ids."""
-        return _read(self._due.query(planned_keys.UNRECORDED))
+        return _read(self._due.query(keys.UNRECORDED))
 
     def page(
         self, after_id: str = "", from_at: int = 0, limit: int = MAX_LISTED
     ) -> tuple[list[WithoutRecord], str]:
         """Those due from `from_at` on that have no record now, by their ids, and where the list continues."""
-        after = planned_keys.unrecorded(after_id) if after_id else None
-        items = list(self._due.query(planned_keys.UNRECORDED, after=after, limit=limit + 1))
+        after = keys.unrecorded(after_id) if after_id else None
+        items = list(self._due.query(keys.UNRECORDED, after=after, limit=limit + 1))
         found = [one for one in _read(items[:limit]) if one.execution.due_at >= from_at]
         left = {one.execution_id for one in self.missing([one.execution for one in found])}
         next_id = items[limit - 1]["sk"] if len(items) > limit else ""
@@ -86,7 +88,7 @@ class Unrecorded:
 
     def named(self, execution_ids: Sequence[str]) -> dict[str, WithoutRecord]:
         """Those of these ids that are listed."""
-        items = self._due.get_many([planned_keys.unrecorded(one) for one in dict.fromkeys(execution_ids)])
+        items = self._due.get_many([keys.unrecorded(one) for one in dict.fromkeys(execution_ids)])
         return {one.execution.execution_id: one for one in _read(items)}
 
     def send(self, executions: Sequence[Execution], queue: ExecutionsQueue, now: float) -> None:
@@ -95,7 +97,7 @@ class Unrecorded:
         for one in executions:
             with suppress(ConditionFailed):  # a tick has found its record
                 self._due.update(
-                    planned_keys.unrecorded(one.execution_id),
+                    keys.unrecorded(one.execution_id),
                     Expression("SET #sent_at = :now", {":now": int(now)}),
                     Expression("attribute_exists(pk)", {}),
                 )

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from common.errors import Busy
 from common.storage import outgoing
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ AMAZON_ROOTS: Final = Path(__file__).with_name("amazon_roots.pem")
 
 # More than any function's threads, so that no thread waits for a connection.
 _POOL_CONNECTIONS = 64
+_PARAMETER_TIMEOUT_S = 3
 _building = threading.RLock()
 _read_timeout_s: ContextVar[float | None] = ContextVar("_read_timeout_s", default=None)
 
@@ -41,7 +43,7 @@ def dynamodb() -> DynamoDBClient:
         built = tuned(_create_client("dynamodb", config=_own_config()))
         client: DynamoDBClient = built
         if _is_direct(built):
-            from common.storage.direct import DirectDynamoDB
+            from common.storage.fast_client import DirectDynamoDB
 
             direct: Any = DirectDynamoDB(built)
             client = direct
@@ -52,7 +54,7 @@ def _is_direct(client: Any) -> bool:
     """Whether the hot calls of this client go around botocore: in the functions, if its requests are plain."""
     if not in_lambda():
         return False
-    from common.storage.direct import is_possible
+    from common.storage.fast_client import is_possible
 
     return is_possible(client)
 
@@ -103,7 +105,7 @@ def sqs() -> SQSClient:
     client: SQSClient = _create_client("sqs", config=_own_config())
     client.meta.events.unregister("before-call", add_recursion_detection_header)
     if _is_direct(client):
-        from common.storage.direct import DirectSQS
+        from common.storage.fast_client import DirectSQS
 
         direct: Any = DirectSQS(client)
         client = direct
@@ -169,7 +171,7 @@ def target_client(
         )
     made.meta.events.register("before-call", _with_read_timeout)
     if service == "lambda" and _is_direct(made):
-        from common.storage.direct import DirectLambda
+        from common.storage.fast_client import DirectLambda
 
         return DirectLambda(made, lambda: _read_timeout_s.get() or read_timeout_s)
     made.meta.events.register("before-send", _goes_out)
@@ -290,3 +292,38 @@ def _client_config(**options: object) -> ClientConfig:
         "user_agent": "minute8",
     }
     return Config(**(defaults | options))  # type: ignore[arg-type]
+
+
+def read_parameter(name: str) -> str | None:
+    """The decrypted value of a parameter of SSM; None if it does not exist. Raises Busy if SSM does not return it.
+
+    A client of botocore's would add the description of all of SSM to the Lambda package.
+    """
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+    from botocore.exceptions import BotoCoreError
+    from botocore.httpsession import URLLib3Session
+
+    session = new_session()
+    region = session.get_config_variable("region")
+    suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_SSM") or os.environ.get("AWS_ENDPOINT_URL")
+    request = AWSRequest(
+        "POST",
+        f"{endpoint or f'https://ssm.{region}.{suffix}'}/",
+        headers={"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": "AmazonSSM.GetParameter"},
+        data=json.dumps({"Name": name, "WithDecryption": True}),
+    )
+    SigV4Auth(session.get_credentials().get_frozen_credentials(), "ssm", region).add_auth(request)
+    trusted: Any = roots() or True
+    try:
+        answer = URLLib3Session(verify=trusted, timeout=_PARAMETER_TIMEOUT_S).send(request.prepare())
+        found: dict[str, Any] = json.loads(answer.content)
+    except (BotoCoreError, ValueError) as error:
+        raise Busy(f"the parameter {name} cannot be read now: {error}") from error
+    if answer.status_code == 200:
+        return str(found["Parameter"]["Value"])
+    kind = str(found.get("__type", "")).rpartition("#")[2]
+    if kind == "ParameterNotFound":
+        return None
+    raise Busy(f"the parameter {name} cannot be read now: {kind or answer.status_code}")

@@ -1,14 +1,15 @@
-"""Trying again where another writer was in the way."""
+"""Conflicts with other writers: the errors of refused writes, and trying again."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from common.errors import Busy
-from common.storage.expressions import TransactionConflict
+from common.errors import Busy, ItemTooLarge
+from common.storage.keys import Key
+from common.storage.wire import Item, from_wire
 
 TRIES = 12
 # A transaction holds an item for some tens of milliseconds.
@@ -16,6 +17,44 @@ _FIRST_WAIT_S = 0.04
 _MAX_WAIT_S = 0.5
 
 _T = TypeVar("_T")
+
+
+class ConditionFailed(Exception):
+    """A conditional write lost: a normal outcome. `existing` is the stored item, if the write requested it.
+
+    `nth` is the number of the failed write in its transaction, from 0; if several failed, the first. `key` is its key.
+    """
+
+    def __init__(self, existing: Item | None = None, nth: int = 0, key: Key | None = None) -> None:
+        super().__init__("the condition did not hold")
+        self.existing = existing
+        self.nth = nth
+        self.key = key
+
+
+class TransactionConflict(Busy):
+    """Another transaction was writing some of the items; nothing was written. `keys` are those that DynamoDB named.
+
+    The same call may succeed next time.
+    """
+
+    def __init__(self, keys: Sequence[Key] = ()) -> None:
+        super().__init__("another transaction was in the way")
+        self.keys = keys
+
+
+def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | ItemTooLarge | None:
+    """Why DynamoDB refused a write, if the reason is a condition, another transaction, or an update's result."""
+    # botocore's connection errors also have a response, which is None.
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    match response.get("Error", {}).get("Code"):
+        case "ConditionalCheckFailedException":
+            return ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None)
+        case "TransactionConflictException":
+            return TransactionConflict()
+        case "ValidationException" if "Item size" in str(response["Error"].get("Message")):
+            return ItemTooLarge()
+    return None
 
 
 def retry_on_conflict(

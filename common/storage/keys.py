@@ -1,4 +1,4 @@
-"""The keys that most parts of Minute8 use; the other `*_keys.py` have the rest. A tenant's keys begin with the tenant.
+"""Every key of every table. A tenant's keys begin with the tenant.
 
 | table   | pk                           | sk                              | item                                   |
 | ------- | ---------------------------- | ------------------------------- | -------------------------------------- |
@@ -30,6 +30,16 @@
 | jobs    | tenant                       | SUBSCRIPTION#name               | an address and what it is still to hear |
 | jobs    | tenant                       | ADDITIONS#kind                  | a mark that each new item changes      |
 | jobs    | SUBSCRIBERS#                 | tenant                          | the tenants that have subscriptions    |
+| due     | CARRIED#pace                 | end of window#group#shard       | what a pace has taken of the time after |
+| due     | PLANNED#0…3                  | start of window#hash            | executions that were enqueued for it   |
+| due     | RECONCILED                   | RECONCILED                      | up to where they were looked for       |
+| due     | UNRECORDED                   | execution id                    | one of them that has no record         |
+| tenants | TENANTS#                     | tenant                          | the list of all tenants                |
+| tenants | tenant                       | KEYREF#key_id                   | the tenant's list of its keys          |
+| tenants | KEY#sha256 of the key        | KEY                             | whose key it is                        |
+| tenants | OPERATORS#                   | KEYREF#key_id                   | the list of the platform's own keys    |
+| tenants | tenant                       | ADDITIONS#keys                  | a mark that each new key changes       |
+| tenants | tenant                       | RATE#minute                     | how many requests of it are taken      |
 """
 
 from __future__ import annotations
@@ -42,6 +52,8 @@ from common.timing.instants import compact_time
 
 # The number of partitions for the directory and the pending entries. One takes 1,000 write units a second.
 SPREAD = 8
+# Fewer partitions for what was enqueued: every tick reads all of them.
+ENQUEUED_SPREAD = 4
 
 # Sorts before every job id and every run's name (the first one) and after them (the last one).
 FIRST = "-"
@@ -85,6 +97,10 @@ AUDIT_PREFIX = "AUDIT#"
 SUBSCRIBERS = "SUBSCRIBERS#"
 # The owner of the platform's own keys, in place of a tenant.
 OPERATORS = "OPERATORS#"
+TENANTS = "TENANTS#"
+KEY_REFERENCE_PREFIX = "KEYREF#"
+RECONCILED: Key = {"pk": "RECONCILED", "sk": "RECONCILED"}
+UNRECORDED = "UNRECORDED"
 
 
 def job(tenant: str, job_id: str) -> Key:
@@ -108,7 +124,7 @@ def subscriber(tenant: str) -> Key:
 
 
 def additions(tenant: str, kind: str) -> Key:
-    """The mark of a bounded kind of items, such as `calendars` (common/storage/additions.py)."""
+    """The mark of a bounded kind of items, such as `calendars` (common/storage/table.py)."""
     return {"pk": tenant, "sk": f"ADDITIONS#{kind}"}
 
 
@@ -282,6 +298,60 @@ def deletion(tenant_id: str) -> Key:
 
 def webhook_secret(tenant_id: str) -> Key:
     return {"pk": tenant_id, "sk": "WEBHOOK"}
+
+
+def pace_carryover(pace: int, end: int, group: str = "", shard: int = 0) -> Key:
+    """What a share of the window that ends at `end` takes of later seconds; group and shard are the share's first."""
+    return {"pk": f"CARRIED#{pace}", "sk": f"{end}#{group}#{shard}"}
+
+
+def shards_of_pace(group: str, pace: int) -> tuple[str, str]:
+    """The directory's sort keys of a group's shards that belong to one pace, or to none (0).
+
+    The numbers of a pace's shards begin with `-`, which sorts before all digits; `:` follows them.
+    """
+    digits = f"-{pace}" if pace else ""
+    return f"{group}#{digits}0", f"{group}#{digits}:"
+
+
+def enqueued(window_start: int, name: str) -> Key:
+    """The window's start comes first, so one range holds all windows before an instant; ten-digit seconds sort."""
+    number = zlib.crc32(name.encode()) % ENQUEUED_SPREAD
+    return {"pk": f"PLANNED#{number}", "sk": f"{window_start:010d}#{name}"}
+
+
+def enqueued_window(enqueued_sk: str) -> int:
+    """The start of the window: the inverse of `enqueued`'s sk."""
+    return int(enqueued_sk.partition("#")[0])
+
+
+def enqueued_between(start: int, end: int) -> tuple[str, str]:
+    """The sort keys of the windows that start in [start, end)."""
+    return f"{start:010d}", f"{end:010d}"
+
+
+def enqueued_partitions() -> list[str]:
+    return [f"PLANNED#{number}" for number in range(ENQUEUED_SPREAD)]
+
+
+def unrecorded(execution_id: str) -> Key:
+    return {"pk": UNRECORDED, "sk": execution_id}
+
+
+def tenant_listing(tenant_id: str) -> Key:
+    return {"pk": TENANTS, "sk": tenant_id}
+
+
+def api_key(key_hash: str) -> Key:
+    return {"pk": f"KEY#{key_hash}", "sk": "KEY"}
+
+
+def api_key_reference(tenant_id: str, key_id: str) -> Key:
+    return {"pk": tenant_id, "sk": f"{KEY_REFERENCE_PREFIX}{key_id}"}
+
+
+def request_rate(tenant_id: str, minute: int) -> Key:
+    return {"pk": tenant_id, "sk": f"RATE#{minute}"}
 
 
 def partitions(kind: str) -> list[str]:

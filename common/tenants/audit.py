@@ -19,7 +19,8 @@ from common.clock import Clock, SystemClock
 from common.errors import InvalidInput
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import Item, Table, Transaction
+from common.storage.table import Table, Transaction
+from common.storage.wire import Item
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S
 

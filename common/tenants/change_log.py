@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from common.storage import keys
-from common.storage.tables import Table, Transaction
+from common.storage.table import Table, Transaction
 from common.timing.instants import DAY_S
 
 # Conflicting transactions are retried, and the clocks of two machines differ.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from common.storage.tables import Expression
+from common.storage.wire import Expression
 from common.tenants.states import ACTIVE, SUSPENDED
 
 # The condition that an item is that of a tenant which is not being deleted. Items of old versions have no state.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.tenants.allowed_targets import Hold
 
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, NotFound
 from common.storage import keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Table, Transaction, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.table import Table, Transaction
+from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit
 from common.tenants.held_targets import from_item, held_targets

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from common.cache import Cache, Kept
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.tenants import change_log
 from common.tenants.allowed_targets import Hold
 from common.tenants.held_targets import held_targets

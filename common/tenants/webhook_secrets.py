@@ -11,8 +11,9 @@ from typing import Final
 
 from common.errors import Conflict
 from common.storage import keys
-from common.storage.conflicts import retry_on_conflict
-from common.storage.tables import ConditionFailed, Expression, Item, Transaction
+from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.table import Transaction
+from common.storage.wire import Expression, Item
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.tenants.webhook_signing import PREFIX, SigningSecrets, old_secrets
 from common.timing.instants import DAY_S, rfc3339

@@ -14,7 +14,8 @@ from typing import Final
 
 from common.cache import Cache
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 
 PREFIX: Final = "whsec_"
 # Executors use a new secret after this time at the latest.

@@ -13,7 +13,8 @@ from common.config import config
 from common.events import event_bus
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.records import Runs
-from common.storage import aws, deployed
+from common.storage import aws
+from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from executor.completion.outcomes import Outcomes, Result
 from executor.failure_streak import FailureStreak, store_of_failures
@@ -49,7 +50,7 @@ def complete_batch(outcomes: Outcomes, records: list[Mapping[str, Any]]) -> tupl
 @cache
 def _outcomes() -> Outcomes:
     settings, clock = config(), SystemClock()
-    tables = deployed.tables(settings)
+    tables = Tables.of(settings)
     # A job may be paused here, which enqueues nothing.
     queue = ExecutionsQueue(aws.on_first_use(aws.sqs), "", clock)
     store = store_of_failures(tables, queue, clock, KnownTenants(tables.tenants))

@@ -21,7 +21,8 @@ from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution, parse_execution_id
 from common.runs.records import DISPATCHED, Claim, Outcome, Runs
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 from executor.failure_streak import FailureStreak
 from executor.targets import answers
 from executor.targets.lambda_function import raised

@@ -21,9 +21,8 @@ from common.platform.tenants import Tenants
 from common.registration.definition import Limits
 from common.registration.registry import Registry
 from common.storage import keys
-from common.storage.deployed import Tables
-from common.storage.tables import Item, Table
-from common.storage.wire_format import from_wire, to_wire
+from common.storage.table import Table, Tables
+from common.storage.wire import Item, from_wire, to_wire
 from common.tenants.audit import AWS
 from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import DAY_S

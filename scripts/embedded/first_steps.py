@@ -7,7 +7,7 @@ from pathlib import Path
 from common.clock import SystemClock
 from common.errors import AlreadyExists, Unauthenticated
 from common.platform.tenants import Tenants
-from common.storage.tables import Table
+from common.storage.table import Table
 from scripts.demo.stage import Stage
 from scripts.embedded.deployment import client
 from scripts.embedded.process import ROOT, Embedded

@@ -13,7 +13,7 @@ from typing import Any
 
 Wire = Mapping[Any, Any]
 
-# The key conditions of common/storage/tables.py, for keys of text.
+# The key conditions of common/storage/table.py, for keys of text.
 _CONDITION = re.compile(
     r"pk = (?P<pk>:\w+)"
     r"(?: AND begins_with\(sk, (?P<prefix>:\w+)\)| AND sk BETWEEN (?P<first>:\w+) AND (?P<last>:\w+))?"

@@ -14,7 +14,7 @@ from moto import mock_aws
 from canary import handler
 from common.errors import NotFound
 from common.platform.tenants import Tenants
-from common.storage.tables import Table
+from common.storage.table import Table
 from scripts import canary
 from scripts.cloudwatch.metrics import Metric, samples_in
 from scripts.demo.stage import Stage

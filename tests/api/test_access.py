@@ -12,7 +12,7 @@ from common.platform.credential import OPERATOR
 from common.platform.key_format import is_well_formed
 from common.platform.tenants import Tenants
 from common.registration.registry import Registry
-from common.storage.tables import Table
+from common.storage.table import Table
 from tests.api.calls import Caller, Office
 from tests.api.conftest import settle
 from tests.api.walk import calls_of_document

@@ -11,7 +11,7 @@ from api import handler
 from common.config import config
 from common.platform.tenants import Tenants
 from common.storage import aws
-from common.storage.tables import Table
+from common.storage.table import Table
 from tests.api.calls import Caller
 from tests.worlds import World, job
 

@@ -22,7 +22,7 @@ from common.registration import (
 )
 from common.registration.definition import EXECUTOR_MARGIN_S, JobDefinition, Limits
 from common.runs import changes
-from common.storage import wire_format
+from common.storage import wire
 from common.tenants import web_address
 from common.timing import cron
 
@@ -53,8 +53,8 @@ BOUNDS = {
     "records that a call reads to take fire times back": changes.MAX_SEEN,
     "API keys": api_keys.MAX_KEYS,
     "page of a list": routing.MAX_PAGE,
-    "an item in DynamoDB": wire_format.DEEPEST,
-    "size of an item in DynamoDB": wire_format.MAX_BYTES // KIB,
+    "an item in DynamoDB": wire.MAX_LEVELS,
+    "size of an item in DynamoDB": wire.MAX_ITEM_BYTES // KIB,
 }
 
 

@@ -28,7 +28,7 @@ from common.clock import ManualClock
 from common.planning.due_index import DueIndex, Mark
 from common.platform.alarms import ALARMS
 from common.platform.signing_masters import parameter_name
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.version import VERSION
 from tests.worlds import at, make_tables
 

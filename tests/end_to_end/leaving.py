@@ -8,7 +8,7 @@ from typing import Any
 
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
-from common.storage.tables import Table
+from common.storage.table import Table
 from minute8_client import Client, Operator
 from scripts import newcomer
 from scripts.embedded import Embedded

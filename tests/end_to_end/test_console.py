@@ -16,7 +16,7 @@ import pytest
 
 from common.platform.tenants import Tenants
 from common.registration.definition import RUNBOOK_CHARS
-from common.storage.tables import Table
+from common.storage.table import Table
 from minute8_client import Client, InvalidInput
 from scripts import newcomer
 from scripts.embedded import Embedded

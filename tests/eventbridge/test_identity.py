@@ -19,7 +19,7 @@ from common.registration.defined_job import defined
 from common.registration.definition import Limits, parse_definition
 from common.registration.eventbridge_mapping import definition_of
 from common.registration.registry import first_state_in
-from common.storage.wire_format import from_wire, item_to_wire
+from common.storage.wire import from_wire, item_to_wire
 
 NOW = 1_795_305_600
 NAMES = st.text("abYZ09-_.", min_size=1, max_size=64)

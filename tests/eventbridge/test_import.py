@@ -18,8 +18,8 @@ from common.jobs.schedule_groups import MAX_GROUPS, ScheduleGroup, ScheduleGroup
 from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.registration.definition import Limits
 from common.registration.schedule_text import MAX_EXCLUDED_DATES
-from common.storage import keys, transactions
-from common.storage.wire_format import item_bytes, to_wire
+from common.storage import keys, table
+from common.storage.wire import item_bytes, to_wire
 from tests.api.calls import Office
 from tests.worlds import ARN, job
 
@@ -299,4 +299,4 @@ def test_jobs_that_are_too_much_for_one_transaction_are_stored_in_several(office
     results = put(office, *({"job_id": name, **fields} for name in names))
     assert {one["result"] for one in results} == {"replaced"}, results[0]
     stored = [office.world.table("jobs").get(keys.job("alice", name)) for name in names]
-    assert sum(item_bytes(to_wire(item or {})) for item in stored) > transactions.MAX_BYTES
+    assert sum(item_bytes(to_wire(item or {})) for item in stored) > table.MAX_TRANSACTION_BYTES

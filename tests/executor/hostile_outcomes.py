@@ -19,7 +19,7 @@ os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due
 
 from common.runs.records import Runs
 from common.storage import aws
-from common.storage.tables import Table
+from common.storage.table import Table
 from executor.completion import handler
 from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

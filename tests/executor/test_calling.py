@@ -15,7 +15,7 @@ from common.planning.execution import Execution
 from common.runs.outcome import MAX_WISH_S, Outcome
 from common.runs.records import Claim
 from common.storage.steps import at_once
-from common.storage.wire_format import from_wire, to_wire
+from common.storage.wire import from_wire, to_wire
 from executor.calling import call
 from executor.targets import Kind, answers
 from tests.worlds import World, at, job

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from common.clock import ManualClock
 from common.runs.outcome import MAX_WISH_S, Outcome
-from common.storage.wire_format import to_wire
+from common.storage.wire import to_wire
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.executor.contexts import event

@@ -12,7 +12,8 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.registration import bulk
 from common.registration.bulk import Line
 from common.registration.calendar_store import CalendarInUse, CalendarStore
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 from tests.faults.interleaving import anywhere, every_order, play, some_orders
 from tests.faults.stage import Stage, staged
 from tests.faults.wire import KILLS, Fault

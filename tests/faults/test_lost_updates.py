@@ -17,8 +17,8 @@ from common.platform.tenants import Tenants
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
 from common.registration.subscriptions import SubscriptionStore
-from common.storage import group_keys, keys, platform_keys
-from common.storage.tables import Expression
+from common.storage import group_keys, keys
+from common.storage.wire import Expression
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from tests.faults.interleaving import every_order, play
@@ -114,7 +114,7 @@ def subscriptions_of(world: World) -> Add:
 
 
 BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
-    "keys": (keys_of, "common.platform.api_keys.MAX_KEYS", "tenants", platform_keys.KEY_REFERENCE_PREFIX),
+    "keys": (keys_of, "common.platform.api_keys.MAX_KEYS", "tenants", keys.KEY_REFERENCE_PREFIX),
     "calendars": (
         calendars_of,
         "common.registration.calendar_store.MAX_TENANT_CALENDARS",

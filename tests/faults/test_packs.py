@@ -14,7 +14,7 @@ import pytest
 from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.runs.records import Outcome, Runs
-from common.storage.tables import Table
+from common.storage.table import Table
 from executor import batch
 from executor.batch import execute_batch
 from executor.pipeline import Message

@@ -11,7 +11,8 @@ from common.planning.due_entry import DueEntry
 from common.planning.plan import plan
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import DAY_S
 from executor.batch import execute_batch

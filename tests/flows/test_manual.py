@@ -18,7 +18,7 @@ from common.registration.calendar_store import CalendarStore
 from common.registration.manual import MIN_NOTICE_S
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.tables import TransactionConflict
+from common.storage.conflicts import TransactionConflict
 from common.timing.instants import rfc3339
 from tests.worlds import World, at, job
 

@@ -20,7 +20,7 @@ from common.notices.subscription import Subscription
 from common.planning import packs
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage
-from common.storage.wire_format import from_wire, item_to_wire
+from common.storage.wire import from_wire, item_to_wire
 
 HERE = Path(__file__).parent
 

@@ -9,8 +9,8 @@ from typing import Any
 from common.history.run_lists import Bounds, TenantRuns
 from common.history.runs_cursor import RunsCursor
 from common.storage import keys
-from common.storage.tables import Item, Table
-from common.storage.wire_format import from_wire
+from common.storage.table import Table
+from common.storage.wire import Item, from_wire
 from common.timing.instants import compact_time
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import make_tables

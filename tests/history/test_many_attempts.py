@@ -11,7 +11,7 @@ from api import views
 from common.history.failed_runs import FailedRuns, FailureFilter
 from common.history.run_lists import _LISTED, MAX_RETRIES, Bounds, RunFilter, RunLists
 from common.history.runs_cursor import RunsCursor
-from common.storage.tables import Item
+from common.storage.wire import Item
 from tests.history.table import NOW, Tenancy
 
 JOBS, ATTEMPTS = 100, 100

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.history.run_lists import Bounds
 from common.history.runs_cursor import RunsCursor
 from common.history.summary import RunTotals, Summary, percentiles, success_rate
-from common.storage.tables import Item
+from common.storage.wire import Item
 from tests.history.table import DAY, MIDNIGHT, NOW, Tenancy, places
 
 seconds = st.integers(0, 10**7).map(lambda ms: ms / 1_000)

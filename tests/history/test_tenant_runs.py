@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.history.run_lists import Bounds, RunFilter, TenantPage
 from common.history.runs_cursor import RunsCursor, next_width_s
-from common.storage.tables import Item
+from common.storage.wire import Item
 from tests.history.table import NOW, Tenancy, places
 
 HOUR = 3_600

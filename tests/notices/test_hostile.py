@@ -16,7 +16,7 @@ from common.notices.state import FAILED, Message, Problem
 from common.notices.subscription import MAX_SUBSCRIPTIONS, Subscription
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.wire_format import MAX_BYTES, item_bytes, to_wire
+from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.tenants.holds import Holds
 from notifier import look
 from tests.notices.conftest import HOOK, Stage, make_stage
@@ -111,7 +111,7 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
         into |= {str(nth): replace(problem, kind=f"{nth}") for nth in range(most)}
     state.over = dict(state.reported)
     state.test = Message("ntc_" + "0" * 32, "t" * 400, 1e9)
-    assert item_bytes(to_wire(found.to_item())) < MAX_BYTES
+    assert item_bytes(to_wire(found.to_item())) < MAX_ITEM_BYTES
 
 
 def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage) -> None:

@@ -16,7 +16,7 @@ from common.planning.execution import Execution
 from common.planning.pace import Paced, Part, Places
 from common.planning.pace_shards import nth_shard, pace_number, pace_of, shard_number
 from common.planning.shares import cut
-from common.storage import keys, pace_keys
+from common.storage import keys
 from common.timing.schedule import Pace
 from tests.worlds import open_world
 
@@ -158,7 +158,7 @@ def test_a_group_is_looked_through_for_shards_of_one_pace_only() -> None:
         read: list[str] = []
         world.dynamodb.before = read.append
         for number in (0, numbers[7]):
-            between = pace_keys.shards_of(group, number)
+            between = keys.shards_of_pace(group, number)
             found = list(directory.shards(keys.directory_partition(group), between))
             assert sorted(shard for _, shard, _ in found) == sorted(  # type: ignore[misc]
                 shard_number(number, nth) for nth in (0, 10)

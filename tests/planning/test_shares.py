@@ -26,7 +26,7 @@ from common.planning.shares import (
     encode,
 )
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.timing.groups import group_key
 from common.timing.schedule import CronTiming, EveryTiming, Schedule
 from scheduler.planner import Planner

@@ -8,8 +8,8 @@ import pytest
 
 from common.errors import AlreadyExists, Conflict, NotFound, Unauthenticated
 from common.platform.deletion import Deletion, Deletions
-from common.storage import group_keys, keys, pace_keys, planned_keys, platform_keys
-from common.storage.tables import Table
+from common.storage import group_keys, keys
+from common.storage.table import Table
 from common.tenants.audit import Audit
 from common.tenants.rules_cache import TRUSTED_FOR_S
 from tests.platform.leftovers import (
@@ -27,7 +27,7 @@ from tests.platform.leftovers import (
 from tests.worlds import World, job
 
 # Their docstrings list the items of all tables.
-KEYS = (keys, group_keys, pace_keys, planned_keys, platform_keys)
+KEYS = (keys, group_keys)
 
 
 @pytest.mark.parametrize("most", [1, 3, 500])

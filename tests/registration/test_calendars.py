@@ -7,7 +7,8 @@ import pytest
 from common.errors import Conflict, InvalidInput, NotFound
 from common.registration.calendar_store import CalendarInUse, CalendarStore
 from common.storage import keys
-from common.storage.tables import Expression, Table
+from common.storage.table import Table
+from common.storage.wire import Expression
 from tests.worlds import World, at, job
 
 NOW = at("2026-11-21T03:12:00Z")

@@ -11,7 +11,7 @@ from typing import Any
 
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
-from common.storage.tables import Table
+from common.storage.table import Table
 from scripts.demo.stage import Stage
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client

@@ -66,7 +66,7 @@ def _placeholders(text: str) -> frozenset[str]:
 
 
 class _Parser:
-    """Recursive descent, a method for each rule. Names are written `#name`, as in `common/storage/tables.py`."""
+    """Recursive descent, a method for each rule. Names are written `#name`, as in `common/storage/table.py`."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _TOKEN.findall(text)

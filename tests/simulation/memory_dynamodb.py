@@ -1,4 +1,4 @@
-"""DynamoDB in memory: the client calls of `common/storage/tables.py`, and those with which tests read tables.
+"""DynamoDB in memory: the client calls of `common/storage/table.py`, and those with which tests read tables.
 
 A request costs a hundredth of moto's. It also refuses what DynamoDB refuses and Minute8 could send by mistake.
 `test_memory_dynamodb.py` compares its answers with moto's.
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import ClientError
 
-from common.storage.wire_format import item_bytes
+from common.storage.wire import item_bytes
 from tests.simulation.expressions import Wire, check_placeholders, compile_condition, compile_update
 
 PAGE_ITEMS = 500

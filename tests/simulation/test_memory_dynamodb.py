@@ -17,9 +17,9 @@ from common.errors import ItemTooLarge
 from common.registration.calendar_store import CalendarStore
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Expression, Table, TooManyWrites, Transaction
-from common.storage.transactions import MAX_BYTES
-from common.storage.wire_format import item_bytes
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import MAX_TRANSACTION_BYTES, Table, TooManyWrites, Transaction
+from common.storage.wire import Expression, item_bytes
 from tests.simulation.memory_dynamodb import MAX_TOGETHER_BYTES, PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_tables, make_world
 
@@ -269,11 +269,11 @@ def test_a_transaction_that_dynamodb_refuses_for_its_size_is_not_sent() -> None:
         tx.put(table, last | {"text": "x" * (rest - len(json.dumps(bare._writes)))})
         return tx
 
-    transaction(MAX_BYTES).commit()
+    transaction(MAX_TRANSACTION_BYTES).commit()
     assert len(list(table.query("a"))) == 15
     table.delete({"pk": "a", "sk": "00"})
-    with pytest.raises(TooManyWrites, match=f"{MAX_BYTES + 1} bytes"):
-        transaction(MAX_BYTES + 1).commit()
+    with pytest.raises(TooManyWrites, match=f"{MAX_TRANSACTION_BYTES + 1} bytes"):
+        transaction(MAX_TRANSACTION_BYTES + 1).commit()
     assert len(list(table.query("a"))) == 14
 
 

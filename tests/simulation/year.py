@@ -13,7 +13,7 @@ from common.jobs.job import ACTIVE, Job
 from common.planning.execution import Execution
 from common.registration.calendar_store import CalendarStore
 from common.storage import keys
-from common.storage.tables import from_wire
+from common.storage.wire import from_wire
 from executor.pipeline import Message
 from tests.simulation.faults import Fate, Slot, Wire, kill, slots
 from tests.simulation.ledger import Ledger

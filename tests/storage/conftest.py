@@ -14,7 +14,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from common.storage.tables import Table
+from common.storage.table import Table
 from scripts.embedded.process import free_port
 from tests.waiting import wait_until
 from tests.worlds import TABLES, make_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from common.storage.keys import key_of
-from common.storage.tables import Table, Transaction
+from common.storage.table import Table, Transaction
 from common.tenants.audit import Audit, EntryFilter
 
 

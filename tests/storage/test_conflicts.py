@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.errors import Busy
-from common.storage.conflicts import TRIES, retry_on_conflict
-from common.storage.tables import ConditionFailed, TransactionConflict
+from common.storage.conflicts import TRIES, ConditionFailed, TransactionConflict, retry_on_conflict
 
 
 class InTheWay:

@@ -12,7 +12,8 @@ from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.registration.schedule_text import parse_schedule
 from common.storage import keys
-from common.storage.tables import ConditionFailed, Table, Transaction
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table, Transaction
 from common.timing.instants import DAY_S
 
 NOW = 1_795_230_720  # 2026-11-21T03:12:00Z

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from common.platform.tenants import Tenants
-from common.storage.tables import Table
+from common.storage.table import Table
 from tests.storage.api_process import BODIES
 from tests.worlds import TABLES, make_tables
 

@@ -19,15 +19,15 @@ from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES
 from common.runs.claims import ATTEMPTS_KEPT
 from common.runs.records import Claim, Outcome, Runs
 from common.storage.keys import Key
-from common.storage.tables import Expression, Table, Transaction
-from common.storage.wire_format import MAX_BYTES, item_bytes, item_to_wire, to_wire
+from common.storage.table import Table, Transaction
+from common.storage.wire import MAX_ITEM_BYTES, Expression, item_bytes, item_to_wire, to_wire
 from common.texts import NAME_CHARS, NOTE_CHARS
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, World, make_tables, make_world
 
 KEY: Key = {"pk": "p", "sk": "s"}
 # The longest text beside the key's names and values and its own name.
-LONGEST = MAX_BYTES - len("pkpskst")
+LONGEST = MAX_ITEM_BYTES - len("pkpskst")
 WIDE = "\U0001f600"  # four bytes in UTF-8
 TENANT, JOB_ID = "t" * TENANT_ID_CHARS, "j" * JOB_ID_CHARS
 
@@ -45,7 +45,7 @@ def test_the_limit_is_dynamodbs_to_the_byte(table: Table, text: str) -> None:
     larger = {**KEY, "t": text + "x"}
     with pytest.raises(ClientError, match="Item size"):
         table.client.put_item(TableName=table.name, Item=to_wire(larger))
-    with pytest.raises(ItemTooLarge, match=f"takes {MAX_BYTES + 1} bytes"):
+    with pytest.raises(ItemTooLarge, match=f"takes {MAX_ITEM_BYTES + 1} bytes"):
         table.put(larger)
     with pytest.raises(ItemTooLarge):
         Transaction(table.client).put(table, larger)
@@ -55,7 +55,7 @@ def test_the_limit_is_dynamodbs_to_the_byte(table: Table, text: str) -> None:
 def test_what_nests_counts_at_least_as_much_as_in_dynamodb(table: Table) -> None:
     parts = [{"n": -12_345, "b": True, "text": "x" * 990} for _ in range(394)]
     item: dict[str, Any] = {**KEY, "parts": parts, "t": ""}
-    item["t"] = "x" * (MAX_BYTES - item_bytes(to_wire(item)))
+    item["t"] = "x" * (MAX_ITEM_BYTES - item_bytes(to_wire(item)))
     table.put(item)
     with pytest.raises(ItemTooLarge):
         table.put({**item, "t": item["t"] + "x"})
@@ -158,7 +158,7 @@ AT_LEAST = {
 
 @pytest.mark.parametrize(("kind", "least"), AT_LEAST.items())
 def test_the_largest_items_stay_below_it(stored: dict[str, int], kind: str, least: int) -> None:
-    assert least < stored[kind] < MAX_BYTES * 3 // 4, stored
+    assert least < stored[kind] < MAX_ITEM_BYTES * 3 // 4, stored
 
 
 def test_nothing_else_is_larger(stored: dict[str, int]) -> None:

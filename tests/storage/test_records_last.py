@@ -12,7 +12,7 @@ from common.runs.changes import RunChanges
 from common.runs.claims import ATTEMPTS_KEPT, THROTTLES_KEPT
 from common.runs.records import RETENTION_S, RETRYING, Claim, Outcome, Runs
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from executor.locks import Locks
 
 DUE = 1_795_230_900

@@ -9,7 +9,7 @@ import pytest
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs.records import DISPATCHED, Claim, Outcome, Runs
-from common.storage.tables import Table
+from common.storage.table import Table
 
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)

@@ -8,7 +8,7 @@ from common.history.run_lists import Bounds, RunFilter, TenantRuns
 from common.history.runs_cursor import RunsCursor
 from common.history.summary import Summary
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.timing.instants import compact_time
 
 NOW = 1_795_230_900

@@ -18,8 +18,8 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from common.storage import transactions
-from common.storage.wire_format import item_bytes
+from common.storage import table
+from common.storage.wire import item_bytes
 from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
 from scripts.embedded.strict import duplicates, rules, throughput
@@ -282,6 +282,6 @@ def test_a_transaction_of_more_than_4_mb_is_refused(aws: Embedded) -> None:
         puts: Any = [{"Put": {"TableName": "seen", "Item": item}} for item in items]
         client(aws, "dynamodb").transact_write_items(TransactItems=puts)
 
-    write(transactions.MAX_BYTES)
+    write(table.MAX_TRANSACTION_BYTES)
     with pytest.raises(ClientError, match=r"ValidationException.*4MB"):
         write(4 * 1024 * 1024 + 1)

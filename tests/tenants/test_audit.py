@@ -9,8 +9,9 @@ import pytest
 from common.errors import Busy
 from common.runs.records import Outcome
 from common.storage import keys
-from common.storage.conflicts import TRIES
-from common.storage.tables import ConditionFailed, Expression, Transaction, TransactionConflict
+from common.storage.conflicts import TRIES, ConditionFailed, TransactionConflict
+from common.storage.table import Transaction
+from common.storage.wire import Expression
 from common.tenants import audit as audit_file
 from common.tenants.audit import Audit, AuditedCommit, EntryFilter
 from tests.worlds import World, job

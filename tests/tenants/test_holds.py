@@ -8,7 +8,7 @@ import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.tenants.audit import Audit
 from common.tenants.holds import MAX_HOLDS, Holds
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants

@@ -9,7 +9,8 @@ import pytest
 
 from common.errors import InvalidInput
 from common.storage import keys
-from common.storage.tables import Item, Table
+from common.storage.table import Table
+from common.storage.wire import Item
 from common.tenants.rules import Quotas, TenantRules, changed
 from common.tenants.rules_cache import KnownTenants
 from tests.worlds import World

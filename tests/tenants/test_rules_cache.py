@@ -10,7 +10,7 @@ import pytest
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
 from common.storage import keys
-from common.storage.tables import Table
+from common.storage.table import Table
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from tests.worlds import World
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from common.planning.directory import Shard
 from common.planning.due_index import DueIndex
 from common.storage import aws
-from common.storage.tables import Table
-from common.storage.wire_format import NotStorable, from_wire, to_wire
+from common.storage.table import Table
+from common.storage.wire import NotStorable, from_wire, to_wire
 from tests.worlds import World, job
 
 numbers = st.integers(-(10**37), 10**37) | st.decimals(-1000, 1000, places=3).map(float)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from common.errors import Busy
-from common.storage.conflicts import retry_on_conflict
-from common.storage.expressions import ConditionFailed as ConditionFailed
-from common.storage.expressions import Expression as Expression
-from common.storage.expressions import TransactionConflict as TransactionConflict
-from common.storage.expressions import expression_arguments, refused_write
-from common.storage.keys import Index, Key
-from common.storage.transactions import MAX_WRITES as MAX_WRITES
-from common.storage.transactions import TooManyWrites as TooManyWrites
-from common.storage.transactions import Transaction as Transaction
-from common.storage.wire_format import Item as Item
-from common.storage.wire_format import from_wire, item_to_wire, to_wire
+from common.config import Config
+from common.errors import Busy, ItemTooLarge, Minute8Error
+from common.storage import aws
+from common.storage.conflicts import ConditionFailed, TransactionConflict, refused_write, retry_on_conflict
+from common.storage.keys import Index, Key, key_of
+from common.storage.wire import (
+    MAX_ITEM_BYTES,
+    Expression,
+    Item,
+    expression_arguments,
+    from_wire,
+    item_to_wire,
+    to_wire,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef
+    from mypy_boto3_dynamodb.type_defs import QueryInputTypeDef, TransactWriteItemTypeDef
 
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 _BATCH_GET = 100
@@ -37,6 +42,12 @@ _INSERTS_A_REQUEST = 25
 
 # The waits add up to half a second on average.
 WRITE_TRIES = 6
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
+MAX_WRITES = 100
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
+MAX_TRANSACTION_BYTES = 4_000_000
+# How many items fit whatever their sizes are.
+_ALWAYS_FIT = MAX_TRANSACTION_BYTES // MAX_ITEM_BYTES
 
 
 class Table:
@@ -267,3 +278,146 @@ def _insertion(table: str, names: tuple[str, ...]) -> str:
     """PartiQL: fails if the item exists."""
     fields = ", ".join(f"'{name}': ?" for name in names)
     return f'INSERT INTO "{table}" VALUE {{{fields}}}'
+
+
+class TooManyWrites(Minute8Error):
+    """A transaction has more writes and checks, or more bytes, than DynamoDB takes; nothing was written."""
+
+
+class Transaction:
+    """Writes to any tables that happen together or not at all: at most 100, of 4 MB together.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
+    """
+
+    def __init__(self, client: DynamoDBClient) -> None:
+        self._client = client
+        self._writes: list[TransactWriteItemTypeDef] = []
+        self._keys: list[Key] = []
+
+    def __len__(self) -> int:
+        return len(self._writes)
+
+    def put(self, table: Table, item: Mapping[str, Any], condition: Expression | None = None) -> None:
+        """Raises ItemTooLarge."""
+        key = key_of(item)
+        self._add("Put", table, key, {"Item": item_to_wire(item)}, condition)
+
+    def update(self, table: Table, key: Key, change: Expression, condition: Expression | None = None) -> None:
+        """Apply an update expression, if the condition holds. Commit raises ItemTooLarge."""
+        self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
+
+    def extend(self, other: Transaction) -> None:
+        """Add all that is in another one."""
+        self._writes += other._writes
+        self._keys += other._keys
+
+    def check(self, table: Table, key: Key, condition: Expression) -> None:
+        """Require that `condition` holds for an item that is not written."""
+        self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)
+
+    def delete(self, table: Table, key: Key, condition: Expression | None = None) -> None:
+        """Delete an item, if the condition holds."""
+        self._add("Delete", table, key, {"Key": to_wire(key)}, condition)
+
+    def _add(
+        self,
+        kind: str,
+        table: Table,
+        key: Key,
+        what: dict[str, Any],
+        condition: Expression | None,
+        change: Expression | None = None,
+    ) -> None:
+        write: Any = {kind: {"TableName": table.name, **what, **expression_arguments(condition, change)}}
+        self._writes.append(write)
+        self._keys.append(key)
+
+    def _check_size(self) -> None:
+        """Raises TooManyWrites."""
+        count = len(self._writes)
+        if count > MAX_WRITES:
+            raise TooManyWrites(f"a transaction of {count} writes; DynamoDB takes {MAX_WRITES}")
+        # The JSON is longer than the items, and is made in a fifth of the time that counting them takes.
+        if count > _ALWAYS_FIT and (size := len(json.dumps(self._writes))) > MAX_TRANSACTION_BYTES:
+            raise TooManyWrites(f"a transaction of {size} bytes; DynamoDB takes {MAX_TRANSACTION_BYTES}")
+
+    def commit(self) -> None:
+        """Write everything.
+
+        Raises:
+            ConditionFailed: a condition did not hold; nothing was written.
+            TransactionConflict: another transaction was writing an item; nothing was written.
+            TooManyWrites: there are more than MAX_WRITES, or they have more than MAX_TRANSACTION_BYTES.
+            ItemTooLarge: an update makes an item larger than DynamoDB takes; nothing was written.
+        """
+        self._check_size()
+        try:
+            self._client.transact_write_items(TransactItems=self._writes)
+        except self._client.exceptions.TransactionCanceledException as error:
+            reasons: Sequence[Mapping[str, Any]] = error.response.get("CancellationReasons", [])
+            codes = [reason.get("Code") for reason in reasons]
+            if "ConditionalCheckFailed" in codes:
+                nth = codes.index("ConditionalCheckFailed")
+                item = reasons[nth].get("Item")
+                raise ConditionFailed(from_wire(item) if item else None, nth, self._keys[nth]) from error
+            if any("Item size" in str(reason.get("Message")) for reason in reasons):
+                raise ItemTooLarge from error
+            if {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}.intersection(
+                codes
+            ):
+                held = [
+                    key for key, code in zip(self._keys, codes, strict=False) if code == "TransactionConflict"
+                ]
+                raise TransactionConflict(held) from error
+            raise
+        except self._client.exceptions.TransactionInProgressException as error:
+            raise TransactionConflict from error
+
+
+class Addition:
+    """An item that is to be added. Make this before the items are counted: it reads the mark in `key`."""
+
+    def __init__(self, table: Table, key: Key) -> None:
+        self._table, self._key = table, key
+        item = table.get(key)
+        self._unchanged = Expression("attribute_not_exists(pk)", {})
+        if item:
+            self._unchanged = Expression("#mark = :before", {":before": item["mark"]})
+
+    def note(self, tx: Transaction) -> None:
+        """Let `tx` fail if another item was added since the mark was read."""
+        tx.put(self._table, {**self._key, "mark": secrets.token_hex(8)}, self._unchanged)
+
+    def check_first(self, lost: ConditionFailed) -> None:
+        """Raise TransactionConflict if `tx` failed because another item was added: count again."""
+        if lost.key == self._key:
+            raise TransactionConflict([self._key]) from lost
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of one deployment. `named` returns one by its short name; it fails if that table is not configured."""
+
+    named: Callable[[str], Table]
+
+    @property
+    def jobs(self) -> Table:
+        return self.named("jobs")
+
+    @property
+    def due(self) -> Table:
+        return self.named("due")
+
+    @property
+    def tenants(self) -> Table:
+        return self.named("tenants")
+
+    @property
+    def runs(self) -> Table:
+        return self.named("runs")
+
+    @classmethod
+    def of(cls, settings: Config) -> Tables:
+        """The tables of this process's deployment. Reading one raises MissingSetting if its variable is not set."""
+        return cls(lambda name: Table(aws.dynamodb(), settings.required(f"{name}_table")))

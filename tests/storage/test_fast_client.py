@@ -16,11 +16,13 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError, ReadTimeoutError
 
-from common.storage import aws, direct
+from common.storage import aws, fast_client
+from common.storage.conflicts import ConditionFailed
 from common.storage.connections import Connections
-from common.storage.direct import DirectDynamoDB, DirectLambda
+from common.storage.fast_client import DirectDynamoDB, DirectLambda
 from common.storage.steps import at_once
-from common.storage.tables import ConditionFailed, Expression, Table
+from common.storage.table import Table
+from common.storage.wire import Expression
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:report:$LATEST"
@@ -173,8 +175,8 @@ def test_the_bytes_are_botocores(
     botocores = re.sub(rb"(User-Agent: minute8) PT/[^\r]*", rb"\1", endpoint.requests[0])
     fields = dict(line.split(": ", 1) for line in botocores.decode().split("\r\n\r\n")[0].split("\r\n")[1:])
     at = datetime.strptime(fields["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
-    monkeypatch.setattr("common.storage.direct.time.time", lambda: at)
-    monkeypatch.setattr("common.storage.direct.uuid.uuid4", lambda: fields["amz-sdk-invocation-id"])
+    monkeypatch.setattr("common.storage.fast_client.time.time", lambda: at)
+    monkeypatch.setattr("common.storage.fast_client.uuid.uuid4", lambda: fields["amz-sdk-invocation-id"])
     getattr(client, call)(**CALLS[call])
     assert endpoint.requests[1] == botocores
     assert (b"X-Amz-Security-Token" in botocores) == bool(token)
@@ -263,7 +265,7 @@ def test_the_answer_of_a_function(endpoint: Endpoint) -> None:
 def test_of_a_long_result_the_beginning_is_read(endpoint: Endpoint) -> None:
     endpoint.replies = [answer(200, b"x" * 3_000_000), answer(202, b"")]
     client = functions()
-    assert client.invoke(**AWAITED)["Payload"].read() == b"x" * direct._RESULT_BYTES
+    assert client.invoke(**AWAITED)["Payload"].read() == b"x" * fast_client._RESULT_BYTES
     assert client.invoke(**AWAITED)["Payload"].read() == b""
     assert endpoint.connections == 2
 
@@ -353,9 +355,9 @@ def test_the_names_of_what_fails_to_connect(endpoint: Endpoint) -> None:
 
 
 def test_an_answer_is_taken_once() -> None:
-    given = direct._received.set(AWSResponse("u", 200, {}, None))  # type: ignore[arg-type]
+    given = fast_client._received.set(AWSResponse("u", 200, {}, None))  # type: ignore[arg-type]
     try:
-        assert direct._given() is not None
-        assert direct._given() is None
+        assert fast_client._given() is not None
+        assert fast_client._given() is None
     finally:
-        direct._received.reset(given)
+        fast_client._received.reset(given)

@@ -8,25 +8,24 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from common.config import Config, MissingSetting
 from common.errors import Busy, ItemTooLarge
+from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.keys import Key
-from common.storage.tables import (
-    WRITE_TRIES,
-    ConditionFailed,
-    Expression,
-    Table,
-    Transaction,
-    TransactionConflict,
-)
+from common.storage.table import WRITE_TRIES, Table, Tables, Transaction
+from common.storage.wire import Expression
+from scheduler import wiring
+from tests.worlds import World
 
 KEY: Key = {"pk": "p", "sk": "s"}
 OTHER: Key = {"pk": "p", "sk": "t"}
+
 ABSENT = Expression("attribute_not_exists(pk)", {})
 ADD_ONE = Expression("ADD #n :one", {":one": 1})
-Tables = dict[str, Table]
+NamedTables = dict[str, Table]
 
 
-def test_what_was_written_is_read(tables: Tables) -> None:
+def test_what_was_written_is_read(tables: NamedTables) -> None:
     item = {
         **KEY,
         "n": 3,
@@ -47,7 +46,7 @@ def test_what_was_written_is_read(tables: Tables) -> None:
     tables["jobs"].delete(KEY)
 
 
-def test_a_condition_that_fails_shows_what_was_there_and_changes_nothing(tables: Tables) -> None:
+def test_a_condition_that_fails_shows_what_was_there_and_changes_nothing(tables: NamedTables) -> None:
     table, other = tables["jobs"], Expression("#n = :two", {":two": 2})
     table.put({**KEY, "n": 1}, ABSENT)
     for write in (
@@ -61,13 +60,13 @@ def test_a_condition_that_fails_shows_what_was_there_and_changes_nothing(tables:
     assert table.get(KEY) == {**KEY, "n": 1}
 
 
-def test_a_condition_on_what_is_not_there_fails_without_an_item(tables: Tables) -> None:
+def test_a_condition_on_what_is_not_there_fails_without_an_item(tables: NamedTables) -> None:
     with pytest.raises(ConditionFailed) as lost:
         tables["jobs"].update(KEY, ADD_ONE, Expression("attribute_exists(pk)", {}))
     assert not lost.value.existing
 
 
-def test_an_update_returns_the_new_item_and_makes_a_missing_one(tables: Tables) -> None:
+def test_an_update_returns_the_new_item_and_makes_a_missing_one(tables: NamedTables) -> None:
     assert tables["jobs"].update(KEY, ADD_ONE) == {**KEY, "n": 1}
     change = Expression(
         "SET #l = list_append(if_not_exists(#l, :none), :more) REMOVE #n", {":none": [], ":more": [1]}
@@ -75,7 +74,7 @@ def test_an_update_returns_the_new_item_and_makes_a_missing_one(tables: Tables) 
     assert tables["jobs"].update(KEY, change) == {**KEY, "l": [1]}
 
 
-def test_a_query_goes_in_order_over_pages_of_a_megabyte(tables: Tables) -> None:
+def test_a_query_goes_in_order_over_pages_of_a_megabyte(tables: NamedTables) -> None:
     table = tables["runs"]
     for n in range(8):
         table.put({"pk": "p", "sk": f"{n}", "pad": "x" * 300_000, "odd": n % 2})
@@ -89,13 +88,13 @@ def test_a_query_goes_in_order_over_pages_of_a_megabyte(tables: Tables) -> None:
     assert list(table.query("q")) == []
 
 
-def test_an_item_over_400_kb_is_refused_and_says_so(tables: Tables) -> None:
+def test_an_item_over_400_kb_is_refused_and_says_so(tables: NamedTables) -> None:
     with pytest.raises(ItemTooLarge, match="takes 410009 bytes"):
         tables["jobs"].put({**KEY, "pad": "x" * 410_000})
     assert tables["jobs"].get(KEY) is None
 
 
-def test_a_transaction_happens_whole_or_not_at_all(tables: Tables) -> None:
+def test_a_transaction_happens_whole_or_not_at_all(tables: NamedTables) -> None:
     jobs, due = tables["jobs"], tables["due"]
     for happens in (True, False):
         tx = Transaction(jobs.client)
@@ -135,7 +134,7 @@ def held(client: Any, times: int) -> Any:
 @pytest.mark.parametrize("conflicts", [1, WRITE_TRIES - 1, WRITE_TRIES])
 @pytest.mark.parametrize("kind", ["put", "update", "delete"])
 def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
-    tables: Tables, kind: str, conflicts: int
+    tables: NamedTables, kind: str, conflicts: int
 ) -> None:
     waits: list[float] = []
     jobs = tables["jobs"]
@@ -155,7 +154,7 @@ def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
     assert len(waits) == min(conflicts, WRITE_TRIES - 1)
 
 
-def test_transactions_in_each_others_way_lose_nothing(tables: Tables, engine: tuple[str, Any]) -> None:
+def test_transactions_in_each_others_way_lose_nothing(tables: NamedTables, engine: tuple[str, Any]) -> None:
     """Eight writers of one item: a writer with a conflict wrote nothing, each other one wrote once."""
     if engine[0] == "moto":
         pytest.skip("moto's transactions are not made for threads")
@@ -181,7 +180,7 @@ def test_transactions_in_each_others_way_lose_nothing(tables: Tables, engine: tu
 
 
 def test_a_transaction_sent_twice_under_one_token_happens_once(
-    tables: Tables, engine: tuple[str, Any]
+    tables: NamedTables, engine: tuple[str, Any]
 ) -> None:
     """What botocore does when an answer is lost; the fault tests depend on it."""
     if engine[0] != "dynamodb-local":
@@ -197,7 +196,7 @@ def test_a_transaction_sent_twice_under_one_token_happens_once(
     assert tables["due"].get(KEY) == {**KEY, "n": 1}
 
 
-def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tables: Tables) -> None:
+def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tables: NamedTables) -> None:
     table = tables["jobs"]
     which: list[Key] = [{"pk": "p", "sk": f"{n:02}"} for n in range(60)]
     for key in which[:40]:
@@ -254,7 +253,7 @@ class StingyWriter:
         return {"UnprocessedItems": {name: left} if left else {}}
 
 
-def test_many_items_are_put_and_what_is_left_out_is_put_again(tables: Tables) -> None:
+def test_many_items_are_put_and_what_is_left_out_is_put_again(tables: NamedTables) -> None:
     items = [{"pk": "many", "sk": f"{n:02}", "n": n} for n in range(60)]
     tables["jobs"].put_many(items)
     assert list(tables["jobs"].query("many")) == items
@@ -268,3 +267,9 @@ def test_items_that_are_left_out_again_and_again_raise_busy() -> None:
     with pytest.raises(Busy, match="2 items could not be written now; try again later"):
         Table(StingyWriter(takes=False), "jobs", slept.append).put_many([KEY, OTHER])  # type: ignore[arg-type]
     assert 2 < sum(slept) < 5
+
+
+def test_a_missing_table_is_named_when_the_parts_are_wired(world: World) -> None:
+    tables = Tables.of(Config.from_env({"DUE_TABLE": "due", "JOBS_TABLE": "jobs"}))
+    with pytest.raises(MissingSetting, match="RUNS_TABLE is not set"):
+        wiring.scheduler(tables, world.queue, world.clock, world.scheduler.events)
