@@ -13,7 +13,7 @@ from typing import Any, Final
 from cli.output import unreadable
 from cli.sources.found import NotHere
 from cli.sources.text import loads, payload_of
-from minute8_client.definitions import definition_to_create
+from minute8_client.jobs import definition_to_create
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".ndjson")
 

@@ -60,7 +60,7 @@ def read_json_file(path: str) -> dict[str, Any]:
 
 def read_job_file(path: str) -> dict[str, Any]:
     """A job from a file: a definition, or what `jobs show --json` printed. Raises typer.BadParameter."""
-    from minute8_client.definitions import definition_to_create
+    from minute8_client.jobs import definition_to_create
 
     return definition_to_create(read_json_file(path))
 

@@ -65,12 +65,12 @@ def unquoted(error: Exception) -> str:
 def reword(error: Exception) -> None:
     """Say what is wrong with an option's value in the words of Minute8's other refusals, not in those of the parser."""
     if find_problems := getattr(error.__cause__, "errors", None):
-        from common.registration import problem_words  # only for a message
+        from common.registration.problems import accepted_of, message_of  # only for a message
 
         problem = find_problems()[0]
-        accepted = problem_words.accepted(problem)
+        accepted = accepted_of(problem)
         error.message = (  # type: ignore[attr-defined]
-            f"{problem_words.message(problem)} (got {problem['input']!r})"
+            f"{message_of(problem)} (got {problem['input']!r})"
             + (f"; accepted: {accepted}" if accepted else "")
         )
 

@@ -11,7 +11,6 @@ with Client("https://….execute-api.eu-west-1.amazonaws.com", "m8_…") as minu
 from typing import TYPE_CHECKING, Any
 
 from minute8_client.client import Client
-from minute8_client.definitions import definition_in
 from minute8_client.errors import (
     AlreadyExists,
     Conflict,
@@ -26,6 +25,7 @@ from minute8_client.errors import (
     Unavailable,
     Unreachable,
 )
+from minute8_client.jobs import definition_in
 from minute8_client.operator import Operator
 from minute8_client.shapes import (
     Attempt,

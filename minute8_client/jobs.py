@@ -1,12 +1,45 @@
-"""Calls about jobs."""
+"""Calls about jobs: one by one, many in one request, and all that a filter takes."""
 
 from __future__ import annotations
 
+import json
 import uuid
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import httpx
 
 from minute8_client.operations import Json, Listing, ListSteps, Operation, Request, pages, path_of
-from minute8_client.shapes import Fires, Job, JobHealth, JobPage, RestoredFires, SkippedFires
+from minute8_client.shapes import (
+    BulkLine,
+    BulkResult,
+    Fires,
+    Job,
+    JobHealth,
+    JobPage,
+    ManyDone,
+    RestoredFires,
+    SkippedFires,
+)
+
+# What the API accepts in one bulk request.
+MAX_BULK: Final = 4 * 1024 * 1024
+MAX_LINES: Final = 1_000
+# The fields that the API adds to a definition; all others can be sent back.
+_ADDED = frozenset(
+    (
+        "job_id",
+        "schedule_resolved",
+        "schedule_words",
+        "state",
+        "note",
+        "revision",
+        "schedule_revision",
+        "created_at",
+        "updated_at",
+        "next_fire_at",
+    )
+)
 
 
 class JobCalls:
@@ -119,6 +152,61 @@ class JobCalls:
     def next_fires(self, job_id: str, count: int | None = None) -> Request[Fires]:
         return Request("GET", f"{job_path(job_id)}/next", query={"count": count})
 
+    @Listing
+    def bulk_put(
+        self, jobs: Iterable[Json], *, atomic: bool = False, dry_run: bool = False, past: bool = False
+    ) -> ListSteps[BulkLine]:
+        """Create and replace jobs (definitions with their `job_id`), and yield the result of each as answers arrive.
+
+        They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
+        of its jobs or none, and raises InvalidInput with `results`. If a request is repeated after a lost answer, its
+        stored jobs are reported as unchanged. `past` accepts an `at` that is past.
+        """
+        first = 1
+        for lines in _requests(jobs):
+            flags = {"atomic": atomic, "dry_run": dry_run, "past": past}
+            query = {name: "true" if flag else None for name, flag in flags.items()}
+            body = b"\n".join(lines)
+            result: BulkResult = yield Request("POST", "/v1/jobs/_bulk", query=query, lines=body)
+            for one in result["results"]:
+                one["line"] += first - 1
+            yield result["results"]
+            first += len(lines)
+
+    @Listing
+    def export_jobs(self) -> ListSteps[dict[str, Any]]:
+        """All jobs as `bulk_put` takes them, read page by page while they are consumed."""
+        cursor: str | None = None
+        while True:
+            page: httpx.Response = yield Request("GET", "/v1/jobs/_export", query={"cursor": cursor})
+            yield [json.loads(line) for line in page.content.splitlines()]
+            if "next" not in page.links:
+                return
+            cursor = httpx.URL(page.links["next"]["url"]).params["cursor"]
+
+    @Listing
+    def pause_jobs(self, /, *, note: str = "", **wanted: Any) -> ListSteps[ManyDone]:
+        return _all("/v1/jobs/_all/pause", {"note": note, **wanted})
+
+    @Listing
+    def resume_jobs(self, /, **wanted: Any) -> ListSteps[ManyDone]:
+        return _all("/v1/jobs/_all/resume", wanted)
+
+    @Listing
+    def run_jobs(self, /, *, nonce: str | None = None, **wanted: Any) -> ListSteps[ManyDone]:
+        """Run jobs now. The nonce makes it safe to repeat; one is made if none is given."""
+        return _all("/v1/jobs/_all/run", {"nonce": nonce or uuid.uuid4().hex, **wanted})
+
+    @Listing
+    def retry_runs(self, /, *, from_at: str, **wanted: Any) -> ListSteps[ManyDone]:
+        """Try again what failed since `from_at`; also `until_at`, `job_id`, `tag`, `error_type`, `fingerprint`."""
+        return _all("/v1/runs/_all/retry", {"from_at": from_at, **wanted})
+
+    @Listing
+    def cancel_runs(self, /, **wanted: Any) -> ListSteps[ManyDone]:
+        """Cancel runs that wait: `status`, `job_prefix`, `from_at`, `until_at`, `note`."""
+        return _all("/v1/runs/_all/cancel", wanted)
+
 
 def _past(past: bool) -> dict[str, str]:
     return {"past": "true"} if past else {}
@@ -126,3 +214,41 @@ def _past(past: bool) -> dict[str, str]:
 
 def job_path(job_id: str) -> str:
     return path_of("jobs", job_id)
+
+
+def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:
+    """The jobs as lines, as many at a time as fit into a request."""
+    lines: list[bytes] = []
+    size = 0
+    for job in jobs:
+        line = json.dumps(job, ensure_ascii=False, separators=(",", ":")).encode()
+        if lines and (len(lines) == MAX_LINES or size + len(line) + 1 > MAX_BULK):
+            yield lines
+            lines, size = [], 0
+        lines.append(line)
+        size += len(line) + 1
+    if lines:
+        yield lines
+
+
+def _all(path: str, wanted: dict[str, Any]) -> ListSteps[ManyDone]:
+    body = {name: value for name, value in wanted.items() if value is not None}
+    while True:
+        done: ManyDone = yield Request("POST", path, body)
+        yield [done]
+        if not (cursor := done["next_cursor"]):
+            return
+        body["cursor"] = cursor
+
+
+def definition_to_create(job: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with the state and note of a paused job, which are for a job that does not exist yet."""
+    definition = {name: value for name, value in job.items() if name not in _ADDED}
+    if job.get("state") == "paused":
+        definition |= {"state": "paused", "note": job.get("note", "")}
+    return definition
+
+
+def definition_in(job: Job) -> dict[str, Any]:
+    """The definition in an answer, including fields that this client does not know."""
+    return {name: value for name, value in job.items() if name not in _ADDED}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from minute8_client.client import key_body
 from minute8_client.operations import (
     Json,
     Listing,
@@ -35,7 +36,6 @@ from minute8_client.shapes import (
     TenantView,
     WithoutRecord,
 )
-from minute8_client.tenant import key_body
 from minute8_client.transport import Transport
 
 

@@ -1,4 +1,4 @@
-"""Calls about runs."""
+"""Calls about runs: what ran, what is due, and commands by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,24 @@ from minute8_client.operations import (
     path_of,
     whole_pages,
 )
-from minute8_client.shapes import FailureGroup, FailureGroups, Run, RunPage, RunSummary, TenantRunPage
+from minute8_client.shapes import (
+    ChangedJob,
+    ClockChangePage,
+    ComingExecution,
+    ExpectedOfJob,
+    ExpectedPage,
+    Explanation,
+    FailureGroup,
+    FailureGroups,
+    MovedJob,
+    Run,
+    RunPage,
+    RunSummary,
+    TenantDensity,
+    TenantRunPage,
+    TzdataChangePage,
+    UpcomingPage,
+)
 
 # In the place of a payload: the job's own.
 JOBS_PAYLOAD: Final = object()
@@ -203,6 +220,112 @@ class RunCalls:
         """Cancel what a backfill has not started; repeating it changes nothing."""
         path = path_of("jobs", job_id, "backfills", backfill_id, "cancel")
         return Request("POST", path, {"note": note})
+
+    @Operation
+    def expected_page(
+        self,
+        job_id: str | None = None,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        problems: bool = False,
+    ) -> Request[ExpectedOfJob | ExpectedPage]:
+        """A page of the due instants of a job, or of all jobs, with fire times in [from_at, until_at) (RFC 3339).
+
+        A day on each side of now by default. With `problems`, only what needs attention is listed.
+        """
+        query = {
+            "limit": limit,
+            "cursor": cursor,
+            "from_at": from_at,
+            "until_at": until_at,
+            "problems": "true" if problems else None,
+        }
+        path = "/v1/expected" if job_id is None else f"{job_path(job_id)}/expected"
+        return Request("GET", path, query=query)
+
+    @Listing
+    def expected(
+        self,
+        job_id: str | None = None,
+        *,
+        from_at: str | None = None,
+        until_at: str | None = None,
+        problems: bool = False,
+    ) -> ListSteps[ExpectedOfJob | ExpectedPage]:
+        """All pages, each when it is consumed."""
+        return whole_pages(
+            lambda cursor: RunCalls.expected_page.request(
+                job_id, cursor=cursor, limit=5_000, from_at=from_at, until_at=until_at, problems=problems
+            )
+        )
+
+    @Operation
+    def explain(self, job_id: str, at: str | None = None) -> Request[Explanation]:
+        """Why a job was, is or is not due at an instant (RFC 3339, or a local time of its zone); now by default."""
+        return Request("GET", f"{job_path(job_id)}/explain", query={"at": at})
+
+    @Operation
+    def upcoming_page(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        from_at: str | None = None,
+        until_at: str | None = None,
+    ) -> Request[UpcomingPage]:
+        """The next executions of all jobs with fire times in [from_at, until_at); a day from now by default."""
+        query = {"limit": limit, "cursor": cursor, "from_at": from_at, "until_at": until_at}
+        return Request("GET", "/v1/upcoming", query=query)
+
+    @Listing
+    def upcoming(
+        self, *, from_at: str | None = None, until_at: str | None = None
+    ) -> ListSteps[ComingExecution]:
+        """The same, page by page while they are consumed. Each 1,000 jobs have an order of their own."""
+        return pages(
+            lambda cursor: RunCalls.upcoming_page.request(
+                limit=1_000, cursor=cursor, from_at=from_at, until_at=until_at
+            ),
+            lambda page: page["executions"],
+        )
+
+    @Operation
+    def density_page(
+        self, *, cursor: str | None = None, from_at: str | None = None, until_at: str | None = None
+    ) -> Request[TenantDensity]:
+        """How many executions of up to 1,000 jobs are due in each minute; counts of pages add up."""
+        query = {"cursor": cursor, "from_at": from_at, "until_at": until_at}
+        return Request("GET", "/v1/density", query=query)
+
+    @Listing
+    def densities(
+        self, *, from_at: str | None = None, until_at: str | None = None
+    ) -> ListSteps[TenantDensity]:
+        """All pages of the density."""
+        return whole_pages(
+            lambda cursor: RunCalls.density_page.request(cursor=cursor, from_at=from_at, until_at=until_at)
+        )
+
+    @Listing
+    def clock_changes(self) -> ListSteps[MovedJob]:
+        """The jobs that the next clock change of their time zones moves."""
+        return pages(
+            lambda cursor: Request[ClockChangePage]("GET", "/v1/clock-changes", query={"cursor": cursor}),
+            lambda page: page["moved"],
+        )
+
+    @Listing
+    def tzdata_changes(self, since: str | None = None) -> ListSteps[ChangedJob]:
+        """The jobs whose coming year differs from that by an earlier tzdata release; the one before by default."""
+        return pages(
+            lambda cursor: Request[TzdataChangePage](
+                "GET", "/v1/tzdata-changes", query={"cursor": cursor, "since": since}
+            ),
+            lambda page: page["moved"],
+        )
 
 
 def _backfills(answer: Json) -> list[Any]:

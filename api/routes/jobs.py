@@ -23,7 +23,6 @@ from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendar
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.registration import patching
 from common.registration.registry import Registry
 from common.runs.records import SKIPPED
 from common.timing.fires import due_at
@@ -74,7 +73,7 @@ def patch(services: Services, request: Request) -> Reply:
     """PATCH /v1/jobs/{job_id}"""
     changes = request.object(also="application/merge-patch+json")
     registry = registry_for(services, request)
-    job = patching.patch(registry, request.tenant, existing_id(request), changes, request.if_match())
+    job = registry.patch(request.tenant, existing_id(request), changes, request.if_match())
     return _job_reply(services, job, request.now)
 
 

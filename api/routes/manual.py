@@ -17,8 +17,8 @@ from common.ids import NONCE_CHARS, check_id
 from common.jobs.backfill import Backfill
 from common.jobs.skips import MAX_SKIPPED, SKIPPED_AHEAD_S
 from common.planning.execution import Execution
-from common.registration.backfills import MAX_LISTED
 from common.registration.definition import payload_text
+from common.registration.manual import MAX_LISTED
 from common.texts import check_note
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339

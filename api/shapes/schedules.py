@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from api.shapes.parts import Answer, Instant, JobId, Shapes
-from common.registration.schedule_definition import ScheduleDefinition
+from common.registration.definition import ScheduleDefinition
 
 
 class PreviewRequest(BaseModel):

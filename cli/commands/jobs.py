@@ -253,7 +253,7 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int 
     """Read, change, and write only if the job did not change in between."""
     job = client.get_job(job_id)
     if "payload" in changes:  # a patch would merge it with the stored one
-        from common.registration.patching import merged as patched  # only here: slow to load
+        from common.registration.defined_job import merged as patched  # only here: slow to load
 
         others = {name: value for name, value in changes.items() if name != "payload"}
         whole = patched(definition_in(job), as_patch(others, job["target"]["kind"])) | {

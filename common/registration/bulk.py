@@ -22,9 +22,8 @@ from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job, exists
 from common.jobs.schedule_groups import DEFAULT, ScheduleGroups, check_room, joins
 from common.jobs.store import MAX_AT_ONCE
-from common.registration.defined_job import defined
+from common.registration.defined_job import changed, defined, definition_of, same_json
 from common.registration.eventbridge_jobs import FIELD, group_in, same_schedule, with_schedule
-from common.registration.patching import changed, definition_of, same_json
 from common.registration.registry import Checks, Registry, first_state_in
 
 Result = Literal["created", "replaced", "unchanged", "refused"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from common.errors import InvalidInput
@@ -109,3 +110,41 @@ def _next_schedule_revision(old: Job | None, same_times: bool) -> int:
     if old is None:
         return 1
     return old.schedule_revision if same_times else old.schedule_revision + 1
+
+
+_DEFINED = tuple(JobDefinition.model_fields)
+
+
+def definition_of(job: Job) -> dict[str, Any]:
+    """The job as a client could have written it, for `parse_definition`."""
+    stored = {name: _plain(getattr(job, name)) for name in _DEFINED}
+    return {**stored, "schedule": job.schedule_given}
+
+
+def changed(old: Job, new: Job) -> Job:
+    """The new job, or the object `old` if their definitions are the same."""
+    return old if same_json(definition_of(new), definition_of(old)) else new
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether both are the same JSON. Unlike Python's ==, true is not 1, and 1 is not 1.0."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """RFC 7396, section 2."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), change)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return list(value) if isinstance(value, tuple) else value

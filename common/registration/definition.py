@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    ConfigDict,
     Field,
     JsonValue,
     StringConstraints,
@@ -21,17 +22,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from common.errors import InvalidInput, together
+from common.errors import InvalidInput
 from common.eventbridge import context
 from common.jobs.job import MAX_ATTEMPTS, Retry
 from common.jobs.placeholders import RENDERED_BYTES, check_payload
-from common.registration import problem_words, target_definitions
-from common.registration.schedule_definition import (
-    ExcludeDefinition,
-    PaceDefinition,
-    ScheduleDefinition,
-    Strict,
-)
+from common.registration import target_definitions
+from common.registration.problems import invalid_input
+from common.registration.schedule_text import TOLERANCE_S
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
@@ -70,6 +67,83 @@ class Limits:
 def _as_stored(number: float) -> float:
     """A number as DynamoDB returns it: 2 for 2.0."""
     return int(number) if number == int(number) else number
+
+
+class Strict(BaseModel):
+    """A part of a definition."""
+
+    # strict: "60" is not a number and 1 is not a boolean. An unknown field is probably a typing error, so it is
+    # refused.
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class ExcludeDefinition(Strict):
+    """Dates on which a job does not fire."""
+
+    dates: list[str] = Field(
+        default=[], description="Local dates (2026-12-24) on which the job does not fire."
+    )
+    calendars: list[str] = Field(default=[], description="Names of the tenant's calendars.")
+
+
+class PaceDefinition(Strict):
+    """How many executions a second all jobs with the same key may have, and how far that may delay them."""
+
+    per_second: int = Field(description="At most so many executions are due at one second.")
+    tolerance_s: int = Field(
+        default=TOLERANCE_S,
+        description="An execution is due at most so many seconds later, to keep to the pace.",
+    )
+    key: str | None = Field(
+        default=None,
+        description="Jobs with the same key share the pace; without it those with the same target.",
+    )
+
+
+class ScheduleDefinition(Strict):
+    """When the job fires: exactly one of `cron`, `every` and `at`."""
+
+    # For OpenAPI; `common.timing.schedule` checks the meaning of a schedule.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["cron"], "properties": {"cron": {"type": "string"}}},
+                {"required": ["every"], "properties": {"every": {"type": ["string", "integer"]}}},
+                {"required": ["at"], "properties": {"at": {"type": "string"}}},
+            ]
+        }
+    )
+
+    cron: str | None = Field(
+        default=None,
+        description="Five fields, or six with seconds first; or by `dialect`.",
+        examples=["30 2 * * *"],
+    )
+    every: str | int | None = Field(
+        default=None, description="Elapsed time: 90m, PT90M, or seconds.", examples=["90m"]
+    )
+    at: str | None = Field(default=None, description="One instant, RFC 3339, or a local time with timezone.")
+    timezone: str | None = Field(
+        default=None, description="IANA zone; UTC if none.", examples=["Europe/Paris"]
+    )
+    dialect: Literal["minute8", "eventbridge"] = Field(
+        default="minute8",
+        description="How `cron` is read; eventbridge: minutes hours day-of-month month day-of-week year.",
+    )
+    dst: Literal["minute8", "eventbridge"] = Field(
+        default="minute8",
+        description="The rule for clock changes; eventbridge: skipped times do not fire, repeated ones fire once.",
+    )
+    anchor: str | None = Field(default=None, description="An instant that `every` counts from.")
+    start_at: str | None = Field(default=None, description="Nothing fires before (RFC 3339).")
+    end_at: str | None = Field(default=None, description="Nothing fires at or after (RFC 3339).")
+    exclude: ExcludeDefinition | None = None
+    spread_s: int | None = Field(
+        default=None,
+        description="All runs are due the same 0 to n seconds later, by the job's id; without it the tenant's default.",
+    )
+    jitter_s: int | None = Field(default=None, description="Spread: each run is due 0 to n seconds later.")
+    pace: PaceDefinition | None = None
 
 
 class RetryDefinition(Strict):
@@ -244,50 +318,3 @@ def payload_text(payload: object, limits: Limits, *, placeholders: bool = True) 
 def schedule_given(definition: JobDefinition) -> dict[str, Any]:
     """The schedule as the client wrote it, without absent fields."""
     return definition.schedule.model_dump(exclude_none=True, exclude_defaults=True)
-
-
-def invalid_input(error: ValidationError, whole: str, model: type[BaseModel]) -> InvalidInput:
-    """What pydantic found wrong with a `model`; `whole` names the object itself. The other problems are in `also`."""
-    found = together(
-        InvalidInput(
-            ".".join(str(part) for part in target_definitions.place(problem["type"], problem["loc"]))
-            or whole,
-            problem_words.message(problem),
-            value=None if problem["type"] == "missing" else problem["input"],
-            accepted=_accepted(problem["type"], problem["loc"], model) or problem_words.accepted(problem),
-        )
-        for problem in error.errors(include_url=False)
-    )
-    assert found, "a ValidationError has a problem"
-    return found
-
-
-_REQUIRED: Final = {
-    ("schedule",): "an object with cron, every or at (--cron, --every, --at)",
-    ("target",): "an object with a kind, and its arn or url (--target)",
-}
-
-
-def _accepted(kind: str, loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    if kind == "missing" and loc in _REQUIRED:
-        return _REQUIRED[loc]
-    if kind == "extra_forbidden":
-        return "the fields " + ", ".join(_fields_at(loc[:-1], model))
-    if loc == ("dead_letter",):
-        return "arn:aws:sqs:<region>:<account>:<queue>, not a FIFO queue"
-    return target_definitions.accepted(kind, loc) if loc[:1] == ("target",) else ""
-
-
-_MODELS: dict[str, type[BaseModel]] = {
-    "schedule": ScheduleDefinition,
-    "exclude": ExcludeDefinition,
-    "pace": PaceDefinition,
-    "retry": RetryDefinition,
-    **target_definitions.MODELS,
-}
-
-
-def _fields_at(loc: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
-    for part in loc:
-        model = _MODELS.get(str(part), model)
-    return list(model.model_fields)

@@ -11,8 +11,8 @@ from common.eventbridge.names import DEFAULT_GROUP, job_id_of
 from common.eventbridge.origin import origin_of
 from common.eventbridge.shapes import NAME, SCHEDULE, Structure, check
 from common.jobs.job import Job
+from common.registration.defined_job import same_json
 from common.registration.eventbridge_mapping import definition_of
-from common.registration.patching import same_json
 
 FIELD: Final = "eventbridge"
 _NAMED: Final = Structure({**SCHEDULE.members, "Name": NAME}, (*SCHEDULE.required, "Name"), SCHEDULE.refused)

@@ -10,10 +10,10 @@ from common.errors import AlreadyExists, InvalidInput
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
-from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, exists
+from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
 from common.jobs.store import JobStore
 from common.registration import target_definitions
-from common.registration.defined_job import defined
+from common.registration.defined_job import changed, defined, definition_of, merged
 from common.registration.definition import JobDefinition, Limits, parse_definition
 from common.registration.schedule_text import read_exclusions
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -82,6 +82,21 @@ class Registry:
             check_revision(old, job_id, expected_revision)
             new = defined(tenant, job_id, definition, old, now, limits)
             return new if exists(old) else first.of(new)
+
+        return self.store.change(tenant, job_id, change)
+
+    def patch(self, tenant: str, job_id: str, changes: object, expected_revision: int | None = None) -> Job:
+        """Merge `changes` into the definition; None resets a field to its default (a JSON merge patch, RFC 7396).
+
+        Nothing is stored if nothing changes. Raises InvalidInput, NotFound, RevisionMismatch, Busy.
+        """
+        if not isinstance(changes, Mapping):
+            raise InvalidInput("job", "must be an object", value=changes, accepted="a JSON object")
+
+        def change(old: Job | None, now: float) -> Job:
+            job = existing(old, job_id, expected_revision)
+            definition, limits = self.checked(tenant, job_id, merged(definition_of(job), changes))
+            return changed(job, defined(tenant, job_id, definition, job, now, limits))
 
         return self.store.change(tenant, job_id, change)
 

@@ -25,7 +25,8 @@ from common.notices.subscription import (
     unchanged,
 )
 from common.registration import target_definitions
-from common.registration.definition import Limits, check_url, invalid_input
+from common.registration.definition import Limits, check_url
+from common.registration.problems import invalid_input
 from common.registration.registry import check_allowed
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict

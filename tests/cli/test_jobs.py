@@ -11,8 +11,13 @@ import pytest
 
 from cli.commands import jobs
 from cli.job_options import OPTIONS
-from common.registration.definition import JobDefinition, RetryDefinition
-from common.registration.schedule_definition import ExcludeDefinition, PaceDefinition, ScheduleDefinition
+from common.registration.definition import (
+    ExcludeDefinition,
+    JobDefinition,
+    PaceDefinition,
+    RetryDefinition,
+    ScheduleDefinition,
+)
 from common.registration.target_definitions import MODELS
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job

@@ -15,8 +15,15 @@ from common.ids import PACE_KEY_CHARS
 from common.jobs.job import Retry
 from common.jobs.placeholders import RENDERED_BYTES
 from common.registration import schedule_text
-from common.registration.definition import JobDefinition, Limits, RetryDefinition, parse_definition
-from common.registration.schedule_definition import ExcludeDefinition, PaceDefinition, ScheduleDefinition
+from common.registration.definition import (
+    ExcludeDefinition,
+    JobDefinition,
+    Limits,
+    PaceDefinition,
+    RetryDefinition,
+    ScheduleDefinition,
+    parse_definition,
+)
 from common.registration.target_definitions import MODELS
 from common.tenants.rules import Quotas
 from common.tenants.web_address import URL_CHARS

@@ -13,7 +13,6 @@ from common import ids, texts
 from common.jobs import placeholders
 from common.platform import api_keys
 from common.registration import (
-    backfills,
     calendar_sources,
     calendar_store,
     icalendar_dates,
@@ -48,7 +47,7 @@ BOUNDS = {
     "ids of jobs, calendars; nonces": ids.JOB_ID_CHARS,
     "URL; headers of an `http` target": web_address.URL_CHARS,
     "time of a call (`timeout_s`)": EXECUTOR_MARGIN_S,
-    "fire times of a backfill": backfills.BACKFILL_LIMIT,
+    "fire times of a backfill": manual.BACKFILL_LIMIT,
     "fire times that one call skips, or takes back": manual.MAX_SKIPPED,
     "records that a call reads to take fire times back": changes.MAX_SEEN,
     "API keys": api_keys.MAX_KEYS,

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from common.jobs.job import Job
-from common.registration.patching import patch
 from common.runs.records import Outcome
 from tests.worlds import World, job
 
@@ -71,7 +70,7 @@ def test_a_change_of_the_job_starts_the_count_anew(world: World, change: str) ->
     if change == "put":
         world.registry.put("alice", "job", definition)
     elif change == "patch":
-        patch(world.registry, "alice", "job", {"name": "Renamed"})
+        world.registry.patch("alice", "job", {"name": "Renamed"})
     else:
         world.store.pause("alice", "job")
         if change == "resume":

@@ -13,9 +13,8 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfills
 from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import Execution, parse_execution_id
-from common.registration.backfills import BACKFILL_EXCLUDED_DATES
 from common.registration.calendar_store import CalendarStore
-from common.registration.manual import MIN_NOTICE_S
+from common.registration.manual import BACKFILL_EXCLUDED_DATES, MIN_NOTICE_S
 from common.runs.records import Outcome
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict

@@ -12,7 +12,6 @@ import pytest
 from common.errors import Busy, InvalidInput, NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.ledger import TenantLedger, most_per_day
 from common.platform.tenants import Tenants
-from common.registration.patching import patch
 from common.registration.registry import Registry
 from common.registration.schedule_text import parse_schedule
 from common.tenants.rules_cache import KnownTenants
@@ -49,9 +48,9 @@ def test_jobs_are_counted_while_they_are_there(world: World, registry: Registry)
     registry.store.pause("alice", "a")
     registry.put("alice", "a", job(cron="0 * * * *", payload=1))
     registry.store.resume("alice", "a")
-    patch(registry, "alice", "a", {"name": "A"})
+    registry.patch("alice", "a", {"name": "A"})
     assert used(world) == (2, 48)
-    patch(registry, "alice", "a", {"schedule": {"cron": "0,30 * * * *"}})
+    registry.patch("alice", "a", {"schedule": {"cron": "0,30 * * * *"}})
     assert used(world) == (2, 72)
     registry.store.delete("alice", "a")
     assert used(world) == (1, 24)
@@ -68,7 +67,7 @@ def test_what_exceeds_is_refused_and_nothing_stored(world: World, registry: Regi
         registry.create("alice", "b", job(every=60))
     assert "quota executions_per_day: 24 of 100 are in use, and this needs 1440 more" in str(refused.value)
     with pytest.raises(QuotaExceeded):
-        patch(registry, "alice", "a", {"schedule": {"cron": "*/10 * * * *"}})
+        registry.patch("alice", "a", {"schedule": {"cron": "*/10 * * * *"}})
     registry.create("alice", "b", job(every=3600))
     with pytest.raises(QuotaExceeded) as refused:
         registry.create("alice", "c", job(at="2026-12-01T00:00:00Z"))

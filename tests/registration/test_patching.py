@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from common.jobs.job import Job
 from common.registration import bulk
-from common.registration.patching import definition_of, merged, patch, same_json
+from common.registration.defined_job import definition_of, merged, same_json
 from tests.worlds import ARN, World, job, open_world
 
 T = "alice"
@@ -40,7 +40,7 @@ def test_what_is_equal_in_python_only_is_a_change(world: World, before: Any, aft
     definition = job(cron="0 3 * * *", payload=[before])
     world.registry.create(T, "patched", definition)
     world.registry.create(T, "put", definition)
-    assert patch(world.registry, T, "patched", {"payload": [after]}).revision == 2
+    assert world.registry.patch(T, "patched", {"payload": [after]}).revision == 2
     outcome = put_line(world, "put", definition | {"payload": [after]})
     assert (outcome.result, outcome.changed) == ("replaced", ("payload",))
     for name in ("patched", "put"):
@@ -67,7 +67,7 @@ def test_an_interval_keeps_its_anchor_while_it_stays_the_same(world: World) -> N
         {"schedule": {"every": "24h"}},
         {"schedule": {"end_at": None, "exclude": None}},
     ):
-        assert patch(world.registry, T, "daily", changes).schedule.timing == first, changes
+        assert world.registry.patch(T, "daily", changes).schedule.timing == first, changes
     assert put_line(world, "daily", job(every=86_400, jitter_s=9)).result == "replaced"
     assert world.store.get(T, "daily").schedule.timing == first
     world.run_until("2026-11-22T03:15:00Z", ticks=True)
@@ -80,7 +80,7 @@ def test_an_interval_that_changes_or_loses_its_anchor_counts_from_now(world: Wor
     world.clock.sleep(100)
     now = int(world.clock.now())
     for job_id, changes in (("often", {"every": "2h"}), ("anchored", {"anchor": None})):
-        timing = patch(world.registry, T, job_id, {"schedule": changes}).schedule.timing
+        timing = world.registry.patch(T, job_id, {"schedule": changes}).schedule.timing
         assert timing == replace(timing, anchor_at=now)  # type: ignore[call-arg]
 
 
@@ -142,7 +142,7 @@ def test_patch_bulk_and_put_store_the_same(
     old = olds["put"]
     world.clock.sleep(7)
     expected = registry.put(T, "put", merged(definition_of(old), wanted))
-    told = patch(registry, T, "patched", wanted)
+    told = registry.patch(T, "patched", wanted)
     outcome = put_line(world, "line", merged(definition_of(old), wanted))
     for job_id in ("patched", "line"):
         assert_same(registry.store.get(T, job_id), registry.store.get(T, "put"))
