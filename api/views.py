@@ -13,7 +13,7 @@ from common.planning.execution import execution_id, trace_id
 from common.preview.words import describe
 from common.registration.defined_job import definition_of
 from common.runs.outcome import last_attempt
-from common.runs.records import DISPATCHED, RUNNING
+from common.runs.states import DISPATCHED, RUNNING
 from common.storage.wire import Item
 from common.timing.fires import fires, next_fires
 from common.timing.instants import rfc3339

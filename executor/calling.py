@@ -10,7 +10,8 @@ from common.eventbridge.context import input_text
 from common.jobs.job import Job
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
 from common.planning.execution import Execution, traceparent
-from common.runs.records import Claim, Outcome
+from common.runs.claims import Claim
+from common.runs.outcome import Outcome
 from common.storage.steps import Steps
 from common.timing.instants import rfc3339
 from executor.targets import Kind

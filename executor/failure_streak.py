@@ -11,8 +11,8 @@ from common.events import Events
 from common.jobs.job import PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.planning.executions_queue import ExecutionsQueue
-from common.runs.outcome import last_attempt
-from common.runs.records import FAILED, Outcome
+from common.runs.outcome import Outcome, last_attempt
+from common.runs.states import FAILED
 from common.storage import aws
 from common.storage.table import Tables
 from common.storage.wire import Item

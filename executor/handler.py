@@ -90,7 +90,7 @@ def _executor() -> Executor:
 
 def _endpoints() -> HttpEndpoints:
     from common.tenants.web_address import is_public_or_loopback
-    from common.tenants.webhook_signing import SigningSecrets
+    from common.tenants.webhook_secrets import SigningSecrets
     from executor.network_guard import NetworkGuard
     from executor.targets.http_endpoint import HttpEndpoints
 

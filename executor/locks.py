@@ -11,7 +11,9 @@ from contextlib import suppress
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.records import ENDED, Claim, Runs
+from common.runs.claims import Claim
+from common.runs.records import Runs
+from common.runs.states import ENDED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Table

@@ -9,7 +9,10 @@ from typing import Final
 from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.records import DISPATCHED, QUEUED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.runs.claims import Claim
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
+from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING
 from common.storage import outgoing
 from common.storage.steps import Steps, at_once
 from common.storage.wire import Item

@@ -12,8 +12,10 @@ from common.jobs.job import DELETED, Job
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.runs.changes import RunChanges
-from common.runs.outcome import last_attempt
-from common.runs.records import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING, Claim, Outcome, Runs
+from common.runs.claims import Claim
+from common.runs.outcome import Outcome, last_attempt
+from common.runs.records import Runs
+from common.runs.states import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING
 from common.storage.wire import Item
 from executor.admission import Skip, is_of
 from executor.dead_letters import DeadLetters

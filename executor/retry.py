@@ -9,7 +9,7 @@ from common.jobs.job import Retry
 from common.planning.execution import Execution
 
 if TYPE_CHECKING:
-    from common.runs.records import Outcome
+    from common.runs.outcome import Outcome
 
 # A tenant's own retry delay may be as short as a second, which is too short for an overloaded target.
 _THROTTLED_FACTOR = 2.0

@@ -13,7 +13,7 @@ from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.web_address import is_public_or_loopback
-from common.tenants.webhook_signing import SigningSecrets
+from common.tenants.webhook_secrets import SigningSecrets
 from executor.network_guard import NetworkGuard
 from executor.targets.http_endpoint import HttpEndpoints
 from notifier.delivery import Delivery

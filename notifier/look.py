@@ -18,7 +18,7 @@ from common.notices.message import About
 from common.notices.state import FAILED, OVERDUE, Problem
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
-from common.runs.records import SUCCEEDED
+from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from common.clock import ManualClock
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Expression

@@ -24,7 +24,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.registration.registry import Registry
-from common.runs.records import SKIPPED
+from common.runs.states import SKIPPED
 from common.timing.fires import due_at
 from common.timing.instants import rfc3339
 from common.timing.schedule import CronTiming

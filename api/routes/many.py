@@ -30,7 +30,7 @@ from common.history.run_lists import RunFilter
 from common.history.runs_cursor import RunsCursor
 from common.ids import NONCE_CHARS, check_id
 from common.planning.execution import execution_id
-from common.runs.records import QUEUED, RETRYING
+from common.runs.states import QUEUED, RETRYING
 from common.texts import NOTE_CHARS, check_note
 
 # The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.

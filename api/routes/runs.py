@@ -15,7 +15,7 @@ from common.errors import InvalidInput, NotFound
 from common.history.run_lists import RunFilter
 from common.history.runs_cursor import RunsCursor
 from common.planning.execution import split_execution_id
-from common.runs.records import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
+from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.timing.instants import DAY_S, rfc3339
 
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)

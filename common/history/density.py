@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from common.jobs.timed import TimedJob
+from common.jobs.job import ScheduledJob
 from common.timing.cron import runs_freely
 from common.timing.fires import due_at, fires
 from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, Schedule
@@ -81,19 +81,19 @@ def by_minute(due: Iterable[int]) -> Counter[int]:
     return Counter(at - at % MINUTE_S for at in due)
 
 
-def jobs_in(jobs: Iterable[TimedJob], minute: int) -> list[TimedJob]:
+def jobs_in(jobs: Iterable[ScheduledJob], minute: int) -> list[ScheduledJob]:
     """Some of the active jobs without jitter that are due in a minute: those that could be spread."""
     return list(islice((job for job in jobs if _is_in(job, minute)), _JOBS_NAMED))
 
 
-def _is_in(job: TimedJob, minute: int) -> bool:
+def _is_in(job: ScheduledJob, minute: int) -> bool:
     if job.schedule.jitter_s or job.schedule.spread_s:
         return False
     first = max(minute, job.effective_at)
     return next(fires(job.schedule, first, minute + MINUTE_S), None) is not None
 
 
-def proposal(job: TimedJob) -> dict[str, Any] | None:
+def proposal(job: ScheduledJob) -> dict[str, Any] | None:
     """A change of the job's schedule that moves it out of a crowded minute; None if there is none.
 
     A cron job with one fixed minute gets `H` there: a minute of its own, always the same. Any other job gets jitter.

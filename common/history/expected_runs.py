@@ -31,7 +31,7 @@ from common.jobs.job import DELETED, WITHOUT_PAYLOAD, Job
 from common.jobs.skips import MAX_SKIPPED
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
-from common.runs.records import RETENTION_S
+from common.runs.claims import RETENTION_S
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Expression

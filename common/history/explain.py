@@ -24,7 +24,7 @@ from common.history.expected import (
 )
 from common.history.schedule_history import ScheduleHistory, ScheduleVersion
 from common.jobs.job import ACTIVE
-from common.jobs.times import Times
+from common.jobs.ledger import JobTimes
 from common.runs.outcome import last_attempt
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron, CronInYears
@@ -125,7 +125,7 @@ def schedule_reasons(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator
             yield Reason(CALENDAR, f"The calendar {name} holds {date}.", {"calendar": name, "date": date})
 
 
-def _of_version(version: ScheduleVersion, times: Times, at: int) -> Iterator[Reason]:
+def _of_version(version: ScheduleVersion, times: JobTimes, at: int) -> Iterator[Reason]:
     change = version.began_by
     by = {"by": change.by, "at": rfc3339(change.at)} if change else {}
     words = f" by {change.author} at {rfc3339(change.at)}" if change else " before the audit begins"

@@ -22,7 +22,7 @@ from common.history.summary import RunTotals
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.execution import SCHEDULE
-from common.runs.records import SUCCEEDED
+from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Expression

@@ -12,7 +12,7 @@ from typing import Final
 
 from common.jobs.calendars import Calendars, Dates, any_of
 from common.jobs.job import ACTIVE, PAUSED, Job
-from common.jobs.times import Times, decode_times
+from common.jobs.ledger import JobTimes, decode_times
 from common.tenants.audit import Entry
 from common.timing.fires import due_at, fires
 
@@ -36,7 +36,7 @@ class ScheduleVersion:
 
     from_at: float
     until_at: float
-    times: Times | None
+    times: JobTimes | None
     began_by: Entry | None
     planned_until: float = math.inf
 
@@ -109,7 +109,7 @@ def schedule_history(
 ) -> ScheduleHistory:
     """The schedule history of a job. `entries` are its audit entries since `read_from_at`, the latest first."""
     found: list[ScheduleVersion] = []
-    current, until_at, planned_until = Times.of(job), math.inf, math.inf
+    current, until_at, planned_until = JobTimes.of(job), math.inf, math.inf
     known_from_at = read_from_at
     for entry in entries:
         if entry.action not in CHANGES or not _moves(entry):
@@ -134,7 +134,7 @@ def _moves(entry: Entry) -> bool:
     return bool(entry.times or entry.action != "job.changed" or "schedule_revision" in shown)
 
 
-def _before(entry: Entry, after: Times | None) -> tuple[Times | None, float] | None:
+def _before(entry: Entry, after: JobTimes | None) -> tuple[JobTimes | None, float] | None:
     """The times before a change, and up to where ticks had planned; None if that is unknown."""
     if entry.times:
         return decode_times(entry.times)

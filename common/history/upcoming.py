@@ -17,8 +17,7 @@ from typing import Final
 
 from common.history.density import Density, by_minute, due_times
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.jobs.job import ACTIVE
-from common.jobs.timed import ATTRIBUTES, TimedJob
+from common.jobs.job import ACTIVE, SCHEDULED_JOB_ATTRIBUTES, ScheduledJob
 from common.planning.directory import BadShard, Shard
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import BadEntry, DueIndex, place
@@ -72,7 +71,7 @@ class DensityPage:
     """The density of some jobs, and their paces by key. `after_job` is the last job, empty if none is left."""
 
     density: Density
-    jobs: Sequence[TimedJob]
+    jobs: Sequence[ScheduledJob]
     paces: Mapping[str, PacedJobs]
     after_job: str
 
@@ -108,7 +107,7 @@ class Upcoming:
         jobs, last_job = self.jobs(tenant, after_job)
         density = Density(max(start, math.ceil(now)), end)
         calendars = RememberedCalendars(Calendars(self._jobs))
-        counted: list[TimedJob] = []
+        counted: list[ScheduledJob] = []
         paces: dict[str, PacedJobs] = {}
         paced = 0
         for job in jobs:
@@ -135,19 +134,23 @@ class Upcoming:
                 shared.due += ((at, pace.tolerance_s) for at in due)
         return DensityPage(density, counted, paces, last_job)
 
-    def jobs(self, tenant: str, after_job: str) -> tuple[list[TimedJob], str]:
+    def jobs(self, tenant: str, after_job: str) -> tuple[list[ScheduledJob], str]:
         """The active ones of the next MAX_JOBS jobs, and the last one's id; empty if no job follows."""
         after = keys.job(tenant, after_job) if after_job else None
         items = self._jobs.query(
-            tenant, sk_prefix=keys.JOB_PREFIX, after=after, limit=MAX_JOBS + 1, attributes=ATTRIBUTES
+            tenant,
+            sk_prefix=keys.JOB_PREFIX,
+            after=after,
+            limit=MAX_JOBS + 1,
+            attributes=SCHEDULED_JOB_ATTRIBUTES,
         )
-        jobs = [TimedJob.from_item(item) for item in items]
+        jobs = [ScheduledJob.from_item(item) for item in items]
         last_job = jobs[MAX_JOBS - 1].job_id if len(jobs) > MAX_JOBS else ""
         return [job for job in jobs[:MAX_JOBS] if job.state == ACTIVE], last_job
 
 
 def _coming(
-    job: TimedJob, start: int, end: int, calendars: RememberedCalendars
+    job: ScheduledJob, start: int, end: int, calendars: RememberedCalendars
 ) -> Iterator[UpcomingExecution]:
     excluded = _excluded(job, calendars)
     if excluded is None:
@@ -156,7 +159,7 @@ def _coming(
         yield UpcomingExecution(at, due_at(job.schedule, job.key, at), job.job_id)
 
 
-def _excluded(job: TimedJob, calendars: RememberedCalendars) -> Container[str] | None:
+def _excluded(job: ScheduledJob, calendars: RememberedCalendars) -> Container[str] | None:
     try:
         return calendars.excluded(job.tenant, job.schedule.calendars)
     except MissingCalendar:  # it cannot be planned

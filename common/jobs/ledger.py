@@ -9,6 +9,7 @@ resuming, another payload) do not write the item.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,7 +17,6 @@ from typing import Any, Final
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import DELETED, PAUSED, Job
-from common.jobs.times import encode_times
 from common.storage import keys
 from common.storage.table import Table, Transaction
 from common.storage.wire import Expression, Item
@@ -184,3 +184,46 @@ def _action(old: Job | None, new: Job) -> str:
 def _audited(job: Job) -> dict[str, Any]:
     item = job.to_item()
     return {name: value for name, value in item.items() if name not in _NOT_AUDITED}
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """A job's state (`active` or `paused`) and schedule. Nothing fires before `effective_at`.
+
+    The audit entry of a change keeps the times before the change, so the due set of the past is known.
+    """
+
+    state: str
+    schedule: Schedule
+    effective_at: int
+    schedule_revision: int
+
+    @classmethod
+    def of(cls, job: Job | None) -> JobTimes | None:
+        """None if there is no such job."""
+        if job is None or job.state == DELETED:
+            return None
+        return cls(job.state, job.schedule, job.effective_at, job.schedule_revision)
+
+
+def encode_times(old: Job | None, new: Job, planned_until: int) -> str:
+    """What an audit entry keeps: the times before a change, and up to where ticks had planned. Empty: no change."""
+    before = JobTimes.of(old)
+    if before == JobTimes.of(new):
+        return ""
+    item = before and [
+        before.state,
+        before.schedule.to_item(),
+        before.effective_at,
+        before.schedule_revision,
+    ]
+    return json.dumps([item, planned_until], separators=(",", ":"))
+
+
+def decode_times(text: str) -> tuple[JobTimes | None, int]:
+    """The inverse of `encode_times`: the times before the change, and up to where everything was planned."""
+    item, planned_until = json.loads(text)
+    if item is None:
+        return None, planned_until
+    state, schedule, effective_at, schedule_revision = item
+    return JobTimes(state, Schedule.from_item(schedule), effective_at, schedule_revision), planned_until

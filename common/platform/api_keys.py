@@ -23,7 +23,7 @@ from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Addition, Table, Transaction
 from common.storage.wire import Expression
 from common.tenants.audit import AWS, Audit
-from common.tenants.conditions import IS_THERE
+from common.tenants.states import IS_THERE
 from common.texts import check_name
 from common.timing.instants import DAY_S
 

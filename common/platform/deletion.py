@@ -25,11 +25,10 @@ from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
 from common.storage.table import Table, Transaction
 from common.storage.wire import Expression, Item
-from common.tenants import change_log
+from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
-from common.tenants.conditions import IS_THERE
 from common.tenants.rules_cache import TRUSTED_FOR_S
-from common.tenants.states import DELETED, DELETING
+from common.tenants.states import DELETED, DELETING, IS_THERE
 from common.timing.instants import DAY_S
 
 # About how many items one slice removes. It takes seconds, so every caller stays within its time limit.
@@ -126,7 +125,7 @@ class Deletions:
         tx = Transaction(self.tenants.client)
         tx.update(self.tenants, keys.tenant(tenant_id), deleting, IS_THERE)
         tx.update(self.tenants, keys.tenant_listing(tenant_id), deleting)
-        change_log.note(tx, self.tenants, tenant_id, now)
+        rules_cache.note_change(tx, self.tenants, tenant_id, now)
         tx.put(self.tenants, {**keys.deletion(tenant_id), **deletion.to_item()})
         # The tenant's own audit is removed, so this entry goes to the platform's.
         Audit(self.tenants).add(tx, keys.OPERATORS, deletion.by, "tenant.deleted", tenant_id, now)
@@ -263,7 +262,7 @@ class Deletions:
         tx.put(self.tenants, tombstone, Expression("#state = :deleting", {":deleting": DELETING}))
         tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
         tx.delete(self.jobs, keys.subscriber(deletion.tenant_id))
-        change_log.note(tx, self.tenants, deletion.tenant_id, now)
+        rules_cache.note_change(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))
         try:
             tx.commit()

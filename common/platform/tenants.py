@@ -14,7 +14,7 @@ from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
 from common.storage.table import Table, Transaction
 from common.storage.wire import Expression
-from common.tenants import change_log
+from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules import EDITABLE, TenantRules, changed
 from common.tenants.states import ACTIVE, DELETED, DELETING, SUSPENDED
@@ -207,7 +207,7 @@ class Tenants:
 
     def _publish(self, tx: Transaction, tenant: Tenant, now: float) -> None:
         """Add what belongs to every change of the tenant's item."""
-        change_log.note(tx, self._table, tenant.tenant_id, now)
+        rules_cache.note_change(tx, self._table, tenant.tenant_id, now)
         tx.put(self._table, {**keys.tenant_listing(tenant.tenant_id), **tenant.to_item()})
 
 

@@ -27,7 +27,8 @@ from common.planning.execution import (
 from common.planning.executions_queue import ExecutionsQueue
 from common.registration.definition import check_fits
 from common.runs.changes import Commit, RunChanges
-from common.runs.records import RETRYING, Runs
+from common.runs.records import Runs
+from common.runs.states import RETRYING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Table, Transaction

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import islice
 
 from common.planning.execution import SCHEDULE, Execution
-from common.runs.records import RETENTION_S
+from common.runs.claims import RETENTION_S
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed

@@ -13,19 +13,9 @@ from typing import Any
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.runs.claims import RETENTION_S as RETENTION_S
-from common.runs.claims import Claim as Claim
-from common.runs.claims import claiming, fields, finishing, taking_over
-from common.runs.outcome import Outcome as Outcome
-from common.runs.states import DISPATCHED as DISPATCHED
-from common.runs.states import ENDED as ENDED
-from common.runs.states import FAILED as FAILED
-from common.runs.states import MISSED
-from common.runs.states import QUEUED as QUEUED
-from common.runs.states import RETRYING as RETRYING
-from common.runs.states import RUNNING as RUNNING
-from common.runs.states import SKIPPED as SKIPPED
-from common.runs.states import SUCCEEDED as SUCCEEDED
+from common.runs.claims import RETENTION_S, Claim, claiming, fields, finishing, taking_over
+from common.runs.outcome import Outcome
+from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Table

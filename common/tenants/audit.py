@@ -50,7 +50,7 @@ class Entry:
     subject: str
     before: Mapping[str, Any]
     after: Mapping[str, Any]
-    # If a job's times changed: the times before (`common/jobs/times.py`). Not shown.
+    # If a job's times changed: the times before (`common/jobs/ledger.py`). Not shown.
     times: str = ""
     # The name of the key, if somebody looked it up. Not stored.
     by_name: str = ""

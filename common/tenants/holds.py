@@ -17,8 +17,8 @@ from common.storage.table import Table, Transaction
 from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AWS, Audit
-from common.tenants.held_targets import from_item, held_targets
 from common.tenants.rules import check_pattern
+from common.tenants.rules_cache import held_targets, holds_of
 from common.texts import check_note
 
 MAX_HOLDS: Final = 100
@@ -69,7 +69,7 @@ class Holds:
     ) -> list[Hold]:
         def attempt() -> list[Hold]:
             item = self._table.get(keys.holds()) or {}
-            holds, revision = change(from_item(item)), item.get("revision", 0)
+            holds, revision = change(holds_of(item)), item.get("revision", 0)
             unchanged = Expression("attribute_not_exists(pk)", {})
             if revision:
                 unchanged = Expression("#revision = :old", {":old": revision})

@@ -10,16 +10,15 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from common.cache import Cache, Kept
 from common.storage import keys
-from common.storage.table import Table
-from common.tenants import change_log
+from common.storage.table import Table, Transaction
 from common.tenants.allowed_targets import Hold
-from common.tenants.held_targets import held_targets
 from common.tenants.rules import TenantRules
+from common.timing.instants import DAY_S
 
 # Changes by the platform, such as a suspension, take effect everywhere within this time.
 TRUSTED_FOR_S: Final = 15
@@ -29,6 +28,10 @@ _MAX_TRUST_S: Final = 3_600
 _KEPT: Final = 10_000
 # Tenants share locks, which bounds their number. Waiting for another tenant's read takes milliseconds.
 _LOCKS: Final = 64
+# Conflicting transactions are retried, and the clocks of two machines differ.
+LATE_COMMIT_S: Final = 300
+# Longer than any process trusts its copies.
+_LOGGED_S: Final = DAY_S
 _log = logging.getLogger("minute8.known_tenants")
 
 
@@ -142,7 +145,32 @@ class KnownTenants:
     def _forget_changed(self, now: float) -> None:
         # The clock was set back, so the last read asked for too little.
         since = self._known_until if self._known_until <= now else -math.inf
-        self._named = change_log.changed_since(self._table, max(since, now - _MAX_TRUST_S))
+        self._named = changed_since(self._table, max(since, now - _MAX_TRUST_S))
         for tenant in self._named:
             self._kept.forget(tenant)
         self._known_until = now
+
+
+def note_change(tx: Transaction, table: Table, tenant: str, now: float) -> None:
+    """Add an entry for the tenant to `tx`, which changes the tenant."""
+    tx.put(table, {**keys.tenant_change(now, tenant), "expires_at": int(now) + _LOGGED_S})
+
+
+def changed_since(table: Table, at: float) -> set[str]:
+    """The tenants whose changes were committed since `at`, and some that were changed shortly before."""
+    changes = table.query(
+        keys.TENANT_CHANGES,
+        sk_between=keys.tenant_changes_since(at - LATE_COMMIT_S),
+        attributes=("sk",),
+    )
+    return {keys.changed_tenant(change["sk"]) for change in changes}
+
+
+def held_targets(table: Table, *, consistent: bool = True) -> list[Hold]:
+    """The holds in the tenants table, the oldest first."""
+    return holds_of(table.get(keys.holds(), consistent=consistent))
+
+
+def holds_of(item: Mapping[str, Any] | None) -> list[Hold]:
+    """The holds of their item; None if there is none."""
+    return [Hold(**{**one, "held_at": int(one["held_at"])}) for one in (item or {}).get("holds", [])]

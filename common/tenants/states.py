@@ -1,8 +1,10 @@
-"""The states of a tenant."""
+"""The states of a tenant, and a condition on them."""
 
 from __future__ import annotations
 
 from typing import Final, Literal
+
+from common.storage.wire import Expression
 
 State = Literal["active", "suspended", "deleting", "deleted"]
 ACTIVE: Final = "active"
@@ -10,3 +12,9 @@ SUSPENDED: Final = "suspended"
 DELETING: Final = "deleting"
 # A deleted tenant leaves a tombstone: its name cannot be used again while some of its items or messages may be left.
 DELETED: Final = "deleted"
+
+# An item is a tenant's, and the tenant is not being deleted. Items of old versions have no state.
+IS_THERE: Final = Expression(
+    "attribute_exists(pk) AND (attribute_not_exists(#state) OR #state IN (:active, :suspended))",
+    {":active": ACTIVE, ":suspended": SUSPENDED},
+)

@@ -1,4 +1,7 @@
-"""Each tenant's webhook secret: made and rotated. `webhook_signing.py` signs with it.
+"""Each tenant's webhook secret signs its calls, as Standard Webhooks has it.
+
+A receiver verifies `webhook-signature` over `<webhook-id>.<webhook-timestamp>.<body>` with any of its libraries.
+https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
 The secret is stored in plain text, because signing needs it; DynamoDB encrypts the table at rest.
 """
@@ -6,23 +9,50 @@ The secret is stored in plain text, because signing needs it; DynamoDB encrypts 
 from __future__ import annotations
 
 import base64
+import hashlib
+import hmac
 import secrets
+from collections.abc import Iterable
 from typing import Final
 
+from common.cache import Cache
 from common.errors import Conflict
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Transaction
+from common.storage.table import Table, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AWS, Audit, AuditedCommit
-from common.tenants.webhook_signing import PREFIX, SigningSecrets, old_secrets
 from common.timing.instants import DAY_S, rfc3339
 
+PREFIX: Final = "whsec_"
+# Executors use a new secret after this time at the latest.
+TRUSTED_FOR_S: Final = 60
+_MAX_KNOWN: Final = 10_000
 _SECRET_BYTES: Final = 32  # Standard Webhooks requires 24 to 64
 # How long calls carry both signatures after a rotation, so that a receiver can change over at any time.
 ROTATION_S: Final = DAY_S
 # How many replaced secrets sign at most. Each makes the header of a call longer by 48 bytes.
 MAX_OLD: Final = 3
+
+
+class SigningSecrets:
+    """The secrets of all tenants, in the tenants table. Use one instance per process."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._known: Cache[str, Item] = Cache(TRUSTED_FOR_S, _MAX_KNOWN)
+
+    def signing(self, tenant: str, now: float) -> tuple[str, ...]:
+        """The secrets that sign a call now, newest first; empty if the tenant never had one."""
+        known = self._known.get(tenant, now)
+        item = known.value if known else self._read(tenant, now)
+        return (item["secret"], *(one["secret"] for one in old_secrets(item, now))) if item else ()
+
+    def _read(self, tenant: str, now: float) -> Item | None:
+        item = self._table.get(keys.webhook_secret(tenant))
+        if item:  # a missing one is read again, because it may be made at any time
+            self._known.put(tenant, item, now)
+        return item
 
 
 class WebhookSecrets(SigningSecrets):
@@ -75,3 +105,22 @@ class WebhookSecrets(SigningSecrets):
 
 def new_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+def old_secrets(item: Item, now: float) -> list[Item]:
+    """The replaced secrets that still sign: each `secret` and its `until`, newest first."""
+    previous = {"secret": item.get("previous"), "until": item.get("previous_until", 0)}
+    return [one for one in (previous, *item.get("earlier", ())) if one["until"] > now]
+
+
+def signature(signing: Iterable[str], webhook_id: str, timestamp: int, body: bytes) -> str:
+    """The `webhook-signature` header: one signature per secret. `webhook_id` must not contain a full stop."""
+    signed = f"{webhook_id}.{timestamp}.".encode() + body
+    return " ".join(
+        "v1," + base64.b64encode(hmac.digest(_key(secret), signed, hashlib.sha256)).decode()
+        for secret in signing
+    )
+
+
+def _key(secret: str) -> bytes:
+    return base64.b64decode(secret.removeprefix(PREFIX), validate=True)

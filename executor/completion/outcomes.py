@@ -19,7 +19,10 @@ from common.clock import Clock
 from common.errors import Minute8Error, NotFound
 from common.jobs.job import Job
 from common.planning.execution import SCHEDULE, Execution, parse_execution_id
-from common.runs.records import DISPATCHED, Claim, Outcome, Runs
+from common.runs.claims import Claim
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
+from common.runs.states import DISPATCHED
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage.steps import Steps, at_once
 from common.tenants.allowed_targets import CANARY_TENANT, is_canary, is_minute8_resource
 from executor.targets import event_bus, lambda_function, sns_topic, sqs_queue, step_functions

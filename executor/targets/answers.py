@@ -16,7 +16,7 @@ from botocore.exceptions import (
 )
 
 from common.errors import shown
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 
 # Refused before any work began. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html and
 # the services' own lists of errors.

@@ -17,7 +17,7 @@ from typing import Any
 from common.clock import Clock
 from common.runs.outcome import LOG_TAIL_BYTES, Outcome, cut
 from common.tenants.web_address import BadUrl, WebAddress, read_url
-from common.tenants.webhook_signing import signature
+from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, Unreachable
 from executor.targets import answers
 from executor.targets.bounded_connection import BoundedConnection, TooMuch

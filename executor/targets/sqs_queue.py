@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, execution_hash, group_of, message_attributes, message_body

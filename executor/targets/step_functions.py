@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.events import Event, event_body, execution_name

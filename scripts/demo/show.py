@@ -10,7 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.records import SKIPPED
+from common.runs.states import SKIPPED
 from common.storage.wire import Item
 from scripts.demo.stage import Stage
 from scripts.demo.view import View, clock

@@ -10,7 +10,7 @@ from typing import Any
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.records import DISPATCHED, FAILED, RETRYING, SKIPPED, SUCCEEDED
+from common.runs.states import DISPATCHED, FAILED, RETRYING, SKIPPED, SUCCEEDED
 from common.timing.fires import due_at, fires
 
 ENDED = frozenset({SUCCEEDED, FAILED, SKIPPED, DISPATCHED})

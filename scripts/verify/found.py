@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from benchmarks.measure import percentile
-from common.runs.records import DISPATCHED
+from common.runs.states import DISPATCHED
 from scripts.demo.witness import Call
 
 _LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")

@@ -17,7 +17,7 @@ from common.clock import SystemClock
 from common.planning.execution import Execution
 from common.platform.findings import Level
 from common.platform.tenants import Tenants
-from common.runs.records import SUCCEEDED
+from common.runs.states import SUCCEEDED
 from common.storage.table import Table as DynamoTable
 from common.timing.instants import rfc3339
 from minute8_client import Client

@@ -19,7 +19,7 @@ from common.platform.dead_letters import DeadLetters
 from common.platform.key_format import new_key
 from common.platform.tenants import Tenants
 from common.registration.definition import Limits
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from tests.api import issuer
 from tests.api.alarm_board import AlarmBoard

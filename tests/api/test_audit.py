@@ -10,7 +10,7 @@ import pytest
 
 from common.planning.execution import Execution
 from common.platform.key_format import hash_of
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office
 from tests.api.walk import BODIES, Call, calls_of_document
 from tests.worlds import ARN, at, job

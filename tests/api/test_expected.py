@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office
 from tests.api.conftest import open_office
 from tests.worlds import at, job, open_world

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk

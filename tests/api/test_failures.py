@@ -9,7 +9,7 @@ import pytest
 from api.http.cursors import write_cursor
 from common.history import failed_runs
 from common.history.failed_runs import fingerprint
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from minute8_client import Client
 from tests.api.calls import HandlerTransport, Office
 from tests.worlds import job

@@ -11,7 +11,7 @@ from common.history import failed_runs, run_lists
 from common.history.expected import AsOf
 from common.history.health import JobHealth
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Office
 from tests.worlds import at, job
 

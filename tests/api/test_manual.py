@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from api.views import job_view
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.timing.fires import next_fires
 from tests.api.calls import Office
 from tests.worlds import job

@@ -10,7 +10,7 @@ from api.routes import many
 from common.errors import Busy, Conflict
 from common.jobs.store import JobStore
 from common.registration.manual import ManualCommands
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office
 from tests.worlds import job
 

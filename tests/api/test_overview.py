@@ -8,7 +8,7 @@ import pytest
 
 from common.history import health
 from common.platform import rule_effects
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Office
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk

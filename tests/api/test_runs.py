@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from api.http.cursors import write_cursor
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Office
 from tests.worlds import job
 

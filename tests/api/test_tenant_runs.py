@@ -8,7 +8,7 @@ import pytest
 
 from api.http.cursors import write_cursor
 from common.history.run_lists import RunFilter
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office
 from tests.worlds import job
 

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.runs.records import ENDED
+from common.runs.states import ENDED
 from scripts.demo.stage import Stage
 from scripts.demo.witness import calls_in, expected
 from scripts.embedded import Embedded, kill, start

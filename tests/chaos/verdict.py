@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.planning.execution import Execution
-from common.runs.records import DISPATCHED, ENDED
+from common.runs.states import DISPATCHED, ENDED
 from scripts.demo.witness import Call, problems
 
 _LATE_S = 10

@@ -6,7 +6,7 @@ import boto3
 import pytest
 
 from common.platform.tenants import Tenants
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.tenants.audit import Audit
 from tests.cli.conftest import Desk

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from common import config, telemetry
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor import handler as executor_handler
 from executor.batch import execute_batch
 from executor.pipeline import Message

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
+from common.runs.claims import Claim
 from common.runs.outcome import MAX_WISH_S, Outcome
-from common.runs.records import Claim
 from common.storage.steps import at_once
 from common.storage.wire import from_wire, to_wire
 from executor.calling import call

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.worlds import TABLES, World, job
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,8 +13,7 @@ import pytest
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.tenants.webhook_secrets import new_secret
-from common.tenants.webhook_signing import signature
+from common.tenants.webhook_secrets import new_secret, signature
 from common.timing.schedule import CronTiming, Schedule
 from executor.calling import event
 from tests.worlds import at

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.batch import execute_batch
 from executor.pipeline import Message
 from executor.redelivery import AFTER_LEASE_S, Redelivery

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.steps import Steps
 from executor.targets import Kind

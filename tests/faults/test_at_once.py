@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from executor.pipeline import Message
 from tests.faults.interleaving import Apart, Choose, anywhere, every_order, play, some_orders

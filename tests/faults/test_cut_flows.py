@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.faults.stage import Stage, deliver_one, staged
 from tests.faults.truth import FINAL
 from tests.faults.wire import Fault

@@ -13,7 +13,7 @@ import pytest
 
 from common.planning.execution import Execution
 from common.planning.packs import Pack, lines
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor import batch
 from executor.batch import execute_batch
 from executor.pipeline import Executor, Loaded, Message

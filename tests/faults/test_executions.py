@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.faults.stage import Stage, deliver_one, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import Fault

@@ -13,7 +13,8 @@ import pytest
 
 from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
-from common.runs.records import Outcome, Runs
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
 from common.storage.table import Table
 from executor import batch
 from executor.batch import execute_batch

@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.worlds import Killed
 
 _ENDPOINT = "https://aws.test"

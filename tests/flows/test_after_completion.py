@@ -12,7 +12,7 @@ from common.errors import Busy, InvalidInput, NotFound
 from common.jobs.store import JobStore
 from common.planning.execution import Execution
 from common.platform.tenants import Tenants
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.pipeline import Message
 from scheduler import ended
 from tests.worlds import World, at, job

@@ -9,7 +9,7 @@ import pytest
 
 from common.planning.due_entry import DueEntry
 from common.planning.plan import plan
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item

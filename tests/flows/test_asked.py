@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
 from tests.worlds import World, at, job

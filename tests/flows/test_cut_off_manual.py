@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.errors import Conflict
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.pipeline import Message
 from tests.worlds import World, at, job
 

@@ -10,7 +10,7 @@ import pytest
 
 from common.errors import InvalidInput
 from common.platform.tenants import Tenants
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.tenants.rules_cache import KnownTenants
 from executor import dead_letters
 from tests.worlds import Killed, World, job

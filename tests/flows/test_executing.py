@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from common.planning.execution import UnreadableMessage
-from common.runs.records import Outcome, Runs
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
 from executor.batch import execute_batch
 from executor.pipeline import Message
 from executor.recorder import StillRunning

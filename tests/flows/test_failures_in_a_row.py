@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from common.jobs.job import Job
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.worlds import World, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")

@@ -10,8 +10,9 @@ import pytest
 
 from api.views import run_view
 from common.planning.execution import Execution
-from common.runs.claims import LOST_CALLS_KEPT
-from common.runs.records import DISPATCHED, Claim, Outcome
+from common.runs.claims import LOST_CALLS_KEPT, Claim
+from common.runs.outcome import Outcome
+from common.runs.states import DISPATCHED
 from common.storage import outgoing
 from executor.lead import Lead
 from executor.targets import Kind

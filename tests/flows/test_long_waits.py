@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.planning.execution import Execution
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from tests.worlds import World, at, job
 

@@ -15,7 +15,7 @@ from common.jobs.skips import SKIPPED_AHEAD_S
 from common.planning.execution import Execution, parse_execution_id
 from common.registration.calendar_store import CalendarStore
 from common.registration.manual import BACKFILL_EXCLUDED_DATES, MIN_NOTICE_S
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict
 from common.timing.instants import rfc3339

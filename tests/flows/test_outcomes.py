@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.completion.handler import complete_batch
 from executor.completion.outcomes import Outcomes, UnreadableOutcome
 from tests.worlds import World, at, job

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.pipeline import Message
 from tests.worlds import Killed, World, at, job
 

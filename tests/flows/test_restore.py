@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.platform.tenants import Tenants
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from tests.worlds import ARN, World, at, job

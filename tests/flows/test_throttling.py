@@ -11,7 +11,7 @@ from common.errors import InvalidInput
 from common.jobs.job import Retry
 from common.planning.execution import Execution
 from common.runs.claims import ATTEMPTS_KEPT, THROTTLES_KEPT
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from executor.pipeline import Message
 from executor.retry import retry_at
 from tests.worlds import Killed, World, at, job

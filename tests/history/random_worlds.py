@@ -10,7 +10,7 @@ from typing import Any, Final
 from common.errors import Minute8Error
 from common.history.expected_runs import ExpectedRuns
 from common.jobs.job import ACTIVE, Job
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.tenants.audit import Audit
 from common.timing.fires import fires
 from common.timing.instants import rfc3339

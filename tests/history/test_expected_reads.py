@@ -10,7 +10,7 @@ import pytest
 from common.history import expected_runs
 from common.history.expected import CANCELLED, NO_RECORD, ON_TIME, OVERDUE, TO_COME
 from common.history.expected_runs import ExpectedCursor, ExpectedRuns, JobPage
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S, rfc3339
 from tests.worlds import World, at, job, open_world

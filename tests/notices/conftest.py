@@ -15,7 +15,7 @@ from common.notices.state import Message
 from common.notices.subscription import Subscription, Subscriptions
 from common.registration.definition import Limits
 from common.registration.subscriptions import SubscriptionStore
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.tenants.audit import Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets

@@ -14,7 +14,7 @@ from common.errors import Conflict, InvalidInput
 from common.notices import grouping
 from common.notices.state import FAILED, Message, Problem
 from common.notices.subscription import MAX_SUBSCRIPTIONS, Subscription
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.wire import MAX_ITEM_BYTES, item_bytes, to_wire
 from common.tenants.holds import Holds

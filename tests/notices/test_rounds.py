@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from tests.notices.conftest import Stage
 from tests.worlds import job

@@ -20,7 +20,7 @@ from typing import Any
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.platform.unrecorded import MAX_RUN, RunAgain
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.timing.fires import fires
 from common.timing.instants import rfc3339
 from tests.simulation.expressions import Wire

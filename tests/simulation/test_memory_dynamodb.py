@@ -15,7 +15,7 @@ from moto import mock_aws
 
 from common.errors import ItemTooLarge
 from common.registration.calendar_store import CalendarStore
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import MAX_TRANSACTION_BYTES, Table, TooManyWrites, Transaction

@@ -16,8 +16,9 @@ from common.planning.execution import Execution
 from common.registration.calendar_sources import MAX_DATES
 from common.registration.calendar_store import CalendarStore
 from common.registration.schedule_text import MAX_CALENDARS, MAX_EXCLUDED_DATES
-from common.runs.claims import ATTEMPTS_KEPT
-from common.runs.records import Claim, Outcome, Runs
+from common.runs.claims import ATTEMPTS_KEPT, Claim
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
 from common.storage.keys import Key
 from common.storage.table import Table, Transaction
 from common.storage.wire import MAX_ITEM_BYTES, Expression, item_bytes, item_to_wire, to_wire

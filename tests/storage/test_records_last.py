@@ -9,8 +9,10 @@ import pytest
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs.changes import RunChanges
-from common.runs.claims import ATTEMPTS_KEPT, THROTTLES_KEPT
-from common.runs.records import RETENTION_S, RETRYING, Claim, Outcome, Runs
+from common.runs.claims import ATTEMPTS_KEPT, RETENTION_S, THROTTLES_KEPT, Claim
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
+from common.runs.states import RETRYING
 from common.storage import keys
 from common.storage.table import Table
 from executor.locks import Locks

@@ -13,8 +13,10 @@ from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs import states
 from common.runs.changes import RunChanges
-from common.runs.records import DISPATCHED, Claim, Outcome, Runs
-from common.runs.states import ENDED, NONE, REASONS, STATES, TRANSITIONS, TRIGGERS, after
+from common.runs.claims import Claim
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
+from common.runs.states import DISPATCHED, ENDED, NONE, REASONS, STATES, TRANSITIONS, TRIGGERS, after
 from tests.worlds import World
 
 FIRST = Execution("alice", "job", fire_at=1000, due_at=1000, schedule_revision=1)

@@ -8,7 +8,10 @@ import pytest
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
-from common.runs.records import DISPATCHED, Claim, Outcome, Runs
+from common.runs.claims import Claim
+from common.runs.outcome import Outcome
+from common.runs.records import Runs
+from common.runs.states import DISPATCHED
 from common.storage.table import Table
 
 DUE = 1_795_230_900

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from common.errors import Busy
-from common.runs.records import Outcome
+from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import TRIES, ConditionFailed, TransactionConflict
 from common.storage.table import Transaction

@@ -7,8 +7,14 @@ import base64
 import pytest
 
 from common.errors import Conflict
-from common.tenants.webhook_secrets import MAX_OLD, ROTATION_S, WebhookSecrets, new_secret
-from common.tenants.webhook_signing import TRUSTED_FOR_S, signature
+from common.tenants.webhook_secrets import (
+    MAX_OLD,
+    ROTATION_S,
+    TRUSTED_FOR_S,
+    WebhookSecrets,
+    new_secret,
+    signature,
+)
 from tests.worlds import World
 
 
