@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cli.output import unreadable
-from cli.sources.found import NotHere
-from cli.sources.text import loads, payload_of
+from cli.sources.source_job import NoEquivalent, loads, payload_of
 from minute8_client.jobs import definition_to_create
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".ndjson")
@@ -81,7 +80,7 @@ def _documents(file: str, text: str) -> list[Any]:
         if file.endswith(".json"):
             return [loads(text)]
         return [document for document in yaml_documents(text) if document is not None]
-    except (ValueError, NotHere) as error:
+    except (ValueError, NoEquivalent) as error:
         why = unreadable(error) if isinstance(error, ValueError) else error
         raise BadFile(f"{file} cannot be read: {why}") from None
 

@@ -13,9 +13,8 @@ from typing import Annotated, Any, Protocol, Self
 
 import typer
 
-from cli.exit_codes import NOT_ALLOWED
-from cli.session import session
-from cli.settings import operator_settings
+from cli.options import ExitCode
+from cli.session import operator_settings, session
 from minute8_client import Operator
 from minute8_client.shapes import (
     AuditEntry,
@@ -38,7 +37,7 @@ Stage = Annotated[
 class MissingKey(typer.BadParameter):
     """No key, or not one of the right kind: the exit code of what is not allowed."""
 
-    exit_code = NOT_ALLOWED
+    exit_code = ExitCode.NOT_ALLOWED
 
 
 class Platform(Protocol):

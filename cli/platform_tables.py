@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
-from cli.tables import executions_queue, table
 from common.clock import Clock
 from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion, Deletions
 from common.platform.signing_masters import StoredMasters, parameter_name
@@ -16,8 +17,9 @@ from common.platform.tenants import Tenant, Tenants
 from common.platform.unrecorded import RunAgain, unrecorded_view
 from common.platform.views import deletion_view, entry_view, hold_view, key_view, tenant_summary, tenant_view
 from common.runs.unrecorded import Unrecorded
-from common.storage import keys
+from common.storage import aws, keys
 from common.storage.aws import read_parameter
+from common.storage.table import Table
 from common.tenants.allowed_targets import Hold as StoredHold
 from common.tenants.audit import EntryFilter
 from common.tenants.holds import Holds
@@ -33,6 +35,34 @@ from minute8_client.shapes import (
     TenantView,
     WithoutRecord,
 )
+
+
+def table(kind: Literal["tenants", "jobs", "runs", "due"], stage: str) -> Table:
+    """The stage's table, or the one that TENANTS_TABLE, JOBS_TABLE and so on name."""
+    return Table(aws.dynamodb(), os.environ.get(f"{kind.upper()}_TABLE") or f"minute8-{stage}-{kind}")
+
+
+class _QueueByName:
+    """SQS for the stage's executions queue. Its address is looked up when it is needed: most commands send nothing."""
+
+    def __init__(self, stage: str) -> None:
+        self._stage = stage
+
+    def __getattr__(self, operation: str) -> Any:
+        def call(QueueUrl: str, **request: Any) -> Any:
+            sqs = aws.sqs()
+            name = f"minute8-{self._stage}-executions"
+            url = os.environ.get("EXECUTIONS_QUEUE_URL") or sqs.get_queue_url(QueueName=name)["QueueUrl"]
+            return getattr(sqs, operation)(QueueUrl=url, **request)
+
+        return call
+
+
+def executions_queue(stage: str, clock: Clock) -> ExecutionsQueue:
+    """The stage's executions queue, or the one that EXECUTIONS_QUEUE_URL names."""
+    client: Any = _QueueByName(stage)
+    return ExecutionsQueue(client, "", clock)
+
 
 _PAGE = 200
 

@@ -6,45 +6,45 @@ import re
 import sys
 from typing import Final
 
-from cli.exit_codes import CONFLICT, FAILED, INVALID, NOT_ALLOWED, NOT_FOUND, UNREACHABLE
+from cli.options import ExitCode
 from cli.output import problem_lines
 from cli.session import Session
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, Minute8Error, NotFound
 from minute8_client import Minute8Problem, Unreachable
 
 _BY_STATUS = {
-    400: INVALID,
-    413: INVALID,
-    415: INVALID,
-    422: INVALID,
-    404: NOT_FOUND,
-    409: CONFLICT,
-    412: CONFLICT,
-    401: NOT_ALLOWED,
-    403: NOT_ALLOWED,
-    429: UNREACHABLE,
-    503: UNREACHABLE,
+    400: ExitCode.INVALID,
+    413: ExitCode.INVALID,
+    415: ExitCode.INVALID,
+    422: ExitCode.INVALID,
+    404: ExitCode.NOT_FOUND,
+    409: ExitCode.CONFLICT,
+    412: ExitCode.CONFLICT,
+    401: ExitCode.NOT_ALLOWED,
+    403: ExitCode.NOT_ALLOWED,
+    429: ExitCode.UNREACHABLE,
+    503: ExitCode.UNREACHABLE,
 }
 _BY_ERROR: dict[type[Exception], int] = {
-    InvalidInput: INVALID,
-    NotFound: NOT_FOUND,
-    AlreadyExists: CONFLICT,
-    Conflict: CONFLICT,
-    Busy: UNREACHABLE,
+    InvalidInput: ExitCode.INVALID,
+    NotFound: ExitCode.NOT_FOUND,
+    AlreadyExists: ExitCode.CONFLICT,
+    Conflict: ExitCode.CONFLICT,
+    Busy: ExitCode.UNREACHABLE,
 }
 _NO_JOB: Final = re.compile(r"no job '([^']+)'")
 _NO_RUN: Final = re.compile(r"no run '([^']+)'")
 _CREDENTIALS = "aws configure, or AWS_PROFILE, gives this command credentials"
 _BY_CODE = {
-    "AccessDenied": NOT_ALLOWED,
-    "AccessDeniedException": NOT_ALLOWED,
-    "ExpiredToken": NOT_ALLOWED,
-    "ExpiredTokenException": NOT_ALLOWED,
-    "InvalidClientTokenId": NOT_ALLOWED,
-    "SignatureDoesNotMatch": NOT_ALLOWED,
-    "UnrecognizedClientException": NOT_ALLOWED,
-    "AWS.SimpleQueueService.NonExistentQueue": NOT_FOUND,
-    "ResourceNotFoundException": NOT_FOUND,
+    "AccessDenied": ExitCode.NOT_ALLOWED,
+    "AccessDeniedException": ExitCode.NOT_ALLOWED,
+    "ExpiredToken": ExitCode.NOT_ALLOWED,
+    "ExpiredTokenException": ExitCode.NOT_ALLOWED,
+    "InvalidClientTokenId": ExitCode.NOT_ALLOWED,
+    "SignatureDoesNotMatch": ExitCode.NOT_ALLOWED,
+    "UnrecognizedClientException": ExitCode.NOT_ALLOWED,
+    "AWS.SimpleQueueService.NonExistentQueue": ExitCode.NOT_FOUND,
+    "ResourceNotFoundException": ExitCode.NOT_FOUND,
 }
 
 
@@ -99,11 +99,11 @@ def near_job(error: Exception, session: Session | None) -> str:
 def refusal(error: Exception) -> tuple[list[str], int] | None:
     """The lines to print and the exit code; None for a bug of the command."""
     if isinstance(error, Minute8Problem):
-        return problem_lines(error), _BY_STATUS.get(error.status, FAILED)
+        return problem_lines(error), _BY_STATUS.get(error.status, ExitCode.FAILED)
     if isinstance(error, Unreachable):
-        return [str(error)], UNREACHABLE
+        return [str(error)], ExitCode.UNREACHABLE
     if isinstance(error, Minute8Error):
-        return [str(error)], _BY_ERROR.get(type(error), FAILED)
+        return [str(error)], _BY_ERROR.get(type(error), ExitCode.FAILED)
     found = _aws_refusal(error)
     return ([found[0]], found[1]) if found else None
 
@@ -115,12 +115,12 @@ def _aws_refusal(error: Exception) -> tuple[str, int] | None:
     from botocore import exceptions
 
     if isinstance(error, exceptions.ClientError):
-        code = _BY_CODE.get(error.response["Error"]["Code"], FAILED)
-        return str(error) + ("; is it the right --stage?" if code == NOT_FOUND else ""), code
+        code = _BY_CODE.get(error.response["Error"]["Code"], ExitCode.FAILED)
+        return str(error) + ("; is it the right --stage?" if code == ExitCode.NOT_FOUND else ""), code
     if isinstance(error, exceptions.NoCredentialsError | exceptions.PartialCredentialsError):
-        return f"{error}: {_CREDENTIALS}", NOT_ALLOWED
+        return f"{error}: {_CREDENTIALS}", ExitCode.NOT_ALLOWED
     if isinstance(error, exceptions.NoRegionError | exceptions.ProfileNotFound):
-        return f"{error}: AWS_REGION and AWS_PROFILE say where to look", INVALID
+        return f"{error}: AWS_REGION and AWS_PROFILE say where to look", ExitCode.INVALID
     if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
-        return str(error), UNREACHABLE
-    return (str(error), FAILED) if isinstance(error, exceptions.BotoCoreError) else None
+        return str(error), ExitCode.UNREACHABLE
+    return (str(error), ExitCode.FAILED) if isinstance(error, exceptions.BotoCoreError) else None

@@ -1,17 +1,112 @@
-"""What the commands share: the client, created on first use, and the current time for relative times."""
+"""What the commands share: the API's address and key, the client, and the current time.
+
+Address and key come from options, the environment, or a profile of the settings file.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from cli.settings import read_settings
 from common.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from minute8_client import Client
+
+_HOW_TO_KEY = "; `minute8 keys create TENANT` makes a key, on the embedded AWS `. .minute8/env` sets one"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a command needs to reach the API."""
+
+    url: str
+    key: str
+
+
+def settings_file(env: Mapping[str, str]) -> Path:
+    """$XDG_CONFIG_HOME/minute8/config.toml, ~/.config by default."""
+    home = env.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(home) / "minute8" / "config.toml"
+
+
+def read_settings(
+    url: str | None, key: str | None, profile: str | None, env: Mapping[str, str] = os.environ
+) -> Settings:
+    """Options override the environment, which overrides the profile. Raises typer.BadParameter."""
+    named = profile or env.get("MINUTE8_PROFILE")
+    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
+    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    key = key or (env.get("MINUTE8_KEY") if not profile else None) or found.get("key")
+    if not url or not key:
+        missing = "address" if not url else "key"
+        raise typer.BadParameter(
+            f"the API's {missing} is not known: set MINUTE8_URL and MINUTE8_KEY, or a profile in {settings_file(env)}"
+            + (_HOW_TO_KEY if url else "")
+        )
+    return Settings(check_url(url), key)
+
+
+def api_url(url: str | None, profile: str | None, env: Mapping[str, str] = os.environ) -> str | None:
+    """The API's address as `read_settings` finds it; None without one. Raises typer.BadParameter."""
+    named = profile or env.get("MINUTE8_PROFILE")
+    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
+    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    return check_url(url) if url else None
+
+
+def check_url(url: str) -> str:
+    """An address that a client can call. Raises typer.BadParameter."""
+    if not url.startswith(("https://", "http://")):
+        host = url.lstrip("/:")
+        scheme = "http" if host.startswith(("localhost", "127.")) else "https"
+        raise typer.BadParameter(f"the API's address {url!r} has no scheme; write {scheme}://{host}")
+    return url
+
+
+def operator_settings(
+    url: str | None, profile: str | None, env: Mapping[str, str] = os.environ
+) -> Settings | None:
+    """The same for the platform's commands; None without an operator key. Raises typer.BadParameter."""
+    named = profile or env.get("MINUTE8_PROFILE")
+    found = _profile(named or "default", settings_file(env), must_exist=named is not None)
+    key = (env.get("MINUTE8_OPERATOR_KEY") if not profile else None) or found.get("operator_key")
+    if not key:
+        return None
+    url = url or (env.get("MINUTE8_URL") if not profile else None) or found.get("url")
+    if not url:
+        raise typer.BadParameter(
+            "there is an operator key, and the API's address is not known: set MINUTE8_URL, or --stage to use AWS"
+        )
+    return Settings(check_url(url), key)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    import tomllib  # only where there is a settings file
+
+    return tomllib.loads(text)
+
+
+def _profile(name: str, path: Path, *, must_exist: bool) -> dict[str, str]:
+    try:
+        stored = _parsed(path.read_text("utf-8")).get("profiles")
+    except FileNotFoundError:
+        stored = None
+    except ValueError as error:  # not TOML, or not text
+        raise typer.BadParameter(f"{path} cannot be read: {error}") from None
+    profiles = {one: found for one, found in _table(stored).items() if isinstance(found, dict)}
+    if name not in profiles and must_exist:
+        raise typer.BadParameter(f"no profile {name!r} in {path}; there are: {', '.join(profiles) or 'none'}")
+    return {field: value for field, value in profiles.get(name, {}).items() if isinstance(value, str)}
+
+
+def _table(stored: object) -> dict[str, Any]:
+    return stored if isinstance(stored, dict) else {}
 
 
 @dataclass

@@ -16,7 +16,7 @@ from typing import Any, Final
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.doctor.expected import STAGES_TO_LOSE
+from cli.doctor.inventory import STAGES_TO_LOSE
 from scripts.build_layer import ROOT
 from scripts.deploy import NO_CREDENTIALS, NO_REGION, session_of
 from scripts.parameters import stage_problems

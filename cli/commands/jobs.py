@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from cli import completion, output
-from cli.job_health import last_outcome, next_or_late, outcomes
-from cli.job_input import as_patch, edited_in_editor, merged, read_job_file
-from cli.job_options import with_job_options
-from cli.options import AsJson, JobId
+from cli import output
+from cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
+from cli.options import AsJson, JobId, complete_states, complete_tags
 from cli.output import (
     console,
     field_text,
     print_json,
     relative,
     schedule_words,
+    seconds,
     state,
     target_words,
     when,
     why,
 )
 from cli.session import session
-from minute8_client import Client, Job, definition_in
-from minute8_client.shapes import JobHealth
+from minute8_client import Client, definition_in
+from minute8_client.shapes import Job, JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
@@ -64,10 +65,10 @@ def list_jobs(
     limit: Annotated[int | None, typer.Option(min=1, help="List at most this many; all if left out.")] = None,
     job_state: Annotated[
         str | None,
-        typer.Option("--state", help="Only active or only paused jobs.", autocompletion=completion.states),
+        typer.Option("--state", help="Only active or only paused jobs.", autocompletion=complete_states),
     ] = None,
     tag: Annotated[
-        str | None, typer.Option(help="Only jobs with this tag.", autocompletion=completion.tags)
+        str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)
     ] = None,
     name_prefix: Annotated[
         str | None, typer.Option("--prefix", help="Only jobs whose id or name begins with this.")
@@ -292,3 +293,37 @@ def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
     coming = f", next {when(job['next_fire_at'], session(ctx).clock.now())}" if job["next_fire_at"] else ""
     line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
     console().print(line, soft_wrap=True, markup=False)
+
+
+_MARKS = {
+    "succeeded": (".", "green"),
+    "dispatched": (".", "green"),
+    "failed": ("x", "bold red"),
+    "skipped": ("s", "yellow"),
+}
+
+
+def next_or_late(
+    job: Job,
+    health: JobHealth | None,
+    now: float,
+    shown: Callable[[str | int | None, float], str] = relative,
+) -> Text:
+    """When it fires next; or how late it is, if a due instant has passed without a run."""
+    if health and (overdue := health["overdue"]):
+        return Text(f"late by {seconds(overdue['late_s'])}, due {overdue['due_at']}", style="bold red")
+    return Text(shown(job["next_fire_at"], now))
+
+
+def last_outcome(health: JobHealth, now: float) -> str:
+    """Such as `failed 3 min ago (4 in a row)`."""
+    if not (last := health["last_run"]):
+        return "-"
+    in_row = f" ({health['failures_in_row']} in a row)" if health["failures_in_row"] > 1 else ""
+    return f"{last['status']} {relative(last['fire_at'], now)}{in_row}"
+
+
+def outcomes(health: JobHealth) -> Text:
+    """One character for each of the newest runs, the newest last."""
+    marks = [_MARKS.get(run["status"], ("o", "cyan")) for run in reversed(health["outcomes"])]
+    return Text.assemble(*marks)

@@ -1,4 +1,4 @@
-"""`minute8 keys` and `minute8 operator-keys`: API keys of a tenant, and the platform's own."""
+"""`minute8 keys`, `operator-keys` and `webhook-secret`: a tenant's keys and secret, and the platform's own keys."""
 
 from __future__ import annotations
 
@@ -189,3 +189,16 @@ def _print_revoked(key: Key, key_id: str, as_json: bool) -> None:
         print_json(key)
         return
     console().print(f"{key_id} revoked; within a minute it is refused everywhere")
+
+
+def webhook_secret(
+    ctx: typer.Context,
+    rotate: Annotated[
+        bool, typer.Option(help="Create a new secret; the old one signs for one more day.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key."""
+    with session(ctx).client() as client:
+        secret = client.rotate_webhook_secret() if rotate else client.webhook_secret()
+    print_json({"secret": secret}) if as_json else typer.echo(secret)

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.exit_codes import FAILED
-from cli.job_input import read_payload
-from cli.options import AsJson, JobId, Yes
+from cli.job_options import read_payload
+from cli.options import AsJson, ExitCode, JobId, Yes
 from cli.output import console, plural, print_json, relative, table, why
 from cli.session import session
 from cli.time_range import since_at
@@ -51,7 +50,7 @@ def run_now(
         ended, f"{status if status in ENDED else f'has not ended: {status}'} {why(ended)}".strip(), as_json
     )
     if status not in ("succeeded", "dispatched"):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def skip(

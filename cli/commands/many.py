@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import completion
-from cli.exit_codes import FAILED
-from cli.options import Since, Until, Yes
+from cli.options import ExitCode, Since, Until, Yes, complete_job_ids, complete_states, complete_tags
 from cli.output import console, plural, print_json
 from cli.session import session
 from cli.time_range import range_of
@@ -17,9 +15,9 @@ from minute8_client import Client
 from minute8_client.shapes import ManyDone
 
 State = Annotated[
-    str | None, typer.Option("--state", help="Only active or paused ones.", autocompletion=completion.states)
+    str | None, typer.Option("--state", help="Only active or paused ones.", autocompletion=complete_states)
 ]
-Tag = Annotated[str | None, typer.Option(help="Only those with this tag.", autocompletion=completion.tags)]
+Tag = Annotated[str | None, typer.Option(help="Only those with this tag.", autocompletion=complete_tags)]
 Prefix = Annotated[str | None, typer.Option("--prefix", help="Whose id or name begins so.")]
 Target = Annotated[str | None, typer.Option(help="Only those with this ARN or URL as target.")]
 Error = Annotated[
@@ -96,7 +94,7 @@ def retry_all(
     since: Annotated[str, typer.Option(help="What failed in the last 2h, 7d…, or from a time on.")],
     until: Until = None,
     job_id: Annotated[
-        str | None, typer.Option("--job", help="Only of this job.", autocompletion=completion.job_ids)
+        str | None, typer.Option("--job", help="Only of this job.", autocompletion=complete_job_ids)
     ] = None,
     tag: Annotated[str | None, typer.Option(help="Only of jobs that have this tag now.")] = None,
     error_type: Annotated[str | None, typer.Option("--error", help="Only with this type of error.")] = None,
@@ -191,4 +189,4 @@ def _do(
             console().print(f"{one['id']}: {one['detail']}", soft_wrap=True, markup=False)
         console().print(f"{plural(done, thing)} done, {len(refused)} refused")
     if refused:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(ExitCode.FAILED)

@@ -8,8 +8,8 @@ import typer
 
 from cli.options import AsJson
 from cli.output import console, print_json
+from cli.platform_tables import table
 from cli.session import session
-from cli.tables import table
 from common.platform.dead_letters import DeadLetters, Done, write_down
 from common.platform.letter import EXECUTIONS
 from common.storage import aws

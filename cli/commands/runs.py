@@ -1,24 +1,25 @@
-"""`minute8 runs`: the results of executions."""
+"""`minute8 runs`: the results of executions; their totals by day; and `minute8 failures`."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count, islice
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 from rich.text import Text
 
-from cli import completion, output
-from cli.options import AsJson, Limit, Since, Until
+from cli import output
+from cli.options import AsJson, Limit, Since, Until, complete_job_ids, complete_statuses, complete_triggers
 from cli.output import console, print_json, relative, seconds, state, when, why
 from cli.session import session
-from cli.time_range import range_of
-from cli.watching import watched
+from cli.time_range import range_of, since_at
 from common.errors import NotFound
+from common.history.summary import RunTotals, Summary
 from common.timing.instants import rfc3339
 from minute8_client import Client, Run
 
@@ -30,20 +31,20 @@ def list_runs(
     ctx: typer.Context,
     job_id: Annotated[
         str | None,
-        typer.Argument(help="The job's id; without one, all jobs.", autocompletion=completion.job_ids),
+        typer.Argument(help="The job's id; without one, all jobs.", autocompletion=complete_job_ids),
     ] = None,
     limit: Limit = 20,
     status: Annotated[
         str | None,
         typer.Option(
-            help="Only runs with this status: failed, skipped, succeeded…", autocompletion=completion.statuses
+            help="Only runs with this status: failed, skipped, succeeded…", autocompletion=complete_statuses
         ),
     ] = None,
     trigger: Annotated[
         str | None,
         typer.Option(
             help="Only runs with this trigger: schedule, manual, backfill.",
-            autocompletion=completion.triggers,
+            autocompletion=complete_triggers,
         ),
     ] = None,
     since: Since = None,
@@ -105,7 +106,7 @@ def show(
 @app.command()
 def watch(
     ctx: typer.Context,
-    job_id: Annotated[str, typer.Argument(help="The job's id.", autocompletion=completion.job_ids)],
+    job_id: Annotated[str, typer.Argument(help="The job's id.", autocompletion=complete_job_ids)],
     every_s: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two looks.")] = 2.0,
     looks: Annotated[int | None, typer.Option(min=1, help="End after this many looks.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON for each change.")] = False,
@@ -145,3 +146,128 @@ def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:
         why(run),
         run["execution_id"],
     )
+
+
+_COLUMNS = ("DAY", "RUNS", "OK", "SUCCEEDED", "FAILED", "SKIPPED", "OTHER")
+_SPREADS = ("LATE: 50 % · 95 % · 99 % · MOST", "TOOK: 50 % · 95 % · 99 % · MOST")
+
+
+def summary(
+    ctx: typer.Context,
+    job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
+    since: Since = None,
+    until: Until = None,
+    most: Annotated[
+        int, typer.Option("--most", min=1, help="Read at most this many times 10,000 runs, the newest first.")
+    ] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show by day how many runs succeeded, failed and were skipped, how late they were, how long they took."""
+    from_at, until_at = range_of(since, until, session(ctx).clock.now())
+    merged, last = Summary(), None
+    with session(ctx).client() as client:
+        for part in islice(client.summaries(job_id, from_at=from_at, until_at=until_at, values=True), most):
+            merged.merge((day["date"], RunTotals.of_json(day)) for day in part["days"])
+            last = part
+    assert last is not None
+    bounds = {name: last[name] for name in ("from_at", "until_at", "complete", "complete_from_at")}
+    shown = merged.to_json()
+    if as_json:
+        print_json(bounds | shown)
+    elif not shown["days"]:
+        console().print("no runs")
+    else:
+        days = [*shown["days"], {"date": "all", **shown["total"]}]
+        console().print(output.table((*_COLUMNS, *_SPREADS), map(_day_row, days)))
+    if not last["complete"]:
+        some = last["complete_from_at"] in (None, last["until_at"])
+        upto = "not all jobs are read" if some else f"complete from {last['complete_from_at']} on"
+        typer.echo(f"minute8: there are more runs ({upto}); --most reads on", err=True)
+
+
+def _day_row(day: Mapping[str, Any]) -> tuple[object, ...]:
+    ended = [day["statuses"].get(name, 0) for name in ("succeeded", "failed", "skipped")]
+    rate = day["success_rate"]
+    return (
+        day["date"],
+        day["runs"],
+        "-" if rate is None else f"{rate:.2%}",
+        *ended,
+        day["runs"] - sum(ended),
+        *(_spread(day[name]) for name in ("lateness_s", "duration_s")),
+    )
+
+
+def _spread(values: Mapping[str, Any]) -> str:
+    return " · ".join(seconds(values[name]) for name in ("p50", "p95", "p99", "max") if name in values) or "-"
+
+
+def failures(
+    ctx: typer.Context,
+    limit: Limit = 20,
+    since: Since = None,
+    job_id: Annotated[str | None, typer.Option("--job", help="Only runs of this job.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only runs of jobs that have this tag now.")] = None,
+    groups: Annotated[
+        bool,
+        typer.Option("--groups", help="Group the failures by job and error; of the last 7 days by default."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the failed runs of all jobs, latest failure first."""
+    now = session(ctx).clock.now()
+    wanted = {"from_at": rfc3339(since_at(since, now)) if since else None, "job_id": job_id, "tag": tag}
+    columns: tuple[str, ...]
+    rows: list[tuple[object, ...]]
+    with session(ctx).client() as client:
+        if groups:
+            by_error = client.failure_groups(**wanted)[:limit]
+            columns = ("TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST RUN")
+            rows = [
+                (
+                    group["count"],
+                    relative(group["last_at"], now),
+                    relative(group["first_at"], now),
+                    group["job_id"],
+                    f"{group['error_type']}: {group['error']}".strip(": ").partition("\n")[0],
+                    group["last_execution_id"],
+                )
+                for group in by_error
+            ]
+            found: object = by_error
+        else:
+            runs = list(islice(client.failures(**wanted), limit))
+            columns = ("FAILED", "JOB", "WHY", "RUN")
+            rows = [
+                (relative(run.get("finished_at"), now), run["job_id"], why(run), run["execution_id"])
+                for run in runs
+            ]
+            found = runs
+        if job_id and not rows:
+            client.get_job(job_id)  # raises NotFound: a mistyped id must not look as if all went well
+    if as_json:
+        print_json(found)
+        return
+    console().print(output.table(columns, rows) if rows else "no failures")
+
+
+_PAGE: Final = 50
+_FINAL: Final = frozenset({"succeeded", "failed", "skipped", "dispatched"})
+
+
+def watched(client: Client, job_id: str, rounds: Iterable[object], wait: Callable[[], None]) -> Iterator[Run]:
+    """The changes, oldest first: once per round, with `wait` in between. Runs that had ended before are left out."""
+    known = {
+        run["execution_id"]: run["status"] for run in _newest_page(client, job_id) if run["status"] in _FINAL
+    }
+    for n, _ in enumerate(rounds):
+        if n:
+            wait()
+        for run in reversed(_newest_page(client, job_id)):
+            if known.get(run["execution_id"]) != run["status"]:
+                known[run["execution_id"]] = run["status"]
+                yield run
+
+
+def _newest_page(client: Client, job_id: str) -> list[Run]:
+    return list(islice(client.runs(job_id), _PAGE))

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli import completion, output
-from cli.exit_codes import FAILED
-from cli.options import AsJson
+from cli import output
+from cli.options import AsJson, ExitCode, complete_job_ids, complete_tags
 from cli.output import console, print_json, relative
 from cli.session import session
 from common.timing.durations import parse_duration
@@ -32,10 +31,10 @@ def put(
         list[str] | None,
         typer.Option(help="failures, recoveries or overdue; may be repeated; all unless given."),
     ] = None,
-    job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=completion.job_ids)] = None,
+    job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=complete_job_ids)] = None,
     name_prefix: Annotated[str | None, typer.Option(help="Only jobs whose id or name begins so.")] = None,
     tag: Annotated[
-        str | None, typer.Option(help="Only jobs with this tag.", autocompletion=completion.tags)
+        str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)
     ] = None,
     delay: Annotated[
         str | None,
@@ -129,7 +128,7 @@ def test(
         console().print(f"{name}: the address took the test message")
     else:
         typer.echo(f"minute8: {name}: the address did not take the test message: {result['error']}", err=True)
-        raise typer.Exit(FAILED)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _seconds(text: str, option: str) -> int:

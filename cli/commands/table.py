@@ -44,7 +44,7 @@ ENTRIES: Mapping[str, Entry] = {
         "Runs: the results of executions.",
         ".runs:app",
         {
-            "summary": ".summaries:summary",
+            "summary": ".runs:summary",
             "retry": ".manual:retry",
             "cancel": ".manual:cancel",
             "retry-all": ".many:retry_all",
@@ -69,7 +69,7 @@ ENTRIES: Mapping[str, Entry] = {
         "List the jobs that the next clock change of their time zones moves, doubles or drops.",
         ".upcoming:clock_changes",
     ),
-    "failures": Entry("List the failed runs of all jobs, latest failure first.", ".failures:failures"),
+    "failures": Entry("List the failed runs of all jobs, latest failure first.", ".runs:failures"),
     "preview": Entry(
         "Show when a schedule fires next, in words, and what may surprise you about it.", ".preview:preview"
     ),
@@ -92,10 +92,10 @@ ENTRIES: Mapping[str, Entry] = {
         "API keys: your own tenant's, with an admin key; any tenant's, with an operator key or AWS credentials.",
         ".keys:app",
     ),
-    "quotas": Entry("Quotas, and how much of them is used.", ".quotas:app"),
+    "quotas": Entry("Quotas, and how much of them is used.", ".tenants:quotas_app"),
     "webhook-secret": Entry(
         "Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key.",
-        ".webhooks:webhook_secret",
+        ".keys:webhook_secret",
     ),
     "subscriptions": Entry(
         "Addresses that get messages about failures, recoveries and overdue jobs.", ".subscriptions:app"
@@ -105,18 +105,20 @@ ENTRIES: Mapping[str, Entry] = {
         ".tenants:app",
         {"delete": ".deletion:delete", "deletion": ".deletion:deletion"},
     ),
-    "holds": Entry("Targets that no tenant's run calls; needs an operator key.", ".holds:app"),
+    "holds": Entry("Targets that no tenant's run calls; needs an operator key.", ".operations:holds_app"),
     "unrecorded": Entry(
         "Executions that were enqueued and have no record; needs an operator key or AWS credentials.",
-        ".unrecorded:app",
+        ".operations:unrecorded_app",
     ),
     "operator-keys": Entry(
         "Keys of operators; needs an operator key or AWS credentials.", ".keys:operator_app"
     ),
-    "dead-letters": Entry("Messages that were given up; needs an operator key.", ".dead_letters:app"),
+    "dead-letters": Entry(
+        "Messages that were given up; needs an operator key.", ".operations:dead_letters_app"
+    ),
     "planning": Entry(
         "Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key.",
-        ".planning:planning",
+        ".operations:planning",
     ),
     "doctor": Entry(
         "Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.",

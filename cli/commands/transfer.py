@@ -15,14 +15,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from cli import output
-from cli.exit_codes import INVALID
 from cli.job_files import yaml_text
-from cli.options import AsJson
+from cli.options import AsJson, ExitCode
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
 from cli.sources import READERS, eventbridge_account, format_of
 from cli.sources.eventbridge_account import PREFIX, fetch
-from cli.sources.found import Defaults, Found
+from cli.sources.source_job import Defaults, SourceJob
 from minute8_client import BulkLine, Client, Minute8Problem
 
 # Small enough for a progress bar to move; the API accepts more.
@@ -37,7 +36,7 @@ _SAID: dict[str, Action] = {"created": "new", "replaced": "changed", "unchanged"
 class Step:
     """What the import does with one job of the source."""
 
-    found: Found
+    found: SourceJob
     action: Action
     why: str = ""
 
@@ -93,7 +92,7 @@ def import_jobs(
             steps = _applied(client, steps, past)
     _print_done(steps, as_json, done=not dry_run and (skip_invalid or not refused))
     if any(step.action == "refused" for step in steps):
-        raise typer.Exit(INVALID)
+        raise typer.Exit(ExitCode.INVALID)
 
 
 def export_jobs(
@@ -113,7 +112,7 @@ def export_jobs(
                 sys.stdout.write(json.dumps(job, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 
-def planned(client: Client, found: Sequence[Found], past: bool) -> list[Step]:
+def planned(client: Client, found: Sequence[SourceJob], past: bool) -> list[Step]:
     """What importing would do, according to the API. Checks across several requests are made here."""
     times = Counter(one.job_id for one in found if not one.refusal)
     steps: dict[int, Step] = {}
@@ -128,13 +127,13 @@ def planned(client: Client, found: Sequence[Found], past: bool) -> list[Step]:
     return [steps[n] for n in range(len(found))]
 
 
-def _line(one: Found) -> dict[str, Any]:
+def _line(one: SourceJob) -> dict[str, Any]:
     state = {"state": "paused"} if one.suspended else {}
     schedule = {"eventbridge": one.schedule} if one.schedule else {}
     return {"job_id": one.job_id, **one.definition, **state, **schedule}
 
 
-def _step(one: Found, result: BulkLine) -> Step:
+def _step(one: SourceJob, result: BulkLine) -> Step:
     """The step for the API's result."""
     if result["result"] == "refused":
         problem = result["problem"]
@@ -194,7 +193,7 @@ def _print_done(steps: Sequence[Step], as_json: bool, done: bool) -> None:
 _ACTIONS: tuple[Action, ...] = ("new", "changed", "same", "refused")
 
 
-def _schedule_in(found: Found) -> str:
+def _schedule_in(found: SourceJob) -> str:
     schedule = found.definition.get("schedule")
     return schedule_words(schedule) if isinstance(schedule, dict) else ""
 

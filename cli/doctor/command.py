@@ -15,8 +15,7 @@ from cli.doctor.examine import examine
 from cli.doctor.fix import Done, after, fix, repairs
 from cli.options import AsJson
 from cli.output import console, plural, print_json
-from cli.session import session
-from cli.settings import api_url
+from cli.session import api_url, session
 from common.platform.findings import Finding, Level, Repair, failed
 from common.timing.instants import rfc3339
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import httpx
 
-from cli.doctor.expected import FUNCTIONS
+from cli.doctor.inventory import FUNCTIONS
 from common.clock import Clock
 from common.planning.due_index import DueIndex
 from common.planning.quarantine import Quarantine

@@ -10,9 +10,9 @@ from threading import Thread
 from time import monotonic
 from typing import Final, NamedTuple
 
-from cli.doctor import api, functions, planning, queues, stored, surroundings, unrecorded
+from cli.doctor import functions, planning, queues, surroundings, tables
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import FEEDS, FUNCTIONS, TABLES
+from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common.platform import planning_checks
 from common.platform.findings import Finding, Level, failed, not_checked
 
@@ -33,15 +33,15 @@ CHECKS: Final = (
     Check("rule", planning.rule),
     Check("notify rule", planning.notify_rule),
     *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
-    Check("without record", unrecorded.without_record),
+    Check("without record", queues.without_record),
     *(Check(f"queue {feed.queue}", partial(queues.queue, feed=feed)) for feed in FEEDS),
     *(Check(f"dead letters {feed.queue}", partial(queues.dead_letters, feed=feed)) for feed in FEEDS),
     *(Check(f"mapping {feed.queue}", partial(queues.mapping, feed=feed)) for feed in FEEDS),
     *(Check(f"function {name}", partial(functions.function, name=name)) for name in FUNCTIONS),
     Check("concurrency", functions.concurrency),
     *(Check(f"permissions {name}", partial(functions.permissions, name=name)) for name in FUNCTIONS),
-    *(Check(f"table {name}", partial(stored.table, name=name)) for name in TABLES),
-    Check("api", api.api),
+    *(Check(f"table {name}", partial(tables.table, name=name)) for name in TABLES),
+    Check("api", surroundings.api),
     Check("event bus", surroundings.bus),
     Check("signing masters", surroundings.signing_masters),
     Check("alarms", surroundings.alarms),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import ROUND_EXPRESSION, SDK, TICK_EXPRESSION
+from cli.doctor.inventory import ROUND_EXPRESSION, SDK, TICK_EXPRESSION
 from common.platform.findings import (
     DEPLOY,
     Finding,

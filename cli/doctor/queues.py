@@ -1,4 +1,4 @@
-"""The queues, the functions that read them, and their dead letters."""
+"""The queues, the functions that read them, their dead letters, and executions without a record."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import Feed
+from cli.doctor.inventory import Feed
 from cli.output import plural
+from common.planning.executions_queue import ExecutionsQueue
 from common.platform.dead_letters import DeadLetters, write_down
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 from common.platform.letter import EXECUTIONS
+from common.platform.unrecorded import MAX_RUN, RunAgain
 from common.tenants.audit import Audit, AuditedCommit
+from common.timing.instants import rfc3339
 
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000
@@ -117,3 +120,38 @@ def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
             ),
         )
     yield ok(f"enabled, batches of {only['BatchSize']}")
+
+
+# What one call of the doctor looks at.
+MAX_UNRECORDED: Final = 1_000
+
+
+def without_record(deployment: Deployment) -> Iterator[Finding]:
+    """Those that have none now."""
+    found, more = deployment.unrecorded().page(limit=MAX_UNRECORDED)
+    if not found:
+        yield ok("every planned execution that ticks looked for has a record")
+        return
+    ids = [one.execution.execution_id for one in found]
+    first = min(found, key=lambda one: one.execution.due_at).execution
+    command = f"minute8 unrecorded run --all --stage {deployment.stage}"
+    yield failed(
+        f"{'over ' if more else ''}{len(found)} executions that were due have no record,"
+        f" the earliest of {rfc3339(first.due_at)}: {first.execution_id}",
+        f"look at dead letters and queues first; `{command}` sends them again, and each runs once",
+        Repair(command, lambda: _run_again(deployment, ids), order=2),
+    )
+
+
+def _run_again(deployment: Deployment, ids: list[str]) -> str:
+    sqs = deployment.client("sqs")
+    url = sqs.get_queue_url(QueueName=deployment.named("executions"))["QueueUrl"]
+    queue = ExecutionsQueue(sqs, url, deployment.clock)
+    again = RunAgain(deployment.unrecorded(), queue, deployment.tenants_table(), deployment.clock)
+    sent = sum(len(again.run(ids[at : at + MAX_RUN])[0]) for at in range(0, len(ids), MAX_RUN))
+    # They have their records in seconds if the executor runs.
+    for _ in range(10):
+        if not deployment.unrecorded().page(limit=MAX_UNRECORDED)[0]:
+            break
+        deployment.clock.sleep(1)
+    return f"{sent} sent again"

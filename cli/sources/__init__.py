@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from cli.sources import cronjob_yaml, crontab, eventbridge, ndjson
-from cli.sources.found import Defaults, Found
+from cli.sources import cronjob_yaml, crontab, eventbridge
+from cli.sources.source_job import Defaults, SourceJob, read_ndjson
 
-READERS: Mapping[str, Callable[[str, Defaults], Iterator[Found]]] = {
-    "ndjson": ndjson.read,
+READERS: Mapping[str, Callable[[str, Defaults], Iterator[SourceJob]]] = {
+    "ndjson": read_ndjson,
     "crontab": crontab.read,
     "cronjob": cronjob_yaml.read,
     "eventbridge": eventbridge.read,

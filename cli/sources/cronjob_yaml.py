@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from cli.sources import day_fields
-from cli.sources.found import Defaults, Found, Known, NotHere, left_out
-from cli.sources.text import payload_of
+from cli.sources.crontab import kubernetes_cron
+from cli.sources.source_job import Defaults, Known, NoEquivalent, SourceJob, left_out, payload_of
 from common.jobs.job import MAX_ATTEMPTS
 
 _OVERLAP = {"Allow": "allow", "Forbid": "skip"}
@@ -47,7 +46,7 @@ _WHY = {
 _MAX_REPEATED: Final = 100_000
 
 
-def read(text: str, defaults: Defaults) -> Iterator[Found]:
+def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     """Each CronJob of the documents, or why it cannot become a job."""
     # Imported here: nothing else in the command needs it.
     import yaml
@@ -68,11 +67,11 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
         if nodes > len(text) + _MAX_REPEATED:
             raise ValueError(f"its aliases repeat more than {_MAX_REPEATED} values")
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: a date such as 2026-02-30
-        yield Found("file", refusal=f"not YAML: {error}")
+        yield SourceJob("file", refusal=f"not YAML: {error}")
         return
     for number, document in enumerate(_items(documents), 1):
         if not isinstance(document, Mapping):
-            yield Found(f"document {number}", refusal="not an object")
+            yield SourceJob(f"document {number}", refusal="not an object")
         elif document.get("kind") == "CronJob":
             yield _job(f"document {number}", document, defaults)
 
@@ -97,21 +96,21 @@ def _items(documents: list[Any]) -> Iterator[Any]:
             yield document
 
 
-def _job(where: str, document: Mapping[str, Any], defaults: Defaults) -> Found:
+def _job(where: str, document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     try:
         return _read_job(document, defaults)
-    except NotHere as refusal:
-        return Found(where, refusal=str(refusal))
+    except NoEquivalent as refusal:
+        return SourceJob(where, refusal=str(refusal))
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-        return Found(where, refusal=f"not a whole CronJob: {error!r}")
+        return SourceJob(where, refusal=f"not a whole CronJob: {error!r}")
 
 
-def _read_job(document: Mapping[str, Any], defaults: Defaults) -> Found:
+def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     metadata, spec = document["metadata"], document["spec"]
     namespace, name = metadata.get("namespace") or "default", metadata["name"]
     where = f"{namespace}/{name}"
     if not defaults.target:
-        return Found(where, refusal="a container needs a target that runs it: --target")
+        return SourceJob(where, refusal="a container needs a target that runs it: --target")
     job = spec["jobTemplate"]["spec"]
     containers = job["template"]["spec"]["containers"]
     schedule, notes = _schedule(spec, defaults)
@@ -139,7 +138,7 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> Found:
         notes.append(f"containers.{number} is left out: only the first container is taken")
     notes += left_out(document, KNOWN, _WHY)
     job_id = name if namespace == "default" else f"{namespace}.{name}"
-    return Found(where, job_id, definition, notes=tuple(notes), suspended=bool(spec.get("suspend")))
+    return SourceJob(where, job_id, definition, notes=tuple(notes), suspended=bool(spec.get("suspend")))
 
 
 def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, str], list[str]]:
@@ -161,4 +160,4 @@ def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, st
         notes.append(
             "no zone is named, so the times are read as UTC; Kubernetes reads them in its controller's zone"
         )
-    return {"cron": day_fields.kubernetes(cron)} | ({"timezone": zone} if zone else {}), notes
+    return {"cron": kubernetes_cron(cron)} | ({"timezone": zone} if zone else {}), notes

@@ -1,4 +1,11 @@
-"""Crontabs: `CRON_TZ`, `@daily` and so on. A command becomes the payload of the target given on the command line."""
+"""Crontabs: `CRON_TZ`, `@daily` and so on. A command becomes the payload of the target given on the command line.
+
+Both day fields of an expression: in some crons both must match, and in Minute8 either.
+In Vixie cron, and in cronie, Debian's and FreeBSD's, both must match if one of the fields begins with `*`.
+https://github.com/cronie-crond/cronie/blob/master/src/entry.c (DOM_STAR, DOW_STAR)
+In Kubernetes' cron a `*` with a step over 1 does not count as one.
+https://github.com/robfig/cron/blob/v3/parser.go (starBit)
+"""
 
 from __future__ import annotations
 
@@ -6,10 +13,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
-from cli.sources import day_fields
-from cli.sources.found import Defaults, Found, NotHere
-from cli.sources.text import payload_of
+from cli.sources.source_job import Defaults, NoEquivalent, SourceJob, payload_of
 
 _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
 _ENTRY = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*\S)\s*$")
@@ -25,7 +31,7 @@ _NICKNAMES = {"@midnight": "@daily", "@annually": "@yearly"}
 _SLUG_CHARS = 60
 
 
-def read(text: str, defaults: Defaults) -> Iterator[Found]:
+def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     """Each entry. The effect of a variable is noted with the first entry after it."""
     zone, environment = defaults.timezone, dict[str, str]()
     seen = Counter[str]()
@@ -60,19 +66,19 @@ def _job(
     seen: Counter[str],
     defaults: Defaults,
     notes: tuple[str, ...],
-) -> Found:
+) -> SourceJob:
     entry = _ENTRY.match(line)
     if not entry:
-        return Found(where, refusal=f"not a crontab line: {line.strip()[:100]!r}", notes=notes)
+        return SourceJob(where, refusal=f"not a crontab line: {line.strip()[:100]!r}", notes=notes)
     cron, command = entry[1], entry[2]
     if cron == "@reboot":
-        return Found(where, refusal="@reboot: nothing reboots here", notes=notes)
+        return SourceJob(where, refusal="@reboot: nothing reboots here", notes=notes)
     if not defaults.target:
-        return Found(where, refusal="a command needs a target that runs it: --target", notes=notes)
+        return SourceJob(where, refusal="a command needs a target that runs it: --target", notes=notes)
     try:
-        written = day_fields.vixie(_NICKNAMES.get(cron, re.sub(r"\s+", " ", cron)))
-    except NotHere as refusal:
-        return Found(where, refusal=str(refusal), notes=notes)
+        written = vixie_cron(_NICKNAMES.get(cron, re.sub(r"\s+", " ", cron)))
+    except NoEquivalent as refusal:
+        return SourceJob(where, refusal=str(refusal), notes=notes)
     command, stdin = _split_stdin(command)
     job_id = _id_of(command, seen)
     payload: dict[str, object] = {"command": command}
@@ -82,7 +88,7 @@ def _job(
         payload["environment"] = dict(environment)
     schedule = {"cron": written} | ({"timezone": zone} if zone else {})
     definition = {"schedule": schedule, "target": defaults.target, "payload": payload_of(payload)}
-    return Found(where, job_id, definition, notes=notes)
+    return SourceJob(where, job_id, definition, notes=notes)
 
 
 def _split_stdin(command: str) -> tuple[str, str | None]:
@@ -98,3 +104,60 @@ def _id_of(command: str, seen: Counter[str]) -> str:
     base = f"{words or 'job'}-{hashlib.sha256(command.encode(errors='replace')).hexdigest()[:6]}"
     seen[base] += 1
     return base if seen[base] == 1 else f"{base}-{seen[base]}"
+
+
+_ALL_DAYS: Final = set(range(1, 32))
+_ITEM: Final = re.compile(r"(?:(?P<free>[*?])|(?P<low>\d+)(?:-(?P<high>\d+))?)(?:/(?P<step>\d+))?", re.ASCII)
+_WEEKDAY_NAMES: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_WEEKS: Final = [set(range(first, min(first + 7, 32))) for first in range(1, 32, 7)]
+
+
+def vixie_cron(cron: str) -> str:
+    """A crontab's expression for Minute8. Raises NotHere."""
+    return _with_both_days(cron, re.compile(r"\*"))
+
+
+def kubernetes_cron(cron: str) -> str:
+    """A CronJob's expression for Minute8. Raises NotHere."""
+    return _with_both_days(cron, re.compile(r"(?:.*,)?[*?](?:/1)?(?:,|$)"))
+
+
+def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
+    fields = cron.split()
+    if len(fields) != 5:
+        return cron
+    minute, hour, day, month, weekday = fields
+    if {day, weekday} & {"*", "?"} or not (starred.match(day) or starred.match(weekday)):
+        return cron  # either field matches, in both
+    for number, name in enumerate(_WEEKDAY_NAMES):
+        weekday = re.sub(name, str(number), weekday, flags=re.IGNORECASE)
+    month_days, week_days = _numbers(day, 1, 31), {number % 7 for number in _numbers(weekday, 0, 7)}
+    if not month_days or not week_days:
+        return cron  # the API refuses it with the reason
+    if month_days == _ALL_DAYS:
+        return f"{minute} {hour} * {month} {fields[4]}"
+    if len(week_days) == 7:
+        return f"{minute} {hour} {day} {month} *"
+    weeks = [number for number, week in enumerate(_WEEKS, 1) if week <= month_days]
+    if set().union(*(_WEEKS[number - 1] for number in weeks)) != month_days:
+        raise NoEquivalent(
+            f"{cron!r}: its day of month and its day of week both have to match there, since one begins with `*`; "
+            "here either is enough. Accepted: `*` in one of the two, or days of whole weeks such as 1-7"
+        )
+    nth = ",".join(f"{number}#{week}" for week in weeks for number in sorted(week_days))
+    return f"{minute} {hour} * {month} {nth}"
+
+
+def _numbers(field: str, low: int, high: int) -> set[int]:
+    """The numbers of a field; empty if cron cannot read it."""
+    found: set[int] = set()
+    for item in map(_ITEM.fullmatch, field.split(",")):
+        step = int(item["step"] or 1) if item else 0
+        if not item or not 0 < step <= high:
+            return set()
+        first = low if item["free"] else int(item["low"])
+        last = high if item["free"] or (item["step"] and not item["high"]) else int(item["high"] or first)
+        if not low <= first <= last <= high:
+            return set()
+        found.update(range(first, last + 1, step))
+    return found

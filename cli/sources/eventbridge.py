@@ -9,8 +9,16 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cli.sources.found import Defaults, Found, Known, NotHere, left_out
-from cli.sources.text import literal, loads, payload_of
+from cli.sources.source_job import (
+    Defaults,
+    Known,
+    NoEquivalent,
+    SourceJob,
+    left_out,
+    literal,
+    loads,
+    payload_of,
+)
 from common.errors import InvalidInput
 from common.eventbridge.names import DEFAULT_GROUP, job_id_of
 from common.eventbridge.shapes import without_nulls
@@ -53,19 +61,19 @@ _ATTRIBUTES = {
 _ATTRIBUTE = re.compile(r"<aws\.scheduler\.([A-Za-z-]*)>")
 
 
-def read(text: str, defaults: Defaults) -> Iterator[Found]:
+def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     """Each schedule of the text, or why it cannot become a job."""
     try:
         schedules = _schedules(text)
     except ValueError as error:
-        yield Found("file", refusal=f"not JSON: {error}")
+        yield SourceJob("file", refusal=f"not JSON: {error}")
         return
     for number, schedule in enumerate(schedules, 1):
         where = f"schedule {number}"
         try:
             yield _job(schedule, defaults)
-        except NotHere as refusal:
-            yield Found(where, refusal=str(refusal))
+        except NoEquivalent as refusal:
+            yield SourceJob(where, refusal=str(refusal))
         except (
             KeyError,
             TypeError,
@@ -75,7 +83,7 @@ def read(text: str, defaults: Defaults) -> Iterator[Found]:
             OSError,
             RecursionError,
         ) as error:
-            yield Found(where, refusal=f"not a whole schedule: {error!r}")
+            yield SourceJob(where, refusal=f"not a whole schedule: {error!r}")
 
 
 def _schedules(text: str) -> list[Any]:
@@ -91,7 +99,7 @@ def _schedules(text: str) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
+def _job(given: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     group, name, target = given.get("GroupName") or DEFAULT_GROUP, given["Name"], given["Target"]
     notes = []
     if defaults.target:
@@ -101,7 +109,7 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
             _taken(given, defaults), given.get("Arn") or _arn(group, name, target["Arn"])
         )
     except InvalidInput as error:
-        raise NotHere(str(error)) from None
+        raise NoEquivalent(str(error)) from None
     if defaults.target:
         definition |= {"target": defaults.target, "payload": _payload(given)}
     notes += [*_timing_notes(given, definition["schedule"]), *_input_notes(given, defaults)]
@@ -121,7 +129,7 @@ def _job(given: Mapping[str, Any], defaults: Defaults) -> Found:
         except InvalidInput as error:
             schedule = None
             notes.append(f"EventBridge's API here will not list it: {error}")
-    return Found(
+    return SourceJob(
         f"{group}/{name}",
         job_id_of(group, name),
         definition,
@@ -155,7 +163,7 @@ def _payload(given: Mapping[str, Any]) -> Any:
         value = loads(text)
     except ValueError:
         if _ATTRIBUTE.search(text) and text.lstrip()[:1] in ("{", "["):
-            raise NotHere(
+            raise NoEquivalent(
                 "Target.Input is JSON only after its context attributes are replaced: quote them"
             ) from None
         value = text
@@ -170,9 +178,11 @@ def _with_placeholders(text: str, given: Mapping[str, Any]) -> str:
         if name == "schedule-arn" and given.get("Arn"):
             parts[2 * n + 1] = literal(given["Arn"])
         elif name not in _ATTRIBUTES:
-            raise NotHere(f"Target.Input: <aws.scheduler.{name}> has no equal here")
+            raise NoEquivalent(f"Target.Input: <aws.scheduler.{name}> has no equal here")
         elif (len(before) - len(before.rstrip("{"))) % 2:
-            raise NotHere(f"Target.Input: a {{ right before <aws.scheduler.{name}> cannot be written here")
+            raise NoEquivalent(
+                f"Target.Input: a {{ right before <aws.scheduler.{name}> cannot be written here"
+            )
         else:
             parts[2 * n + 1] = _ATTRIBUTES[name]
     parts[::2] = map(literal, parts[::2])

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from canary import handler as canary
-from cli.doctor.expected import FEEDS, FUNCTIONS, TABLES
+from cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 from common import telemetry
 from common.planning.execution import Execution
 from common.platform.alarms import ALARMS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from canary import handler as canary
-from cli.doctor.expected import QUIET_ALARMS
+from cli.doctor.inventory import QUIET_ALARMS
 from common import config, telemetry
 from common.platform.alarms import ALARMS, CANARY_ALARM
 from scripts.canary import definition

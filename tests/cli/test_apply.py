@@ -11,9 +11,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.commands.apply import CHANGES
+from cli.commands.apply import CHANGES, LOOK_AHEAD, consequences, differing, move_of, with_defaults
 from cli.job_files import BadFile, read_files, yaml_documents, yaml_text
-from cli.plan import LOOK_AHEAD, consequences, differing, move_of, with_defaults
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import stored

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.sources import READERS, cronjob_yaml, eventbridge
-from cli.sources.found import Defaults, Found
-from cli.sources.text import literal, payload_of
+from cli.sources.source_job import Defaults, SourceJob, literal, payload_of
 from common.errors import InvalidInput
 from common.jobs.placeholders import check_payload, render
 from common.registration.definition import Limits, parse_definition
@@ -33,11 +32,11 @@ IMPORTING = (Path(__file__).parents[2] / "docs/importing.md").read_text()
 EXAMPLES = int(os.environ.get("MINUTE8_FUZZ", "150"))
 
 
-def read(name: str, text: str, defaults: Defaults = DEFAULTS) -> list[Found]:
+def read(name: str, text: str, defaults: Defaults = DEFAULTS) -> list[SourceJob]:
     return list(READERS[name](text, defaults))
 
 
-def crontab(text: str) -> Found:
+def crontab(text: str) -> SourceJob:
     (one,) = read("crontab", text)
     return one
 
@@ -53,18 +52,20 @@ def schedule(**fields: Any) -> dict[str, Any]:
     }
 
 
-def imported(**fields: Any) -> Found:
+def imported(**fields: Any) -> SourceJob:
     (one,) = read("eventbridge", json.dumps(schedule(**fields)), Defaults())
     return one
 
 
-def replaced(text: str) -> Found:
+def replaced(text: str) -> SourceJob:
     """With --target, Input is a payload with placeholders."""
     (one,) = read("eventbridge", json.dumps(schedule(Target={"Input": text})), DEFAULTS)
     return one
 
 
-def cron_job(spec: Mapping[str, Any] = {}, job: Mapping[str, Any] = {}, pod: Mapping[str, Any] = {}) -> Found:
+def cron_job(
+    spec: Mapping[str, Any] = {}, job: Mapping[str, Any] = {}, pod: Mapping[str, Any] = {}
+) -> SourceJob:
     containers = [{"name": "main", "image": "a"}]
     template = {"spec": {"template": {"spec": {"containers": containers, **pod}}, **job}}
     document = {
@@ -76,7 +77,7 @@ def cron_job(spec: Mapping[str, Any] = {}, job: Mapping[str, Any] = {}, pod: Map
     return one
 
 
-def said(one: Found) -> str:
+def said(one: SourceJob) -> str:
     return " | ".join((one.refusal, *one.notes))
 
 
@@ -340,7 +341,7 @@ def test_a_deadline_of_zero_becomes_the_shortest() -> None:
         (cron_job(pod={"volumes": []}), "spec.jobTemplate.spec.template.spec.volumes"),
     ],
 )
-def test_a_field_of_a_cronjob_that_is_not_read_is_named(one: Found, path: str) -> None:
+def test_a_field_of_a_cronjob_that_is_not_read_is_named(one: SourceJob, path: str) -> None:
     assert any(note.startswith(f"{path} is left out") for note in one.notes), one
 
 
@@ -425,7 +426,7 @@ def test_any_cronjob_is_read_or_refused(spec: dict[str, Any], container: Any) ->
     assert_sendable(cron_job(spec, pod={"containers": [container]}))
 
 
-def assert_sendable(one: Found) -> None:
+def assert_sendable(one: SourceJob) -> None:
     assert one.where
     if not one.refusal:
         json.dumps({"job_id": one.job_id, **one.definition})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cli.watching import watched
+from cli.commands.runs import watched
 from common.runs.outcome import Outcome
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job

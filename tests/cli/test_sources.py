@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cli.sources import READERS, format_of
-from cli.sources.found import Defaults, Found
+from cli.sources.source_job import Defaults, SourceJob
 from common.ids import check_id
 from common.registration.definition import Limits, parse_definition
 from tests.worlds import ARN
@@ -33,7 +33,7 @@ nonsense
 """
 
 
-def read(name: str, text: str, defaults: Defaults = DEFAULTS) -> list[Found]:
+def read(name: str, text: str, defaults: Defaults = DEFAULTS) -> list[SourceJob]:
     return list(READERS[name](text, defaults))
 
 

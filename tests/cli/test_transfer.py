@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.commands import transfer
-from cli.exit_codes import NOT_ALLOWED
+from cli.options import ExitCode
 from cli.sources import eventbridge_account
 from common.platform.tenants import Tenants
 from scripts.demo import workload
@@ -203,5 +203,5 @@ def test_nothing_is_imported_of_an_account_that_cannot_be_read(desk: Desk, sched
 
     scheduler.meta.events.register("before-call.scheduler.GetSchedule", refuse)
     refused = desk("import", "eventbridge:")
-    assert (refused.code, "AccessDeniedException" in refused.err) == (NOT_ALLOWED, True)
+    assert (refused.code, "AccessDeniedException" in refused.err) == (ExitCode.NOT_ALLOWED, True)
     assert desk.office.alice("GET", "/v1/jobs").json["jobs"] == []

@@ -18,7 +18,7 @@ import pytest
 from botocore.loaders import Loader
 from moto import mock_aws
 
-from cli.doctor import expected
+from cli.doctor import inventory
 from common.storage import aws
 from scripts import build_layer, console, deploy, parameters, stack
 from tests.worlds import TABLES, make_tables
@@ -246,8 +246,8 @@ def test_without_a_region_or_an_earlier_deployment_nothing_is_removed_or_rolled_
 
 
 def test_the_sdk_is_the_one_that_the_tests_run_with_and_the_doctor_expects() -> None:
-    assert f"botocore=={expected.SDK}\n" in (build_layer.ROOT / "requirements.txt").read_text()
-    assert aws.sdk_version() == expected.SDK
+    assert f"botocore=={inventory.SDK}\n" in (build_layer.ROOT / "requirements.txt").read_text()
+    assert aws.sdk_version() == inventory.SDK
 
 
 def test_the_layer_keeps_each_service_that_a_function_calls(tmp_path: Path) -> None:

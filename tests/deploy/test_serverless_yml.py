@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.doctor import expected
-from cli.doctor.expected import PERMISSIONS
+from cli.doctor import inventory
+from cli.doctor.inventory import PERMISSIONS
 from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.storage import keys
 from common.version import VERSION
@@ -138,19 +138,19 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
         for one in resources.values()
         if "GlobalSecondaryIndexes" in one.get("Properties", {})
     }
-    queues = {feed.queue for feed in expected.FEEDS}
-    assert names("AWS::Lambda::Function", "FunctionName") == set(expected.FUNCTIONS)
-    assert names("AWS::DynamoDB::Table", "TableName") == set(expected.TABLES)
+    queues = {feed.queue for feed in inventory.FEEDS}
+    assert names("AWS::Lambda::Function", "FunctionName") == set(inventory.FUNCTIONS)
+    assert names("AWS::DynamoDB::Table", "TableName") == set(inventory.TABLES)
     assert names("AWS::SQS::Queue", "QueueName") == queues | {f"{queue}-dead" for queue in queues}
     alarms = names("AWS::CloudWatch::Alarm", "AlarmName") | names(
         "AWS::CloudWatch::CompositeAlarm", "AlarmName"
     )
-    assert alarms == {*ALARMS, *expected.QUIET_ALARMS, CANARY_ALARM}
-    assert feeds == set(expected.FEEDS)
-    assert indexes == expected.INDEXES
+    assert alarms == {*ALARMS, *inventory.QUIET_ALARMS, CANARY_ALARM}
+    assert feeds == set(inventory.FEEDS)
+    assert indexes == inventory.INDEXES
     assert {
         one["Properties"]["Runtime"] for one in resources.values() if one["Type"] == "AWS::Lambda::Function"
-    } == {expected.RUNTIME}
+    } == {inventory.RUNTIME}
 
 
 def test_the_alarms_are_those_that_the_tests_make_ring(template: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ def test_the_alarms_are_those_that_the_tests_make_ring(template: dict[str, Any])
 def test_the_doctor_knows_which_stages_are_no_production() -> None:
     params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
     assert {stage for stage, given in params.items() if given["pointInTimeRecovery"] is False} == set(
-        expected.STAGES_TO_LOSE
+        inventory.STAGES_TO_LOSE
     )
 
 
@@ -231,7 +231,7 @@ def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
         "tick": "cron(8/10 * * * ? *)",
         "notify": "cron(* * * * ? *)",
     }
-    assert (expected.TICK_EXPRESSION, expected.ROUND_EXPRESSION) == (
+    assert (inventory.TICK_EXPRESSION, inventory.ROUND_EXPRESSION) == (
         "cron(8/10 * * * ? *)",
         "cron(* * * * ? *)",
     )

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from canary.handler import JOB_ID, TENANT, line
-from cli.doctor.expected import FEEDS
+from cli.doctor.inventory import FEEDS
 from common import telemetry
 from common.config import config
 from common.platform.deletion import Deletions

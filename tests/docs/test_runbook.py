@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.doctor.expected import QUIET_ALARMS
+from cli.doctor.inventory import QUIET_ALARMS
 from common.platform.alarms import ALARMS, CANARY_ALARM
 from scripts.cloudwatch.alarms import period_of
 from tests.docs.test_docs import ROOT

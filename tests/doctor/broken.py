@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from cli.doctor.expected import FUNCTIONS
+from cli.doctor.inventory import FUNCTIONS
 from common.platform.findings import Level
 from common.platform.signing_masters import parameter_name
 from tests.doctor.breaks import (

@@ -15,7 +15,7 @@ import httpx
 from botocore.exceptions import ClientError
 
 from cli.doctor.deployment import SERVICES, Deployment
-from cli.doctor.expected import (
+from cli.doctor.inventory import (
     FEEDS,
     FUNCTIONS,
     ROUND_EXPRESSION,

@@ -9,7 +9,7 @@ import pytest
 
 from cli.doctor.examine import examine
 from cli.doctor.fix import Done, fix
-from cli.doctor.unrecorded import without_record
+from cli.doctor.queues import without_record
 from common.planning.execution import Execution
 from common.planning.packs import Wake
 from common.platform.findings import Level

@@ -11,7 +11,7 @@ from time import monotonic, time
 import httpx
 import pytest
 
-from cli.doctor.expected import FEEDS
+from cli.doctor.inventory import FEEDS
 from minute8_client import Client
 from minute8_client.errors import QuotaExceeded, TenantSuspended, Unavailable
 from scripts.cloudwatch.alarms import composite_state, state_of

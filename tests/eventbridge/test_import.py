@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from cli.commands.transfer import _line
 from cli.sources import eventbridge
-from cli.sources.found import Defaults
+from cli.sources.source_job import Defaults
 from common.eventbridge.origin import MAX_BYTES
 from common.jobs.schedule_groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
 from common.jobs.store import MAX_AT_ONCE, JobStore

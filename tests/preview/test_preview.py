@@ -10,8 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from cli.clock_picture import clock_pictures
-from cli.commands.preview import draw_rows, preview
-from cli.preview_lines import answer_line
+from cli.commands.preview import answer_line, draw_rows, preview
 from common.errors import InvalidInput
 from common.preview.preview import preview as look_ahead
 from common.timing.durations import parse_instant

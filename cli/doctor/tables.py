@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cli.doctor.deployment import Deployment
-from cli.doctor.expected import INDEXES, STAGES_TO_LOSE, TTL_ATTRIBUTE
+from cli.doctor.inventory import INDEXES, STAGES_TO_LOSE, TTL_ATTRIBUTE
 from common.platform.findings import RESTORE, Finding, Repair, failed, ok, warning
 
 
