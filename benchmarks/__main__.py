@@ -12,21 +12,17 @@ import sys
 from importlib import import_module
 
 from benchmarks import document
-from benchmarks.result import Result, goals_table
+from scripts.measure.result import Result, goals_table, keep
 
 BENCHMARKS = {
     "planning": "what one tick costs with 10 thousand to 1 million jobs, next to reading and expanding all",
-    "enqueue": "executions handed to the queue, next to a bare loop of full SendMessageBatch calls",
-    "dispatch": "executions through the executor, next to one that only calls the target",
     "cold_start": "import time and package size per function, next to an empty handler",
-    "api_latency": "the API over HTTP and its processor time, next to a bare handler behind the same gateway",
+    "api_cpu": "the API's processor time for a request, next to a bare handler",
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
     "day": "dollars per million runs in packs, with provisioned tables, and for a day of the mix",
     "lists": "what a page of all jobs' runs and a summary cost, with one job to ten thousand",
     "lateness": "how late runs start on the embedded AWS, next to a bare queue and Lambda",
-    "bursts": "500 and 2,000 calls at one second on the embedded AWS, by the target's clock, next to bare paths",
     "strict_lateness": "how late runs start with a function's share of a processor, and TLS",
-    "fairness": "what one tenant's flood costs fifty others",
     "capacity": "bursts of up to a million executions, simulated: lateness, throttling, cost",
     "model_check": "the simulation next to small loads on the embedded AWS",
     "registered": "ten million registered jobs, a million of them due at one second: until these are in the queue",
@@ -53,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
             result = run(name, options.scale)
             print(json.dumps(result.to_json(), indent=2) if options.json else shown(result), flush=True)
             if options.keep:
-                document.keep(result)
+                keep(result)
     if options.keep or "document" in options.names:
         print("wrote", *document.write(), file=sys.stderr)
     return 0

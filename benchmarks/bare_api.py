@@ -1,7 +1,4 @@
-"""A minimal replacement of the API: no keys, no checks, no problem documents, one request to DynamoDB.
-
-api_latency.py deploys it as a separate Lambda, and also calls it in its own process.
-"""
+"""A minimal replacement of the API: no keys, no checks, no problem documents, one request to DynamoDB."""
 
 import json
 from collections.abc import Callable
@@ -23,10 +20,9 @@ def client() -> Any:
 
 
 def handle(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer /bare/nothing, /bare/get/JOB, /bare/list, or POST /bare/create/JOB."""
-    _, _, what, *rest = event["rawPath"].split("/")
-    found = {} if what == "nothing" else _ROUTES[what](event, *rest)
-    answer = json.dumps(found, default=float)
+    """Answer /bare/get/JOB, /bare/list, or POST /bare/create/JOB."""
+    _, _, verb, *rest = event["rawPath"].split("/")
+    answer = json.dumps(_ROUTES[verb](event, *rest), default=float)
     return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": answer}
 
 

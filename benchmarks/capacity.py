@@ -7,16 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.measure import percentile, track
 from benchmarks.model import burst
-from benchmarks.modelled_queue import BATCH
+from benchmarks.modelled_aws import BATCH, Outcome, Setting, measured
 from benchmarks.registered import SHARE_ENTRIES
-from benchmarks.requests import _EXECUTOR_GB, _EXECUTOR_MB, PRICES
-from benchmarks.result import Result, Table
-from benchmarks.setting import Outcome, Setting
-from benchmarks.timing import measured
+from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.planning.packs import MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
 from scripts.embedded.strict.quota import PROCESSOR_MB
+from scripts.measure.prices import PRICES
+from scripts.measure.result import Result, Table
+from scripts.measure.rounds import percentile, track
 
 # For this load, set these parameters (of serverless.yml). The account's concurrency is requested from AWS.
 RECOMMENDED: dict[int, dict[str, int]] = {
@@ -93,7 +92,7 @@ def _default(load: int) -> Setting:
             pack=pack_of(load),
             wakes=wakes_of(load),
         ),
-        _EXECUTOR_MB,
+        EXECUTOR_MB,
     )
 
 
@@ -118,7 +117,7 @@ def choices(load: int) -> Iterator[Case]:
     """The same burst with the default pollers on warm tables, and one choice after the other."""
     before = Setting(account_concurrency=10_000, target_s=_TARGET_S, warm_reads=300_000, warm_writes=100_000)
     yield Case(load, "before: 0.3 s a batch of ten, 1.2 s a cold start, single messages", before)
-    quick = with_executor(before, _EXECUTOR_MB)
+    quick = with_executor(before, EXECUTOR_MB)
     yield Case(load, "less processor time a run, and a quicker init", quick)
     packs = replace(quick, pack=pack_of(load))
     yield Case(load, "packs (`packFrom: 50`)", packs)
@@ -194,11 +193,11 @@ def run(scale: float) -> Result:
         notes=[
             "Every burst comes out of silence: no environment is warm before the wakes. A cold one takes"
             f" {SANDBOX_S} s (assumed) and the measured init phase. Batches take as long as Strict lateness measured at"
-            f" {_EXECUTOR_MB} MB, by size ([performance.md](performance.md#strict-lateness)); a target takes"
+            f" {EXECUTOR_MB} MB, by size ([performance.md](performance.md#strict-lateness)); a target takes"
             f" {_TARGET_S} s in the same account. 1,000 tenants share each burst evenly.",
             "Throttled: requests that DynamoDB turned away. Came back: executions turned away four times, which come"
             " again after 2 s, 4 s and so on.",
-            "Dollars: queue, executor and tables, by benchmarks/prices.json; what warming a table costs once is"
+            "Dollars: queue, executor and tables, by scripts/measure/prices.json; what warming a table costs once is"
             " not among them. Pollers are paid by the hour, whether they have work or not.",
         ],
     )
@@ -215,12 +214,12 @@ def _found(executions: int, outcome: Outcome) -> dict[str, Any]:
         "p50_s": statistics.median(late),
         "p99_s": percentile(late, 0.99),
         "most_s": late[-1],
-        "executors": outcome.most_executors,
+        "executors": outcome.max_executors,
         "throttled": outcome.throttled,
         "came_back": outcome.came_back,
         "dead": outcome.dead,
         "batches": outcome.batches,
-        "in_flight": outcome.most_in_flight,
+        "in_flight": outcome.max_in_flight,
         "targets_done_s": outcome.targets_done_at,
         "dollars": dollars(executions, outcome, PRICES, pack_of(executions)),
         "started": [*((round(late[n], 2), n + 1) for n in range(0, len(late), step)), (late[-1], len(late))],
@@ -233,7 +232,7 @@ def dollars(executions: int, outcome: Outcome, prices: Mapping[str, float], pack
         prices["sqs_request"] + prices["sqs_fair_queue_request"]
     )
     executor = outcome.batches * prices["lambda_request"]
-    executor += outcome.busy_s * _EXECUTOR_GB * prices["lambda_gb_s_arm64"]
+    executor += outcome.busy_s * EXECUTOR_GB * prices["lambda_gb_s_arm64"]
     tables = executions * (1.5 * prices["dynamodb_read_unit"] + prices["dynamodb_write_unit"])
     return queue + executor + tables
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.executor_stub import ENVIRONMENT
-from benchmarks.measure import ratio, take_turns
-from benchmarks.result import Goal, Result, Table
 from scripts import build_layer
+from scripts.measure.result import Goal, Result, Table
+from scripts.measure.rounds import ratio, take_turns
 
 ROOT = Path(__file__).resolve().parent.parent
 _SOURCES = ("common", "scheduler", "executor", "api")

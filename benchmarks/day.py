@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from benchmarks import document, workload
-from benchmarks.measure import track
-from benchmarks.requests import _EXECUTOR_GB, _EXECUTOR_MB, PRICES
-from benchmarks.result import Goal, Result, Table
+from benchmarks import workload
+from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, PACK_FROM, packed
 from common.planning.plan import plan
 from common.timing.instants import DAY_S
+from scripts.measure.prices import PRICES
+from scripts.measure.result import Goal, Result, Table, kept
+from scripts.measure.rounds import track
 
 _MILLION = 1_000_000
 _BATCH = 10
@@ -119,18 +120,20 @@ def _by_pack_from(mixes: Mapping[int, Sequence[Load]]) -> list[list[str]]:
 def _jobs_for(executions: int) -> int:
     """How many jobs of the mix have so many executions in a day."""
     entries = map(workload.entry, range(_SAMPLE))
-    found = sum(
+    executions_a_day = sum(
         len(plan(entry, workload.DAY, workload.DAY + DAY_S, workload.DAY).executions) for entry in entries
     )
-    return round(executions * _SAMPLE / found)
+    return round(executions * _SAMPLE / executions_a_day)
 
 
 def _day(jobs: int) -> list[list[Execution]]:
     """The executions of a day, by window."""
     windows: defaultdict[int, list[Execution]] = defaultdict(list)
     for number in track(range(jobs), "jobs planned"):
-        for one in plan(workload.entry(number), workload.DAY, workload.DAY + DAY_S, workload.DAY).executions:
-            windows[one.fire_at // _WINDOW_S].append(one)
+        for execution in plan(
+            workload.entry(number), workload.DAY, workload.DAY + DAY_S, workload.DAY
+        ).executions:
+            windows[execution.fire_at // _WINDOW_S].append(execution)
     return list(windows.values())
 
 
@@ -148,7 +151,7 @@ def _mix(windows: Sequence[list[Execution]], pack_from: int, polls: float) -> Lo
 
 def _bill(load: Load) -> dict[str, float]:
     """Dollars per million executions, by purpose."""
-    counted, (strict,) = document.kept(["requests"])[0].figures, document.kept(["strict_lateness"])
+    counted, (strict,) = kept(["requests"])[0].figures, kept(["strict_lateness"])
     lines, held = counted["Event"]["lines"], counted["held"]
     took_s = sum(
         count * (held["mean_s"] * bool(executions) + _batch_s(strict.figures, executions))
@@ -161,7 +164,7 @@ def _bill(load: Load) -> dict[str, float]:
         "queue: send, receive, delete": requests * a_million * PRICES["sqs_request"],
         "queue: tenants apart (fair queue)": requests * a_million * PRICES["sqs_fair_queue_request"],
         "executor: invocations": batches * a_million * PRICES["lambda_request"],
-        "executor: GB-s": took_s * a_million * _EXECUTOR_GB * PRICES["lambda_gb_s_arm64"],
+        "executor: GB-s": took_s * a_million * EXECUTOR_GB * PRICES["lambda_gb_s_arm64"],
         **{name: lines[name] for name in (_JOB, _RULES, _RUN, "planning: entries read")},
         "planning: GB-s": lines["planning: GB-s, waiting for the late part of each second"],
     }
@@ -173,8 +176,8 @@ def _batch_s(strict: dict[str, dict[str, float]], executions: int) -> float:
     One without executions has wakes.
     """
     if not executions:
-        return strict[f"{_EXECUTOR_MB} MB, batches of {_BATCH}"]["wake_s"]
-    known = [(size, strict[f"{_EXECUTOR_MB} MB, batches of {size}"]["billed_s"]) for size in (1, 10, 100)]
+        return strict[f"{EXECUTOR_MB} MB, batches of {_BATCH}"]["wake_s"]
+    known = [(size, strict[f"{EXECUTOR_MB} MB, batches of {size}"]["billed_s"]) for size in (1, 10, 100)]
     for (fewer, shorter_s), (more, longer_s) in pairwise(known):
         if executions <= more:
             return shorter_s + (longer_s - shorter_s) * (executions - fewer) / (more - fewer)

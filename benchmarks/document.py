@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
 from benchmarks.plot import lines
-from benchmarks.result import Result, Table, goals_table
+from scripts.measure.result import Result, Table, goals_table, kept
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 ABOUT = ROOT / "benchmarks" / "about"
 DOCS = ROOT / "docs"
 _PERFORMANCE = (
-    *(
-        "planning",
-        "enqueue",
-        "dispatch",
-        "lateness",
-        "bursts",
-        "strict_lateness",
-        "fairness",
-        "requests",
-        "day",
-        "lists",
-    ),
-    *("cold_start", "api_latency"),
+    *("planning", "lateness", "strict_lateness", "requests", "day", "lists", "cold_start", "api_cpu"),
 )
 # The model, for loads that cannot be measured on one machine, and its check.
 _CAPACITY = ("capacity", "registered", "model_check")
@@ -35,17 +21,6 @@ _PLOTTED = 1_000_000
 _LINE_CHARS = 120
 # The slowest settings take many minutes more; the plot would show nothing else.
 _PLOTTED_S = 200
-
-
-def keep(result: Result) -> None:
-    """Keep this result for the documents."""
-    text = json.dumps(result.to_json(), indent=1, ensure_ascii=False)
-    (RESULTS / f"{result.name}.json").write_text(text + "\n")
-
-
-def kept(names: Sequence[str]) -> list[Result]:
-    paths = [RESULTS / f"{name}.json" for name in names]
-    return [Result.from_json(json.loads(path.read_text())) for path in paths if path.exists()]
 
 
 def texts() -> Mapping[str, str]:

@@ -1,21 +1,38 @@
-"""The due table of many registered jobs for the stub: entries are generated on request, by job number."""
+"""The tick over a stub of the due table: entries of many registered jobs are generated on request, by job number."""
 
 from __future__ import annotations
 
 import json
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
 from benchmarks import workload
-from benchmarks.measure import track
+from benchmarks.stub_aws import QUEUE_URL
+from common.clock import Clock
+from common.events import NoEvents
+from common.jobs.calendars import Calendars
+from common.jobs.ended import EndedJobs
+from common.planning.carried import Carried
 from common.planning.directory import FILING, SHARD_ENTRIES
+from common.planning.due_index import DueIndex
+from common.planning.executions_queue import ExecutionsQueue
+from common.planning.postponed import Postponed
+from common.planning.quarantine import Quarantine
+from common.registration.schedule_text import parse_schedule
+from common.runs.records import Runs
 from common.storage import keys
-from common.timing.groups import group_can_fire
+from common.storage.table import Table as DynamoTable
+from common.timing.groups import group_can_fire, group_key
 from common.timing.slots import places
+from scheduler.tick import Scheduler
+from scripts.measure.rounds import track
 
 MARK_NUMBERS = ("planned_until", "planning_until", "filed_until", "decided_at")
+# The memory of a Python process with botocore before any work.
+BARE_PROCESS_MB = 60
 _PAGE_BYTES = 1_000_000  # DynamoDB's is 1 MB
 
 
@@ -34,10 +51,10 @@ class DueStub:
 
     def _register(self, registered: int, start: int, end: int, due: int | None) -> None:
         filling: dict[str, int] = {}
-        left = {True: due, False: registered - due} if due is not None else {}
+        remaining = {True: due, False: registered - due} if due is not None else {}
         numbers = count()
         for _ in track(range(registered), f"registering {registered:,} jobs"):
-            number, group = next(_wanted(numbers, left, start, end))
+            number, group = next(_jobs(numbers, remaining, start, end))
             shard = filling.get(group, 0)
             members = self._shards.setdefault((group, shard), array("I"))
             members.append(number)
@@ -60,14 +77,14 @@ class DueStub:
 
     def batch_get_item(self, request: dict[str, Any]) -> bytes:
         """Directory items, with their keys."""
-        ((table, asked),) = request["RequestItems"].items()
-        found = []
-        for key in asked["Keys"]:
+        ((table, requested),) = request["RequestItems"].items()
+        items = []
+        for key in requested["Keys"]:
             group, shard = keys.group_and_shard(key["sk"]["S"])
             jobs = {"N": str(len(self._shards[group, shard]))}
-            found.append(key | {"jobs": jobs, "filed": {"S": " ".join(places(group))}})
-        self.items_read += len(found)
-        return json.dumps({"Responses": {table: found}, "UnprocessedKeys": {}}).encode()
+            items.append(key | {"jobs": jobs, "filed": {"S": " ".join(places(group))}})
+        self.items_read += len(items)
+        return json.dumps({"Responses": {table: items}, "UnprocessedKeys": {}}).encode()
 
     def put_item(self, request: dict[str, Any]) -> bytes:
         """What was planned; no tick here reads it."""
@@ -114,13 +131,101 @@ def _entry_item(number: int) -> bytes:
     return json.dumps(item).encode()
 
 
-def _wanted(numbers: count[int], left: dict[bool, int], start: int, end: int) -> Iterator[tuple[int, str]]:
-    """The next jobs of the mix, as many due ones and other ones as are `left`."""
+def _jobs(numbers: count[int], remaining: dict[bool, int], start: int, end: int) -> Iterator[tuple[int, str]]:
+    """The next jobs of the mix, as many due ones and other ones as are `remaining`."""
     for number in numbers:
         group = workload.group(number)
-        if left:
+        if remaining:
             due = group_can_fire(group, start, end)
-            if not left[due]:
+            if not remaining[due]:
                 continue
-            left[due] -= 1
+            remaining[due] -= 1
         yield number, group
+
+
+class SharesStub(DueStub):
+    """The mix, and `at_once` jobs that fire daily at `start`, a full hour. Stores the records of shares."""
+
+    def __init__(self, registered: int, at_once: int, start: int) -> None:
+        self._at_once = parse_schedule(
+            {"cron": f"0 {start % 86_400 // 3600} * * *"}, job_key="a/job", now=workload.DAY
+        )
+        self._group = group_key(self._at_once)
+        self._many, self._start = at_once, start
+        self._recorded: dict[str, dict[str, Any]] = {}
+        super().__init__(registered, start, start + 600)
+
+    def _write_directory(self) -> None:
+        first = 1 + max((shard for group, shard in self._shards if group == self._group), default=-1)
+        for number in range(0, self._many, SHARD_ENTRIES):
+            members = array("I", range(number, min(self._many, number + SHARD_ENTRIES)))
+            self._shards[(self._group, first + number // SHARD_ENTRIES)] = members
+        self._first = first
+        super()._write_directory()
+
+    def forget(self) -> None:
+        """Reset to the state before the tick."""
+        self.mark = dict.fromkeys(MARK_NUMBERS, self._start)
+        self._recorded.clear()
+
+    def get_item(self, request: dict[str, Any]) -> bytes:
+        if request["Key"]["pk"]["S"] == keys.SHARES:
+            item = self._recorded.get(request["Key"]["sk"]["S"])
+            return json.dumps({"Item": item} if item else {}).encode()
+        return super().get_item(request)
+
+    def query(self, request: dict[str, Any]) -> bytes:
+        values = request["ExpressionAttributeValues"]
+        if values[":pk"]["S"] == keys.SHARES:
+            last = values.get(":last", {"S": "~"})["S"]
+            sks = [item["sk"] for sk, item in self._recorded.items() if sk <= last]
+            return self._page([json.dumps({"sk": sk}).encode() for sk in sks], 0)
+        return super().query(request)
+
+    def put_item(self, request: dict[str, Any]) -> bytes:
+        if request["Item"]["pk"]["S"] != keys.SHARES:
+            return super().put_item(request)
+        self._recorded[request["Item"]["sk"]["S"]] = request["Item"]
+        return b"{}"
+
+    def update_item(self, request: dict[str, Any]) -> bytes:
+        """The mark, which names the valid division."""
+        values = request["ExpressionAttributeValues"]
+        if ":division" not in values:
+            return super().update_item(request)
+        self.mark |= {"divided_until": int(values[":end"]["N"]), "division": int(values[":division"]["N"])}
+        return json.dumps({"Attributes": self._mark_item()}).encode()
+
+    def delete_item(self, request: dict[str, Any]) -> bytes:
+        del self._recorded[request["Key"]["sk"]["S"]]
+        return b"{}"
+
+    def _entries(self, partition: str) -> list[bytes]:
+        group, shard = keys.group_and_shard(partition.removeprefix("GROUP#"))
+        if group != self._group or shard < self._first:
+            return super()._entries(partition)
+        return [self._entry_at_once(number) for number in self._shards[(group, shard)]]
+
+    def _entry_at_once(self, number: int) -> bytes:
+        job = replace(workload.job(number), schedule=self._at_once, group=self._group)
+        entry = job.due_entry()
+        item = {"sk": {"S": f"{entry.tenant}#{entry.job_id}"}, "entry": {"S": entry.encode()}}
+        return json.dumps(item).encode()
+
+
+def scheduler_over(dynamodb: Any, sqs: Any, clock: Clock) -> Scheduler:
+    """A scheduler on these clients, one stub for all of its tables."""
+    due, jobs, runs = (DynamoTable(dynamodb, name) for name in ("due", "jobs", "runs"))
+    queue = ExecutionsQueue(sqs, QUEUE_URL, clock)
+    return Scheduler(
+        index=DueIndex(due),
+        runs=Runs(runs),
+        queue=queue,
+        clock=clock,
+        postponed=Postponed(due, queue, clock),
+        calendars=Calendars(jobs),
+        events=NoEvents(),
+        quarantine=Quarantine(due),
+        ended=EndedJobs(due, jobs),
+        carried=Carried(due),
+    )

@@ -6,10 +6,9 @@ import statistics
 import time
 from collections.abc import Sequence
 
-from benchmarks.bare_path import Engine, engine
-from benchmarks.loads import PATIENCE_S, every_second, lateness_of, register
-from benchmarks.measure import percentile
-from benchmarks.result import Goal, Result, Table
+from scripts.measure.engine import PATIENCE_S, Engine, embedded_engine, every_second, lateness_of, register
+from scripts.measure.result import Goal, Result, Table
+from scripts.measure.rounds import percentile
 
 _STEADY_S = 120
 _BURST = 500
@@ -17,7 +16,7 @@ _BURST = 500
 
 def run(scale: float) -> Result:
     """Two minutes of ten executions a second, then 500 at one second."""
-    with engine() as found:
+    with embedded_engine() as found:
         _warm(found)
         steady_s = max(5, int(_STEADY_S * scale))
         steady, steady_bare = _steady(found, steady_s)

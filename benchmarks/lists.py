@@ -10,8 +10,6 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from benchmarks.requests import PRICES
-from benchmarks.result import Result, Table
 from benchmarks.stub_aws import Cost, StubAws
 from common.history.run_lists import RunFilter, TenantRuns
 from common.history.runs_cursor import RunsCursor
@@ -19,6 +17,8 @@ from common.storage import keys
 from common.storage.table import Table as DynamoTable
 from common.storage.wire import to_wire
 from common.timing.instants import compact_time, parse_compact
+from scripts.measure.prices import PRICES
+from scripts.measure.result import Result, Table
 
 _JOBS = (1, 100, 1_000, 10_000)
 _NOW = 1_795_262_400  # 2026-11-21T12:00:00Z

@@ -8,33 +8,32 @@ from __future__ import annotations
 import heapq
 import itertools
 import random
-from collections import Counter
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import simpy  # type: ignore[import-not-found,unused-ignore]  # of requirements-bench.txt
 
-from benchmarks.modelled_queue import BATCH, Message, Queue
-from benchmarks.setting import (
+from benchmarks.modelled_aws import (
+    ATTEMPTS,
+    BATCH,
     ENVIRONMENTS_A_SECOND,
     ENVIRONMENTS_AT_ONCE,
-    POLLS_A_SECOND,
-    Outcome,
-    Service,
-    Setting,
-    allowed,
-    pollers,
-)
-from benchmarks.throttle import (
-    ATTEMPTS,
     PARTITION_READS,
     PARTITION_WRITES,
+    POLLS_A_SECOND,
+    Message,
+    Outcome,
     Partitions,
+    Queue,
+    Service,
+    Setting,
+    Timing,
+    allowed,
     backoff_s,
+    pollers,
+    woken,
 )
-from benchmarks.timing import Timing
-from benchmarks.wakes import woken
 
 # The tenant's rules are read eventually consistent, once for each environment and tenant. In a burst after silence this
 # is nearly once for each message, unless there are few tenants.
@@ -53,10 +52,9 @@ def burst(executions: int, setting: Setting, seed: int = 8) -> Outcome:
     return simulate(messages, setting, seed)
 
 
-def simulate(messages: Iterable[Message] | Queue, setting: Setting, seed: int = 8) -> Outcome:
+def simulate(messages: Iterable[Message], setting: Setting, seed: int = 8) -> Outcome:
     """Simulate these messages, sorted by when they become visible, until all have ended."""
-    queue = messages if isinstance(messages, Queue) else Queue(messages, setting.pack)
-    return _Simulation(queue, setting, random.Random(seed)).run()
+    return _Simulation(Queue(messages, setting.pack), setting, random.Random(seed)).run()
 
 
 class _Simulation:
@@ -69,7 +67,6 @@ class _Simulation:
         # Executors and the targets of the same account.
         self._executors = 0
         self._running = 0
-        self._of_tenant: Counter[int] = Counter()
         self._targets_waiting = 0
         self._jobs = Partitions(setting.warm_reads, PARTITION_READS)
         self._tenants = Partitions(setting.warm_reads, PARTITION_READS)
@@ -97,11 +94,11 @@ class _Simulation:
         """One function's pollers and environments. Environments are created when needed, and reused."""
         setting, queue, outcome = self._setting, self._queue, self._outcome
         fresh, _ = woken(setting)
-        mine = _Function(setting.warm_environments + fresh, setting.warm_environments, fresh)
+        function = _Function(setting.warm_environments + fresh, setting.warm_environments, fresh)
         polls = 0.0
         while not queue.is_empty:
             since_s = self._world.now - queue.begin_at
-            places = min(mine.free(setting, since_s), setting.account_concurrency - self._running)
+            places = min(function.free(setting, since_s), setting.account_concurrency - self._running)
             if setting.minimum_pollers:
                 ready = pollers(setting, since_s)
                 polls = min(ready, polls + ready * POLLS_A_SECOND * setting.look_s)
@@ -111,11 +108,11 @@ class _Simulation:
                 self._running, self._executors = self._running + 1, self._executors + 1
                 self._world.process(
                     self._invoke(
-                        queue.take(self._world.now, setting.batch * setting.pack), mine.begin(), mine
+                        queue.take(self._world.now, setting.batch * setting.pack), function.begin(), function
                     )
                 )
-            outcome.most_executors = max(outcome.most_executors, self._executors)
-            outcome.most_in_flight = max(outcome.most_in_flight, queue.in_flight)
+            outcome.max_executors = max(outcome.max_executors, self._executors)
+            outcome.max_in_flight = max(outcome.max_in_flight, queue.in_flight)
             yield self._world.timeout(setting.look_s)
 
     def _invoke(self, batch: list[Message], was: _State, function: _Function) -> Process:
@@ -128,33 +125,30 @@ class _Simulation:
         # Messages become visible at different times before their second; the batch reads the tables at the latest.
         yield world.timeout(max(begun_at) + max(service.leads_s) - world.now)
         hidden = 0
-        admitted = [n for n, message in enumerate(batch) if self._admits(message)]
-        refused = [
-            _Request(begun_at[n] + service.leads_s[n % len(service.leads_s)], n, batch[n]) for n in admitted
+        waiting = [
+            _Request(begun_at[n] + service.leads_s[n % len(service.leads_s)], n, message)
+            for n, message in enumerate(batch)
         ]
-        heapq.heapify(refused)
-        while refused:
-            request = heapq.heappop(refused)
+        heapq.heapify(waiting)
+        while waiting:
+            request = heapq.heappop(waiting)
             if request.at > world.now:
                 yield world.timeout(request.at - world.now)
             if self._got_all(request):
                 outcome.lateness.append(request.at - request.message.due_at)
-                outcome.tenants.append(request.message.tenant)
                 self._targets_waiting += 1
             elif request.attempt < ATTEMPTS:
                 request.at = world.now + backoff_s(request.attempt, self._rng)
                 request.attempt += 1
-                heapq.heappush(refused, request)
-            elif request.message.receives >= self._setting.most_receives:
+                heapq.heappush(waiting, request)
+            elif request.message.receives >= self._setting.max_receives:
                 outcome.dead += 1
             else:
                 outcome.came_back += 1
                 hidden += 1
                 again_s = self._setting.again_s * 2.0 ** (request.message.receives - 1)
-                self._queue.hide(request.message, world.now + min(again_s, self._setting.most_again_s))
-        if admitted:
-            yield world.timeout(service.whole_s - max(service.leads_s))
-        self._of_tenant.subtract(batch[n].tenant for n in admitted)
+                self._queue.hide(request.message, world.now + min(again_s, self._setting.max_again_s))
+        yield world.timeout(service.whole_s - max(service.leads_s))
         self._queue.delete(len(batch) - hidden)
         outcome.batches += 1
         outcome.busy_s += world.now - invoked_at
@@ -167,17 +161,6 @@ class _Simulation:
             return next(self._services)
         timing: Timing = getattr(executor, was)
         return timing.service(count)
-
-    def _admits(self, message: Message) -> bool:
-        """Whether its tenant may run one more; otherwise the message goes to the end of the queue."""
-        if self._setting.tenant_limit and self._of_tenant[message.tenant] >= self._setting.tenant_limit:
-            self._outcome.sent_back += 1
-            self._queue.send(
-                replace(message, visible_at=self._world.now + self._setting.sent_back_s, receives=0)
-            )
-            return False
-        self._of_tenant[message.tenant] += 1
-        return True
 
     def _got_all(self, request: _Request) -> bool:
         """Read the job and the tenant's rules, and claim the run; continues at the step that a partition throttled."""
@@ -215,14 +198,14 @@ class _Simulation:
 class _Function:
     """The environments that one function has created: those that wait for work, and those that were only woken."""
 
-    made: int
+    started: int
     idle: int
     woken: int = 0
     under_way: int = 0
 
     def free(self, setting: Setting, since_s: float) -> int:
         """How many more batches may begin."""
-        makeable = int(ENVIRONMENTS_AT_ONCE + since_s * ENVIRONMENTS_A_SECOND) - self.made
+        makeable = int(ENVIRONMENTS_AT_ONCE + since_s * ENVIRONMENTS_A_SECOND) - self.started
         return min(allowed(setting, since_s) - self.under_way, self.idle + self.woken + makeable)
 
     def begin(self) -> _State:
@@ -234,7 +217,7 @@ class _Function:
         if self.idle:
             self.idle -= 1
             return "warm"
-        self.made += 1
+        self.started += 1
         return "cold"
 
     def end(self) -> None:

@@ -16,14 +16,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.bare_path import Engine, engine
-from benchmarks.loads import PATIENCE_S, every_second, lateness_of, register, warm_up
-from benchmarks.measure import percentile
 from benchmarks.model import burst, simulate
-from benchmarks.modelled_queue import Message
-from benchmarks.result import Goal, Result, Table
-from benchmarks.setting import Service, Setting
+from benchmarks.modelled_aws import Message, Service, Setting
 from common.telemetry import LATENESS_S
+from scripts.measure.engine import (
+    PATIENCE_S,
+    Engine,
+    embedded_engine,
+    every_second,
+    lateness_of,
+    register,
+    warm_up,
+)
+from scripts.measure.result import Goal, Result, Table
+from scripts.measure.rounds import percentile
 
 _BURST = 300
 _STEADY_S = 30
@@ -65,7 +71,7 @@ class Compared:
 def run(scale: float) -> Result:
     """Bursts with two settings of `maximumConcurrency`, then ten executions a second."""
     count = max(30, int(_BURST * scale))
-    with engine() as found:
+    with embedded_engine() as found:
         warm_up(found)
         compared = [_burst(found, count, concurrency) for concurrency in CONCURRENCY]
         found.set_concurrency(max(CONCURRENCY))

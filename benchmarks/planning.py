@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 import tracemalloc
-from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from boto3.dynamodb.types import TypeDeserializer
+from croniter import croniter
 
 from benchmarks import workload
-from benchmarks.due_stub import DueStub
-from benchmarks.measure import cpu_s, ratio, take_turns, track
-from benchmarks.minute_poller import MinutePoller
-from benchmarks.naive import SAMPLE, Naive
-from benchmarks.published import Published
-from benchmarks.result import Goal, Result, Table
+from benchmarks.due_stub import BARE_PROCESS_MB, DueStub, scheduler_over
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock
-from common.events import NoEvents
-from common.jobs.calendars import Calendars
-from common.jobs.ended import EndedJobs
-from common.planning.carried import Carried
-from common.planning.due_index import DueIndex
-from common.planning.executions_queue import ExecutionsQueue
-from common.planning.postponed import Postponed
-from common.planning.quarantine import Quarantine
-from common.runs.records import Runs
-from common.storage.table import Table as DynamoTable
+from common.storage.wire import to_wire
 from common.timing import groups
-from scheduler.tick import Scheduler, TickSummary
+from scheduler.tick import TickSummary
+from scripts.measure.result import Goal, Result, Table
+from scripts.measure.rounds import cpu_s, ratio, take_turns, track
 
 # On the hour, when most jobs are due, and at another time.
 _ON_HOUR, _OFF_HOUR = workload.DAY + 7 * 3600, workload.DAY + 7 * 3600 + 1200
 # Of a hundred registered jobs and of a million the same ones are due.
 _SAME_DUE = 100
 _ROUNDS = 5
-# The memory of a Python process with botocore before any work.
-BARE_PROCESS_MB = 60
+# Its cost is proportional to the definitions, so it is measured on this many at a time.
+SAMPLE = 2_000
 
 
 @dataclass(slots=True)
@@ -68,20 +62,7 @@ class Ticker:
     def tick(self) -> Tick:
         self._table.mark.update(planned_until=self.start, planning_until=self.start, filed_until=self.start)
         self._table.items_read = 0
-        clock = ManualClock(self.start - 119.5)
-        due, queue = DynamoTable(self._dynamodb, "due"), ExecutionsQueue(self._sqs, QUEUE_URL, clock)
-        scheduler = Scheduler(
-            index=DueIndex(due),
-            runs=Runs(DynamoTable(self._dynamodb, "runs")),
-            queue=queue,
-            clock=clock,
-            postponed=Postponed(due, queue, clock),
-            calendars=Calendars(DynamoTable(self._dynamodb, "jobs")),
-            events=NoEvents(),
-            quarantine=Quarantine(due),
-            ended=EndedJobs(due, DynamoTable(self._dynamodb, "jobs")),
-            carried=Carried(due),
-        )
+        scheduler = scheduler_over(self._dynamodb, self._sqs, ManualClock(self.start - 119.5))
         with self._aws.measured() as cost:
             summary = scheduler.tick()
         return Tick(summary, cost, self._table.items_read)
@@ -99,33 +80,25 @@ class Ticker:
 def run(scale: float) -> Result:
     """Measure; `scale` 1 is 1 million registered jobs at most."""
     sizes = [max(200, int(size * scale)) for size in (10_000, 100_000, 1_000_000)]
-    others = Others(
-        Naive(_ON_HOUR, max(100, min(SAMPLE, int(10 * SAMPLE * scale)))),
-        Published(_ON_HOUR, max(50, min(1_000, int(10_000 * scale)))),
-    )
+    naive = Naive(_ON_HOUR, max(100, min(SAMPLE, int(10 * SAMPLE * scale))))
     rows, figures = [], {}
     peak_mb = 0.0
     for size, start, at in [*((size, _ON_HOUR, "07:00") for size in sizes), (sizes[-1], _OFF_HOUR, "07:20")]:
         ticker = Ticker(size, start)
-        found = figures[f"{size} at {at}"] = _next_to_baselines(ticker, others)
-        rows.append(_row(ticker, at, found))
+        measured = figures[f"{size} at {at}"] = _next_to(naive, ticker)
+        rows.append(_row(ticker, at, measured))
         peak_mb = max(peak_mb, ticker.peak_mb())
     growth, growth_bytes, growth_table = _growth([_SAME_DUE, 1_000, *sizes])
     cold_s, warm_s, schedules = _evaluation(max(1_000, int(100_000 * scale)))
-    largest = [found for name, found in figures.items() if name.startswith(f"{sizes[-1]} ")]
+    largest = [measured for name, measured in figures.items() if name.startswith(f"{sizes[-1]} ")]
     return Result(
         "planning",
         scale,
-        tables=[_main_table(rows), growth_table, _poller_table(figures)],
+        tables=[_main_table(rows), growth_table],
         goals=[
             Goal(
                 f"planning {sizes[-1]:,} registered jobs: the naive loop's CPU / ours",
-                *(300, min(found["ratio"] for found in largest)),
-                at_least=True,
-            ),
-            Goal(
-                f"planning {sizes[-1]:,} registered jobs: the published form's CPU / ours",
-                *(50, min(found["published_ratio"] for found in largest)),
+                *(300, min(measured["ratio"] for measured in largest)),
                 at_least=True,
             ),
             Goal(
@@ -145,20 +118,11 @@ def run(scale: float) -> Result:
         notes=[
             f"{schedules:,} distinct schedules: {cold_s:.2f} s cold (their texts are read), {warm_s:.2f} s warm.",
             f"The naive loop's cost per definition is measured on {SAMPLE:,} others in each round, and multiplied.",
-            "The published form's is measured on 1,000, and the poller's cost per execution on 500.",
         ],
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
-    """Other designs that read every definition."""
-
-    naive: Naive
-    published: Published
-
-
-def _next_to_baselines(ticker: Ticker, others: Others) -> dict[str, float]:
+def _next_to(naive: Naive, ticker: Ticker) -> dict[str, float]:
     ticks: list[Tick] = []
 
     def ours() -> float:
@@ -168,23 +132,20 @@ def _next_to_baselines(ticker: Ticker, others: Others) -> dict[str, float]:
     rounds = take_turns(
         {
             "ours": ours,
-            "naive": lambda: others.naive.per_job_s() * ticker.registered,
-            "published": lambda: others.published.per_job_s() * ticker.registered,
+            "naive": lambda: naive.per_job_s() * ticker.registered,
         },
         _ROUNDS,
     )
     tick = ticks[-1]
     return {
         "ratio": ratio(rounds["naive"], rounds["ours"]),
-        "published_ratio": ratio(rounds["published"], rounds["ours"]),
-        "published_cpu_s": statistics.median(rounds["published"]),
         "cpu_s": statistics.median(rounds["ours"]),
         "naive_cpu_s": statistics.median(rounds["naive"]),
         "executions": tick.summary.planned,
         "items_read": tick.items_read,
         "naive_items_read": ticker.registered,
         "mb_read": tick.cost.bytes_read / 1e6,
-        "naive_mb_read": others.naive.bytes_a_job * ticker.registered / 1e6,
+        "naive_mb_read": naive.bytes_a_job * ticker.registered / 1e6,
         "read_requests": tick.cost.requests["Query"] + tick.cost.requests["GetItem"],
         "send_requests": tick.cost.requests["SendMessageBatch"],
     }
@@ -199,8 +160,6 @@ def _row(ticker: Ticker, at: str, figures: dict[str, float]) -> list[str]:
         f"{figures['cpu_s']:.2f}",
         f"{figures['naive_cpu_s']:.1f}",
         f"**{figures['ratio']:.0f}**",
-        f"{figures['published_cpu_s']:.1f}",
-        f"**{figures['published_ratio']:.0f}**",
         f"{figures['items_read']:,} / {figures['naive_items_read']:,}",
         f"{figures['mb_read']:.1f} / {figures['naive_mb_read']:.0f}",
         f"{figures['read_requests']:,} + {figures['send_requests']:,}",
@@ -209,13 +168,7 @@ def _row(ticker: Ticker, at: str, figures: dict[str, float]) -> list[str]:
 
 def _main_table(rows: list[list[str]]) -> Table:
     head = ["registered", "window", "groups", "executions", "CPU s", "naive CPU s", "ratio"]
-    head += [
-        "published form CPU s",
-        "ratio",
-        "items read / naive",
-        "MB read / naive",
-        "requests: read + send",
-    ]
+    head += ["items read / naive", "MB read / naive", "requests: read + send"]
     return Table("One tick, next to reading and expanding every definition", head, rows)
 
 
@@ -227,30 +180,16 @@ def _growth(sizes: list[int]) -> tuple[float, float, Table]:
         {str(size): lambda ticker=ticker: ticker.tick().cost.cpu_s for size, ticker in tickers.items()},  # type: ignore[misc]
         3 * _ROUNDS,
     )
-    rows, read = [], []
+    rows, bytes_read = [], []
     for size, ticker in tickers.items():
         tick = ticker.tick()
-        read.append(tick.cost.bytes_read)
+        bytes_read.append(tick.cost.bytes_read)
         milliseconds = statistics.median(rounds[str(size)]) * 1000
         row = [f"{size:,}", f"{ticker.groups:,}", f"{tick.summary.planned:,}"]
-        rows.append([*row, f"{tick.summary.groups_known:,}", f"{milliseconds:.1f}", f"{read[-1]:,}"])
+        rows.append([*row, f"{tick.summary.groups_known:,}", f"{milliseconds:.1f}", f"{bytes_read[-1]:,}"])
     head = ["registered", "groups", "executions", "groups looked at", "CPU ms", "bytes read"]
     table = Table("The same number due", head, rows)
-    return ratio(rounds[str(sizes[-1])], rounds[str(sizes[0])]), read[-1] / read[0], table
-
-
-def _poller_table(figures: Mapping[str, Mapping[str, float]]) -> Table:
-    """A poller reads what is due too, and writes for each execution."""
-    poller = MinutePoller(_ON_HOUR)
-    each_s = statistics.median(poller.per_execution_s() for _ in range(_ROUNDS))
-    polls_s = statistics.median(poller.polls_s() for _ in range(_ROUNDS))
-    rows = []
-    for name, found in figures.items():
-        theirs_s = polls_s + each_s * found["executions"]
-        row = [name, f"{found['executions']:,}", f"{found['cpu_s']:.2f}", f"{theirs_s:.2f}"]
-        rows.append([*row, f"{theirs_s / found['cpu_s']:.1f}", f"2 / {found['executions']:,}"])
-    head = ["registered", "executions", "CPU s", "poller CPU s", "ratio", "writes: ours / poller"]
-    return Table("Ten minutes of a minute poller on DynamoDB", head, rows)
+    return ratio(rounds[str(sizes[-1])], rounds[str(sizes[0])]), bytes_read[-1] / bytes_read[0], table
 
 
 def _evaluation(count: int) -> tuple[float, float, int]:
@@ -265,8 +204,65 @@ def _evaluation(count: int) -> tuple[float, float, int]:
     while len(keys) < count:
         keys.add(f"every|{rng.randrange(7200, 86400)}|{rng.randrange(12)}")
 
-    def ask(start: int) -> float:
+    def evaluation_s(start: int) -> float:
         return cpu_s(lambda: sum(groups.group_can_fire(key, start, start + 600) for key in keys))
 
     groups.parsed_group.cache_clear()
-    return ask(_ON_HOUR), ask(_OFF_HOUR), len(keys)
+    return evaluation_s(_ON_HOUR), evaluation_s(_OFF_HOUR), len(keys)
+
+
+class Naive:
+    """One planner without groups."""
+
+    def __init__(self, start: int, sample: int = SAMPLE) -> None:
+        self._sample = sample
+        self._start = start
+        self._aws = StubAws()
+        self._aws.answers["Query"] = lambda _request: self._body
+        self._body = b""
+        self.bytes_a_job = 0.0
+
+    def per_job_s(self) -> float:
+        """Processor seconds for each definition, over another sample of the mix each time."""
+        first = random.randrange(10**6)
+        wires = [to_wire(workload.job(number).to_item()) for number in range(first, first + self._sample)]
+        self._body = json.dumps(
+            {"Items": wires, "Count": self._sample, "ScannedCount": self._sample}
+        ).encode()
+        self.bytes_a_job = len(self._body) / self._sample
+        dynamodb, sqs = self._aws.stock_client("dynamodb"), self._aws.stock_client("sqs")
+        with self._aws.measured() as cost:
+            answer = dynamodb.query(
+                TableName="jobs",
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues={":pk": {"S": "x"}},
+            )
+            due = [message for wire in answer["Items"] for message in self._due(_read(wire))]
+            for first in range(0, len(due), 10):
+                sqs.send_message_batch(QueueUrl=QUEUE_URL, Entries=due[first : first + 10])
+        return cost.cpu_s / self._sample
+
+    def _due(self, job: dict[str, Any]) -> list[dict[str, Any]]:
+        return [
+            {"Id": str(fire_at), "MessageBody": json.dumps({"job": job["job_id"], "at": fire_at})}
+            for fire_at in expanded(job["schedule"], self._start, self._start + 600)
+        ]
+
+
+def _read(wire: dict[str, Any]) -> dict[str, Any]:
+    return {name: TypeDeserializer().deserialize(value) for name, value in wire.items()}
+
+
+def expanded(schedule: dict[str, Any], start: int, end: int) -> list[int]:
+    """A schedule's fire times in the window, by croniter alone."""
+    if "at" in schedule:
+        return [int(schedule["at"])] if start <= schedule["at"] < end else []
+    if "every_s" in schedule:
+        every_s = int(schedule["every_s"])
+        return list(range(start + (int(schedule["anchor_at"]) - start) % every_s, end, every_s))
+    zone = ZoneInfo(schedule.get("timezone", "UTC"))
+    times = croniter(schedule["cron"], datetime.fromtimestamp(start - 1, zone), second_at_beginning=True)
+    fire_times = []
+    while (at := times.get_next(datetime).timestamp()) < end:
+        fire_times.append(int(at))
+    return fire_times

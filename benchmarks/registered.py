@@ -6,30 +6,19 @@ import tracemalloc
 from dataclasses import dataclass, replace
 
 from benchmarks import workload
-from benchmarks.measure import track
+from benchmarks.due_stub import BARE_PROCESS_MB, SharesStub, scheduler_over
 from benchmarks.model import simulate
-from benchmarks.modelled_queue import Message
-from benchmarks.planning import BARE_PROCESS_MB
-from benchmarks.result import Goal, Result, Table
-from benchmarks.setting import Outcome, Service, Setting
-from benchmarks.shares_stub import SharesStub
+from benchmarks.modelled_aws import Message, Outcome, Service, Setting
 from benchmarks.stub_aws import QUEUE_URL, Cost, StubAws
 from common.clock import ManualClock
-from common.events import NoEvents
-from common.jobs.calendars import Calendars
-from common.jobs.ended import EndedJobs
-from common.planning.carried import Carried
-from common.planning.due_index import DueIndex
-from common.planning.executions_queue import ExecutionsQueue
-from common.planning.postponed import Postponed
-from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Shares, encode
-from common.runs.records import Runs
 from common.storage.table import Table as DynamoTable
 from scheduler.planner import Planner
-from scheduler.tick import HURRY_S, FanOut, Scheduler, TickSummary
+from scheduler.tick import HURRY_S, FanOut, TickSummary
+from scripts.measure.result import Goal, Result, Table
+from scripts.measure.rounds import track
 
-_REGISTERED, _AT_ONCE = 10_000_000, 1_000_000
+_REGISTERED, _DUE_TOGETHER = 10_000_000, 1_000_000
 _START = workload.DAY + 7 * 3600
 # The defaults of serverless.yml.
 SHARE_ENTRIES, TICK_MB, PLANNER_MB = 20_000, 512, 1024
@@ -70,20 +59,9 @@ class Stage:
             "PutItem": table.put_item,
         }
         dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
-        clock, due = ManualClock(_START - _TICK_AHEAD_S + 0.5), DynamoTable(dynamodb, "due")
-        queue = ExecutionsQueue(sqs, QUEUE_URL, clock)
-        self._shares = Shares(due)
-        self._scheduler = Scheduler(
-            index=DueIndex(due),
-            runs=Runs(DynamoTable(dynamodb, "runs")),
-            queue=queue,
-            clock=clock,
-            postponed=Postponed(due, queue, clock),
-            calendars=Calendars(DynamoTable(dynamodb, "jobs")),
-            events=NoEvents(),
-            quarantine=Quarantine(due),
-            ended=EndedJobs(due, DynamoTable(dynamodb, "jobs")),
-            carried=Carried(due),
+        self._shares = Shares(DynamoTable(dynamodb, "due"))
+        self._scheduler = replace(
+            scheduler_over(dynamodb, sqs, ManualClock(_START - _TICK_AHEAD_S + 0.5)),
             fan_out=FanOut(self._shares, PlanningQueue(sqs, QUEUE_URL), share_entries),
         )
 
@@ -109,7 +87,7 @@ class Stage:
 
 def run(scale: float) -> Result:
     """Tick over 10 million registered jobs at scale 1, run some of its planners, and model all of them."""
-    registered, at_once = int(_REGISTERED * scale), int(_AT_ONCE * scale)
+    registered, at_once = int(_REGISTERED * scale), int(_DUE_TOGETHER * scale)
     share_entries = max(100, int(SHARE_ENTRIES * scale))
     stage = Stage(SharesStub(registered, at_once, _START), share_entries)
     tracemalloc.start()
@@ -138,7 +116,7 @@ def run(scale: float) -> Result:
         [f"shares of {share_entries:,} entries", str(shares)],
         ["a planner: processor time here, s", f"{max(p.cost.cpu_s for p in planners):.2f}"],
         [f"a planner on AWS at {PLANNER_MB} MB, s", f"{each_s:.1f}"],
-        ["planners at once, simulated", str(outcome.most_executors)],
+        ["planners at once, simulated", str(outcome.max_executors)],
         [
             "everything in the queue after the tick began, s, simulated, in a hurry",
             f"{max(outcome.lateness):.0f}",

@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import json
+import math
+import statistics
+import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from unittest import mock
+from typing import Any
 
-from benchmarks import document, workload
-from benchmarks.dispatch import TAKES_S
-from benchmarks.executor_stub import ExecutorStub, installed
-from benchmarks.holding import Held, executions, measure
-from benchmarks.result import Goal, Result, Table
-from benchmarks.strict_lateness import DEFAULT_MB, MEMORIES_MB
-from benchmarks.strict_lateness import PRICES as PRICES
-from benchmarks.stub_aws import QUEUE_URL, StubAws
-from common.clock import ManualClock
+from benchmarks import workload
+from benchmarks.executor_stub import TAKES_S, ExecutorStub, installed
+from benchmarks.strict_lateness import DEFAULT_MB
+from benchmarks.stub_aws import QUEUE_URL, StubAws, send_message_batch
+from common.clock import ManualClock, SystemClock
 from common.planning.execution import Execution
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage.table import Table as DynamoTable
 from common.tenants.rules_cache import KnownTenants
-from executor import batch
+from scripts.measure.prices import PRICES
+from scripts.measure.result import Goal, Result, Table, kept
 
 _MILLION = 1_000_000
-_EXECUTOR_MB = DEFAULT_MB
-_EXECUTOR_GB = _EXECUTOR_MB / 1024
+EXECUTOR_MB = DEFAULT_MB
+EXECUTOR_GB = EXECUTOR_MB / 1024
 # A function of 1,769 MB has a whole processor: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _PROCESSOR_GB = 1769 / 1024
 # A batch waits for its first and its last answer with no other work.
 _WAY_S = TAKES_S["BatchGetItem"] + TAKES_S["Invoke"]
 _TARGET_S = 0.5
 _WITHOUT_TLS = "processor time of a batch without TLS, s"
+# The usual time of a SendMessageBatch inside one region.
+_REQUEST_S = 0.01
+# The time between a tick and its window.
+_AHEAD_S = 120
 _ENTRY_BYTES = 180
 _BATCHES = 40
 _ROUNDS = 7
@@ -52,7 +58,7 @@ class Bill:
 def run(scale: float) -> Result:
     """Count, over 400 runs of each kind at scale 1."""
     batches = max(2, int(_BATCHES * scale))
-    held = measure(max(100, int(_SENT * scale)))
+    held = _held(max(100, int(_SENT * scale)))
     bills = {"Event": _bill("Event", batches, held)}
     bills["RequestResponse"] = _bill("RequestResponse", batches, held, bills["Event"][1][_WITHOUT_TLS])
     fill = {messages: _with_fill(*bills["Event"], messages) for messages in (10, 5, 2, 1)}
@@ -61,7 +67,7 @@ def run(scale: float) -> Result:
     rows.append(["**sum**", *(f"**{bill.total:.2f}**" for bill, _ in bills.values())])
     for about in next(iter(bills.values()))[1]:
         rows.append([about, *(f"{counted[about]:,.2f}" for _, counted in bills.values())])
-    event, counted_event = bills["Event"]
+    event, _ = bills["Event"]
     polling = _polling()
     others = [
         ["Minute8, `Event`", f"{event.total:.2f}", "yes"],
@@ -85,11 +91,6 @@ def run(scale: float) -> Result:
                 [[str(messages), f"{dollars:.2f}"] for messages, dollars in fill.items()],
             ),
             Table(
-                "What each choice costs, has saved or would save",
-                ["choice", "dollars per million runs"],
-                _choices(event, counted_event, held),
-            ),
-            Table(
                 "What provisioned pollers add, dollars",
                 [
                     "`minimumPollers`",
@@ -107,7 +108,7 @@ def run(scale: float) -> Result:
         | {"held": asdict(held)},
         notes=[
             "Requests, units and bytes are counted from runs through the executor's own handler. A batch lasts while it"
-            f" is held, and then as long as one of {_EXECUTOR_MB} MB did in Strict lateness. How long it is"
+            f" is held, and then as long as one of {EXECUTOR_MB} MB did in Strict lateness. How long it is"
             f" held was measured on {int(_SENT * scale):,} executions that the queue's own sender sends late in each"
             f" second, by the real clock. It was {held.mean_s:.3f} s on average if requests took no time."
             f" {held.late:.1%} came out late, by {held.latest_s * 1000:.0f} ms at most, if each took 10."
@@ -139,7 +140,7 @@ def _bill(
     # The least: other programs on the machine can only add time.
     cpu_s = min(cost.cpu_s for cost in costs) / batches
     # The effect of a quota and TLS was measured for `Event`; other kinds are scaled by their work here.
-    work_s = (_strict_batch_s(_EXECUTOR_MB) - _WAY_S) * cpu_s / (event_cpu_s or cpu_s)
+    work_s = (_strict_batch_s(EXECUTOR_MB) - _WAY_S) * cpu_s / (event_cpu_s or cpu_s)
     way_s = (
         _WAY_S if invocation == "Event" else _WAY_S - TAKES_S["Invoke"] + _TARGET_S + TAKES_S["UpdateItem"]
     )
@@ -182,11 +183,11 @@ def _bill(
 
 def _strict_batch_s(memory_mb: int) -> float:
     """The time of ten warm `Event` calls with this memory, by the kept results of `strict_lateness`."""
-    (strict,) = document.kept(["strict_lateness"])
+    (strict,) = kept(["strict_lateness"])
     return float(strict.figures[f"{memory_mb} MB, batches of 10"]["billed_s"])
 
 
-def _executor_gb_s(duration_s: float, memory_mb: int = _EXECUTOR_MB) -> float:
+def _executor_gb_s(duration_s: float, memory_mb: int = EXECUTOR_MB) -> float:
     """Dollars for batches of ten with this duration."""
     return 0.1 * _MILLION * duration_s * memory_mb / 1024 * PRICES["lambda_gb_s_arm64"]
 
@@ -214,11 +215,9 @@ def _sends(count: int) -> int:
     """Counted SendMessageBatch requests for this many executions."""
     aws = StubAws()
     queue = ExecutionsQueue(aws.client("sqs"), QUEUE_URL, ManualClock(workload.DAY))
-    executions = [
-        Execution("tenant", f"job-{number}", workload.DAY, workload.DAY, 1) for number in range(count)
-    ]
+    planned = [Execution("tenant", f"job-{n}", workload.DAY, workload.DAY, 1) for n in range(count)]
     with aws.measured() as cost:
-        queue.send(executions)
+        queue.send(planned)
     return cost.requests["SendMessageBatch"]
 
 
@@ -247,56 +246,59 @@ def _polling() -> Bill:
     return Bill(lines)
 
 
-def _choices(event: Bill, counted: Mapping[str, float], held: Held) -> list[list[str]]:
-    read = PRICES["dynamodb_read_unit"] * _MILLION
-    hold = _executor_gb_s(held.mean_s)
-    waited = event.lines["planning: GB-s, waiting for the late part of each second"]
-    at_once = _planner_gb_s(_sent_at_once())
-    choices = {
-        "holding each batch to its second (else late by as much)": hold,
-        "sending late in each second (any time: held for 0.5 s) saves": _executor_gb_s(0.5) + at_once - hold - waited,
-        "a log of changed tenants (each run reading its tenant's rules) saves":
-            0.5 * read - event.lines["read of the tenants' rules"],
-        "one request for the jobs of a batch and one for its claims (one each) saves":
-            _saved_by_reading_together(counted),
-        **{
-            f"an executor of {memory_mb:,} MB instead of {_EXECUTOR_MB:,} would cost":
-                _executor_gb_s(held.mean_s + _strict_batch_s(memory_mb), memory_mb) - event.lines["executor: GB-s"]
-            for memory_mb in MEMORIES_MB if memory_mb != _EXECUTOR_MB
-        },
-        "fair queue (else a flood delays other tenants)": event.lines["queue: tenants apart (fair queue)"],
-        "strong read of the job (an eventual one may miss a pause of the last second)":
-            event.lines["read of the job"] / 2,
-        "a second write per run (`running`, then the end), as `RequestResponse` has it":
-            PRICES["dynamodb_write_unit"] * _MILLION,
-    }  # fmt: skip
-    return [[choice, f"{dollars:.3f}"] for choice, dollars in choices.items()]
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The result for some executions that were sent late in each second.
+
+    `mean_s` is counted from when their requests left. `late` is the share that became visible after its second, by at
+    most `latest_s`, if each reached SQS when its answer left. `rate` is executions per second.
+    """
+
+    mean_s: float
+    late: float
+    latest_s: float
+    rate: float
 
 
-def _sent_at_once() -> float:
-    """Executions that a processor sends in a second, without waiting."""
-    aws = StubAws()
-    queue = ExecutionsQueue(aws.client("sqs"), QUEUE_URL, ManualClock(workload.DAY - 119.5))
-    planned = executions(2_000, workload.DAY)
-    with aws.measured() as cost:
-        queue.send(planned)
-    return len(planned) / cost.cpu_s
+def _executions(count: int, start: int) -> list[Execution]:
+    """Executions as a tick plans them: of many tenants, due at different seconds of the window from `start`."""
+    planned = []
+    for number in range(count):
+        job, at = workload.job(number), start + number % 600
+        planned.append(Execution(job.tenant, job.job_id, at, at, 1))
+    return planned
 
 
-def _saved_by_reading_together(counted: Mapping[str, float]) -> float:
-    """The extra processor time of a batch whose messages each read their own job."""
-    stub = ExecutorStub("Event")
-    events = [stub.event(number * 10) for number in range(_BATCHES)]
-    found = []
-    with installed(stub) as handle, mock.patch.object(batch, "_jobs", lambda *_: {}):
-        for event in events:
-            handle(event, None)
-        for _ in range(_ROUNDS):
-            with stub.aws.measured() as cost:
-                for event in events:
-                    handle(event, None)
-            found.append(cost.cpu_s / _BATCHES)
-    return _executor_gb_s((min(found) / counted[_WITHOUT_TLS] - 1) * counted["its work, s"])
+def _held(count: int) -> Held:
+    """Send this many, which takes some seconds."""
+    aws = StubAws({"SendMessageBatch": _REQUEST_S})
+    sent: list[tuple[float, list[dict[str, Any]]]] = []
+
+    def keep_time(request: dict[str, Any]) -> bytes:
+        sent.append((time.time(), request["Entries"]))
+        return send_message_batch(request)
+
+    aws.answers["SendMessageBatch"] = keep_time
+    planned = _executions(count, int(time.time()) + _AHEAD_S)
+    ExecutionsQueue(aws.client("sqs"), QUEUE_URL, SystemClock()).send(planned, spare_until=math.inf)
+    early = [
+        json.loads(entry["MessageBody"])["due_at"] - sent_at - entry["DelaySeconds"]
+        for sent_at, entries in sent
+        for entry in entries
+    ]
+    late = [_REQUEST_S - early_s for early_s in early if early_s < _REQUEST_S]
+    return Held(
+        mean_s=statistics.mean(max(0.0, early_s) for early_s in early),
+        late=len(late) / count,
+        latest_s=max(late, default=0.0),
+        rate=_rate([sent_at for sent_at, entries in sent for _ in entries]),
+    )
+
+
+def _rate(times: list[float]) -> float:
+    """Executions per second, in the best second: other programs on the machine can only slow it down."""
+    # Half a second off, so that no late part is divided: executions are sent around the end of a second.
+    return max(Counter(int(at + 0.5) for at in times).values())
 
 
 def _pollers() -> list[list[str]]:

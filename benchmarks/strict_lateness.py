@@ -19,28 +19,27 @@ from typing import Any
 
 import yaml
 
-from benchmarks.dispatch import TAKES_S
-from benchmarks.executor_stub import ENVIRONMENT, ExecutorStub, inserted
-from benchmarks.measure import track
-from benchmarks.result import Goal, Result, Table
+from benchmarks.executor_stub import ENVIRONMENT, TAKES_S, ExecutorStub, inserted
 from common.planning.executions_queue import BATCH_SIZE
 from common.planning.packs import MAX_IN_A_PACK, Wake
 from scripts import build_layer
 from scripts.embedded.strict import certificate
 from scripts.embedded.strict.quota import PROCESSOR_MB, Quota
+from scripts.measure.prices import PRICES
+from scripts.measure.result import Goal, Result, Table
+from scripts.measure.rounds import track
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORIES_MB = (192, 512, 1024, PROCESSOR_MB)
 BATCHES = (1, 10, BATCH_SIZE * MAX_IN_A_PACK)
 _BARE = "bare boto3, batches of 10"
-PRICES: Mapping[str, float] = json.loads((ROOT / "benchmarks" / "prices.json").read_text())
 DEFAULT_MB = int(
     yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]["executorMemoryMb"]
 )
 _WAKE = {
     "Records": [{"messageId": f"wake-{n}", "body": Wake(0).encode(), "attributes": {}} for n in range(10)]
 }
-_SHOWN = ("cold_s", "woken_s", "half_s", "warm_s", "billed_s", "recorded_off_s")
+_COLUMNS = ("cold_s", "woken_s", "half_s", "warm_s", "billed_s", "recorded_off_s")
 _ENVIRONMENTS = 5
 _WARM = 8
 
@@ -48,15 +47,18 @@ _WARM = 8
 def run(scale: float) -> Result:
     """Measure five environments of each size at scale 1. Raises QuotaError where this machine has no quotas."""
     settings = [(memory_mb, batch) for memory_mb in MEMORIES_MB for batch in BATCHES]
-    found: dict[str, list[dict[str, float]]] = defaultdict(list)
+    rounds: dict[str, list[dict[str, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as directory, _Aws(Path(directory)) as aws:
         for _ in track(range(max(1, round(_ENVIRONMENTS * scale))), "environments"):
             for memory_mb, batch in settings:
                 once = environment(aws, memory_mb, batch) | woken(aws, memory_mb, batch)
-                found[f"{memory_mb} MB, batches of {batch}"].append(once)
-            found[_BARE].append(environment(aws, DEFAULT_MB, 10, bare=True))
+                rounds[f"{memory_mb} MB, batches of {batch}"].append(once)
+            rounds[_BARE].append(environment(aws, DEFAULT_MB, 10, bare=True))
     # The least: other programs can only add time.
-    figures = {name: {one: min(o[one] for o in ones) for one in ones[0]} for name, ones in found.items()}
+    figures = {
+        name: {key: min(each[key] for each in environments) for key in environments[0]}
+        for name, environments in rounds.items()
+    }
 
     def of_default(batch: int) -> dict[str, float]:
         return figures[f"{DEFAULT_MB} MB, batches of {batch}"]
@@ -65,11 +67,11 @@ def run(scale: float) -> Result:
         [
             f"{memory_mb:,}",
             str(batch),
-            *(f"{one[name]:.3f}" if name in one else "" for name in _SHOWN),
-            f"{one['cpu_s'] / batch * 1000:.2f}",
-            f"{executor_dollars(memory_mb, batch, one['billed_s']):.3f}",
+            *(f"{batch_s[name]:.3f}" if name in batch_s else "" for name in _COLUMNS),
+            f"{batch_s['cpu_s'] / batch * 1000:.2f}",
+            f"{executor_dollars(memory_mb, batch, batch_s['billed_s']):.3f}",
         ]
-        for (memory_mb, batch), one in zip([*settings, (DEFAULT_MB, 10)], figures.values(), strict=True)
+        for (memory_mb, batch), batch_s in zip([*settings, (DEFAULT_MB, 10)], figures.values(), strict=True)
     ]
     rows[-1][:2] = [f"{DEFAULT_MB} (bare boto3)", "10"]
     rows[-1][3], rows[-1][7] = "no wakes", "no record"
@@ -111,7 +113,9 @@ def run(scale: float) -> Result:
             "A batch of a hundred is ten packs of ten. A woken environment has received wakes, and nothing else.",
             f"Of {max(1, round(_ENVIRONMENTS * scale))} environments the quickest, of its {_WARM} warm batches the"
             " median. A batch comes when it is due; SQS delivers up to a second before, which hides as much of a cold"
-            " start. Requests take as long as in Dispatch. The init phase is not held to the quota. What the record is"
+            " start. Requests take "
+            + ", ".join(f"{name} {seconds * 1000:.0f} ms" for name, seconds in TAKES_S.items())
+            + ". The init phase is not held to the quota. What the record is"
             " off by is the median distance of a run's recorded start from the target's own clock.",
         ],
     )
@@ -134,11 +138,11 @@ def environment(
         "cold_s": cold["late_s"],
         "cold_half_s": cold["half_s"],
         "cold_took_s": cold["took_s"],
-        "half_s": statistics.median(one["half_s"] for one in warm),
-        "warm_s": statistics.median(one["late_s"] for one in warm),
-        "billed_s": statistics.median(one["took_s"] for one in warm),
-        "cpu_s": statistics.median(one["cpu_s"] for one in warm),
-        "recorded_off_s": statistics.median(one["recorded_off_s"] for one in warm),
+        "half_s": statistics.median(each["half_s"] for each in warm),
+        "warm_s": statistics.median(each["late_s"] for each in warm),
+        "billed_s": statistics.median(each["took_s"] for each in warm),
+        "cpu_s": statistics.median(each["cpu_s"] for each in warm),
+        "recorded_off_s": statistics.median(each["recorded_off_s"] for each in warm),
         "connections": aws.connections_since(),
     }
 
@@ -146,14 +150,14 @@ def environment(
 def woken(aws: _Aws, memory_mb: int, batch: int) -> dict[str, float]:
     """An environment that was woken: its first batch, and how long its first wake took, and one after the batch."""
     with _worker(aws, memory_mb, ROOT) as (worker, _):
-        first_wake = _asked(worker, _WAKE)
-        found = aws.handled(worker, batch, records=True)
+        first_wake = _answer_to(worker, _WAKE)
+        first = aws.handled(worker, batch, records=True)
         return {
-            "woken_half_s": found["half_s"],
-            "woken_s": found["late_s"],
-            "woken_took_s": found["took_s"],
+            "woken_half_s": first["half_s"],
+            "woken_s": first["late_s"],
+            "woken_took_s": first["took_s"],
             "first_wake_s": first_wake["took_s"],
-            "wake_s": _asked(worker, _WAKE)["took_s"],
+            "wake_s": _answer_to(worker, _WAKE)["took_s"],
         }
 
 
@@ -187,7 +191,7 @@ def _worker(
         quota.remove()
 
 
-def _asked(worker: subprocess.Popen[str], event: Mapping[str, Any]) -> dict[str, float]:
+def _answer_to(worker: subprocess.Popen[str], event: Mapping[str, Any]) -> dict[str, float]:
     assert worker.stdin
     worker.stdin.write(json.dumps(event) + "\n")
     worker.stdin.flush()
@@ -251,7 +255,7 @@ class _Aws:
         self._called_at.clear()
         self._recorded_at.clear()
         began = time.time()
-        answer = _asked(worker, event)
+        answer = _answer_to(worker, event)
         assert answer["failed"] == 0, answer
         assert len(self._called_at) == batch
         assert self._recorded_at.keys() == (self._called_at.keys() if records else set())

@@ -57,44 +57,39 @@ class StubAws:
 
     def client(self, service: str) -> Any:
         """A real client of `service`, configured as common/storage/aws.py does it."""
-        made = self.stock_client(service, aws._own_config())
-        return aws.tuned(made) if service == "dynamodb" else made
+        client = self.stock_client(service, aws._own_config())
+        return aws.tuned(client) if service == "dynamodb" else client
 
     def direct(self, service: str) -> Any:
         """A client of `service` as the functions have it: its hot calls go around botocore."""
-        made = self.client(service)
-        found: Any
+        client = self.client(service)
+        direct: Any
         match service:
             case "dynamodb":
-                found = DirectDynamoDB(made)
+                direct = DirectDynamoDB(client)
             case "sqs":
-                found = DirectSQS(made)
+                direct = DirectSQS(client)
             case _:
-                found = DirectLambda(made, lambda: None)
-        found.requests.connections = (_Polled if service == "lambda" else _Connections)(self)
-        return found
+                direct = DirectLambda(client, lambda: None)
+        direct.requests.connections = (_Polled if service == "lambda" else _Connections)(self)
+        return direct
 
     def stock_client(self, service: str, config: Config | None = None) -> Any:
         """A real client with default settings."""
-        made: Any = botocore.session.get_session().create_client(
+        client: Any = botocore.session.get_session().create_client(
             service,
             region_name="us-east-1",
             config=config or Config(max_pool_connections=64),
             aws_access_key_id="stub",
             aws_secret_access_key="stub",
         )
-        made.meta.events.register("before-send", self._answer)
-        return made
+        client.meta.events.register("before-send", self._answer)
+        return client
 
     def _answer(self, request: Any, **_: object) -> Any:
         began = time.thread_time()
         target = request.headers.get("X-Amz-Target")
-        if request.method == "GET":  # S3's, the only one here
-            body, operation = self.answers["ListObjectsV2"]({}), "ListObjectsV2"
-        else:
-            body, operation = self._made(
-                target.decode() if isinstance(target, bytes) else target, request.body
-            )
+        body, operation = self._body(target.decode() if isinstance(target, bytes) else target, request.body)
         headers: Any = {"content-type": "application/x-amz-json-1.0", "x-amzn-RequestId": "stub"}
         answer = AWSResponse(request.url, 202 if operation == "Invoke" else 200, headers, _Body(body))
         self._count(operation, body, began)
@@ -106,12 +101,12 @@ class StubAws:
         began = time.thread_time()
         head, _, sent = request.partition(b"\r\n\r\n")
         target = head.partition(b"\r\nX-Amz-Target: ")[2].partition(b"\r\n")[0]
-        body, operation = self._made(target.decode() or None, sent)
+        body, operation = self._body(target.decode() or None, sent)
         answer = connections.Answer(202 if operation == "Invoke" else 200, {"x-amzn-requestid": "stub"}, body)
         self._count(operation, body, began)
         return answer, self._takes_s.get(operation, 0)
 
-    def _made(self, target: str | None, request: bytes) -> tuple[bytes, str]:
+    def _body(self, target: str | None, request: bytes) -> tuple[bytes, str]:
         operation = "Invoke" if target is None else target.partition(".")[2]
         return self.answers[operation](json.loads(request)), operation
 
@@ -145,11 +140,11 @@ def send_message(request: dict[str, Any]) -> bytes:
 
 def send_message_batch(request: dict[str, Any]) -> bytes:
     """SQS accepts everything."""
-    taken = [
+    entries = [
         {"Id": entry["Id"], "MessageId": _MESSAGE_ID, "MD5OfMessageBody": "0" * 32}
         for entry in request["Entries"]
     ]
-    return json.dumps({"Successful": taken, "Failed": []}).encode()
+    return json.dumps({"Successful": entries, "Failed": []}).encode()
 
 
 class _Connections:
@@ -188,10 +183,10 @@ class _Polled(_Connections):
 
     def _deliver(self) -> None:
         while True:
-            due_at, there = self._under_way.get()
+            due_at, peer = self._under_way.get()
             began = time.thread_time()
             time.sleep(max(0.0, due_at - time.perf_counter()))
-            there.send(b"x")
+            peer.send(b"x")
             self._aws.count_cpu(time.thread_time() - began)
 
 

@@ -22,11 +22,11 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from benchmarks.bare_path import Engine
 from scripts import parameters
 from scripts.build_layer import ROOT
 from scripts.demo import functions
 from scripts.demo.stage import Stage
+from scripts.measure.engine import Engine
 from scripts.verify import counted
 from scripts.verify.found import Found
 from scripts.verify.place import Account, Embedded, Place, PlaceError, leftovers

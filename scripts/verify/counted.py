@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from benchmarks import document
-from benchmarks.requests import PRICES
+from scripts.measure.prices import PRICES
+from scripts.measure.result import kept
 from scripts.verify.trials import INVOCATIONS, Size
 
 # A transaction of seven items, each written at twice the price, when a job is created, and again when it is deleted.
@@ -28,7 +28,7 @@ _QUERIES_A_REQUEST: Final = 500
 
 def estimate(size: Size) -> float:
     """Dollars that a verification of this size costs, by list prices, rounded up by a margin. Pure."""
-    (requests,) = document.kept(["requests"])
+    (requests,) = kept(["requests"])
     a_million = max(float(requests.figures[invocation]["total"]) for invocation in INVOCATIONS)
     jobs = size.workload_jobs + size.alone + sum(size.bursts) * len(INVOCATIONS)
     runs = jobs + size.workload_s + size.backfill + size.delayed

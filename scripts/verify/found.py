@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from benchmarks.measure import percentile
 from common.runs.states import DISPATCHED
 from scripts.demo.witness import Call
+from scripts.measure.rounds import percentile
 
 _LATENESS: Final = ("load", "runs", "least", "p50", "p99", "most")
 # The lease of an `Event` run: a message that is delivered again later calls again. One second less, for clocks.

@@ -12,9 +12,9 @@ from typing import Any
 
 import botocore
 
-from benchmarks.result import Table, this_machine
 from common.version import VERSION
 from scripts.build_layer import ROOT
+from scripts.measure.result import Table, this_machine
 from scripts.verify.found import Found
 
 

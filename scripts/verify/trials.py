@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from benchmarks import loads
-from benchmarks.bare_path import Engine
 from cli.doctor.deployment import connect
 from cli.doctor.examine import examine
 from common.clock import SystemClock
@@ -25,6 +23,8 @@ from scripts.demo.show import Show
 from scripts.demo.view import PlainView
 from scripts.demo.witness import ENDED, calls_in, problems
 from scripts.demo.workload import LIVELY_TENANT, Registration, lively_jobs, real_workload
+from scripts.measure import engine as loads
+from scripts.measure.engine import Engine
 from scripts.verify.found import Found, allowed, lateness, row
 
 INVOCATIONS: Final = ("Event", "RequestResponse")

@@ -9,13 +9,12 @@ import pytest
 
 from benchmarks import document, workload
 from benchmarks.__main__ import BENCHMARKS, main, shown
-from benchmarks.api_latency import _PAIRS
-from benchmarks.api_stub import in_process
-from benchmarks.result import Result
+from benchmarks.api_cpu import PAIRS, in_process
+from scripts.measure.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 # What needs neither an embedded AWS nor a package of requirements-bench.txt.
-QUICK = ["cold_start", "day", "enqueue", "dispatch", "requests", "planning", "lists"]
+QUICK = ["cold_start", "day", "requests", "planning", "lists", "api_cpu"]
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -32,10 +31,10 @@ def test_a_benchmark_reports_tables_goals_and_figures(name: str, capsys: pytest.
 
 
 def test_the_api_and_the_bare_handler_answer_alike() -> None:
-    """Both sides of api_latency.py do the same work. No durations are tested, and no embedded AWS is needed."""
+    """Both sides of api_cpu.py do the same work. No durations are tested, and no embedded AWS is needed."""
     with in_process(2) as calls:
         assert all(cpu_s > 0 for cpu_s in (call() for call in calls.values()))
-    assert set(calls) == set(_PAIRS) | set(_PAIRS.values())
+    assert set(calls) == set(PAIRS) | set(PAIRS.values())
 
 
 def test_the_list_names_every_benchmark(capsys: pytest.CaptureFixture[str]) -> None:

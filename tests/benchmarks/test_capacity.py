@@ -53,12 +53,12 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
         assert setting.maximum_pollers == recommended.get("maximumPollers", 0)
         assert setting.warm_reads == recommended.get("warmReads", 12_000)
         assert setting.warm_writes == recommended.get("warmWrites", 4_000)
-        assert (setting.again_s, setting.most_again_s) == (
+        assert (setting.again_s, setting.max_again_s) == (
             redelivery._FIRST_WAIT_S,
             redelivery._MAX_WAIT_S,
         )
         assert setting.pack == capacity.pack_of(load) <= 10  # type: ignore[attr-defined]
-        assert setting.most_receives == parameters["maxReceiveCount"]
+        assert setting.max_receives == parameters["maxReceiveCount"]
         assert setting.functions == 1
         assert setting.early_s == pytest.approx(1 - executions_queue._LATE_FROM)
 

@@ -9,13 +9,20 @@ import pytest
 
 pytest.importorskip("simpy", reason="requirements-bench.txt is not installed")
 
-from benchmarks.fairness import FairQueue, mixed, quiet
-from benchmarks.model import burst, simulate
-from benchmarks.modelled_queue import IN_FLIGHT, Message, Queue
-from benchmarks.setting import Service, Setting, allowed, pollers
-from benchmarks.throttle import Partitions
-from benchmarks.timing import Measured, Timing
-from benchmarks.wakes import woken
+from benchmarks.model import burst
+from benchmarks.modelled_aws import (
+    MAX_IN_FLIGHT,
+    Measured,
+    Message,
+    Partitions,
+    Queue,
+    Service,
+    Setting,
+    Timing,
+    allowed,
+    pollers,
+    woken,
+)
 
 WARM = Setting(warm_environments=1_000, warm_reads=10**6, warm_writes=10**6, early_s=0.0)
 
@@ -42,7 +49,7 @@ def test_five_batches_at_once_take_as_long_as_their_number_says() -> None:
     setting = replace(WARM, maximum_concurrency=5, grows=False, services=(Service((0.1,), 1.0),))
     outcome = burst(200, setting)
     assert outcome.batches == 20
-    assert outcome.most_executors == 5
+    assert outcome.max_executors == 5
     assert max(outcome.lateness) == pytest.approx(3 + 0.1, abs=0.2)
 
 
@@ -71,7 +78,7 @@ def test_a_new_table_turns_a_large_burst_away_and_a_warm_one_does_not() -> None:
 
 def test_what_is_turned_away_four_times_comes_back_after_seconds() -> None:
     # One write a second: most of the first ten are throttled again and again.
-    setting = replace(WARM, warm_writes=1, again_s=20, most_receives=2, grows=False)
+    setting = replace(WARM, warm_writes=1, again_s=20, max_receives=2, grows=False)
     outcome = burst(10, setting)
     assert outcome.came_back > 0
     assert outcome.dead > 0 or max(outcome.lateness) > 20
@@ -83,10 +90,10 @@ def test_packs_put_ten_times_as_many_executions_in_a_batch() -> None:
     outcome = burst(1_000, setting)
     assert outcome.batches == 10
     assert max(outcome.lateness) == pytest.approx(1 + 0.1, abs=0.1)
-    queue = Queue((Message(0, 0, n) for n in range(10 * IN_FLIGHT)), pack=10)
+    queue = Queue((Message(0, 0, n) for n in range(10 * MAX_IN_FLIGHT)), pack=10)
     while queue.can_give(0):
         queue.take(0, 100)
-    assert queue.in_flight == 10 * IN_FLIGHT
+    assert queue.in_flight == 10 * MAX_IN_FLIGHT
 
 
 def test_a_batchs_time_lies_between_those_of_the_measured_sizes() -> None:
@@ -123,10 +130,10 @@ def test_wakes_start_environments_as_long_as_the_first_ones_start() -> None:
 
 
 def test_no_more_is_in_flight_than_the_queue_allows() -> None:
-    queue = Queue(Message(0, 0, n) for n in range(IN_FLIGHT + 20))
+    queue = Queue(Message(0, 0, n) for n in range(MAX_IN_FLIGHT + 20))
     while queue.can_give(0):
         queue.take(0)
-    assert queue.in_flight == IN_FLIGHT
+    assert queue.in_flight == MAX_IN_FLIGHT
     queue.delete(20)
     assert len(queue.take(0)) == 10
 
@@ -136,19 +143,3 @@ def test_targets_share_the_accounts_concurrency() -> None:
     outcome = burst(100, setting)
     # A hundred calls of a second each, at most ten at once.
     assert outcome.targets_done_at >= 10
-
-
-def test_with_fair_queues_others_hardly_wait_for_a_flood() -> None:
-    setting = Setting(account_concurrency=1_000)
-    alone = max(quiet(simulate(Queue(mixed(0)), setting)))
-    fair = max(quiet(simulate(FairQueue(mixed(3_000)), setting)))
-    unfair = max(quiet(simulate(Queue(mixed(3_000)), setting)))
-    assert alone <= fair < alone + 1 < unfair
-    assert len(simulate(FairQueue(mixed(3_000)), setting).lateness) == 3_050
-
-
-def test_a_limit_for_each_tenant_holds_and_sends_the_others_back() -> None:
-    setting = replace(Setting(), tenant_limit=20)
-    outcome = simulate(Queue(mixed(500)), setting)
-    assert outcome.sent_back > 500
-    assert len(outcome.lateness) == 550

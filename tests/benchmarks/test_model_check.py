@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("simpy", reason="requirements-bench.txt is not installed")
 
 from benchmarks.model_check import gap, services
-from benchmarks.setting import Service
+from benchmarks.modelled_aws import Service
 
 DUE = 1_000
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from contextlib import redirect_stdout
 from io import StringIO
-from typing import Any
 
 import pytest
 import yaml
@@ -21,11 +19,11 @@ from scheduler import handler
 from scheduler.removal import remove_tenants
 from scripts.canary import definition
 from scripts.cloudwatch.alarms import metrics_of
+from scripts.measure.prices import PRICES
 from tests.docs.test_docs import ROOT
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import ARN, at, make_world
 
-PRICES: dict[str, Any] = json.loads((ROOT / "benchmarks" / "prices.json").read_text())
 DAYS = 30.4
 TICKS = round(DAYS * 144)
 # Lambda keeps five long polls of 20 s open for each queue.

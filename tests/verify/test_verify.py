@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.requests import PRICES
 from scripts.demo.witness import Call
+from scripts.measure.prices import PRICES
 from scripts.verify import __main__ as command
 from scripts.verify import counted
 from scripts.verify.found import Found, allowed

@@ -11,7 +11,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import track as rich_track
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 
 def take_turns(candidates: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
@@ -45,7 +45,7 @@ def percentile(values: Iterable[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def track(things: Sequence[Thing], label: str) -> Iterator[Thing]:
-    """Iterate over the things, with a progress bar in a terminal."""
+def track(items: Sequence[Item], label: str) -> Iterator[Item]:
+    """Iterate over the items, with a progress bar in a terminal."""
     hidden = not sys.stderr.isatty()
-    yield from rich_track(things, label, console=Console(stderr=True), transient=True, disable=hidden)
+    yield from rich_track(items, label, console=Console(stderr=True), transient=True, disable=hidden)

@@ -1,19 +1,25 @@
-"""An embedded AWS with Minute8, and next to it a minimal path: a queue and a Lambda function."""
+"""A deployed Minute8 with a bare path beside it (a queue and a function), loads on both, and their lateness."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from common.planning.execution import Execution
+from common.timing.instants import rfc3339
 from scripts.demo import functions
 from scripts.demo.stage import Stage
+from scripts.demo.witness import expected
+from scripts.demo.workload import Registration
 from scripts.embedded import deploy, kill, start
 
+PATIENCE_S = 120
+_TENANTS = 20
 _HANDLER = """
 import json, time
 def handle(event, context):
@@ -66,12 +72,12 @@ class Engine:
         lines = [event["message"] for event in self.stage.log_of(self._name, since)]
         return [float(line.split()[1]) for line in lines if line.startswith("late ")]
 
-    def set_concurrency(self, most: int) -> None:
+    def set_concurrency(self, concurrency: int) -> None:
         """The executor's `maximumConcurrency`, without another deployment."""
         mappings = self._lambda.list_event_source_mappings(FunctionName=f"{self.stage.name}-executor")
         for mapping in mappings["EventSourceMappings"]:
             self._lambda.update_event_source_mapping(
-                UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": most}
+                UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": concurrency}
             )
 
     def executor_log(self, since: float) -> list[dict[str, Any]]:
@@ -80,7 +86,7 @@ class Engine:
 
 
 @contextmanager
-def engine() -> Iterator[Engine]:
+def embedded_engine() -> Iterator[Engine]:
     """A new embedded AWS, with both paths warm."""
     with tempfile.TemporaryDirectory(prefix="minute8-bench-") as directory:
         try:
@@ -88,3 +94,52 @@ def engine() -> Iterator[Engine]:
             yield Engine(Stage(embedded.env(), "local"))
         finally:
             kill(Path(directory))
+
+
+def warm_up(engine: Engine, runs: int = 100) -> None:
+    """Start processes of executor and target; cold starts on two busy cores take seconds."""
+    lateness_of(engine, register(engine, "warm", [int(time.time()) + 10 + runs // 6] * runs))
+
+
+def every_second(engine: Engine, first: int, seconds: int, name: str = "steady") -> list[Execution]:
+    """Ten jobs that fire every second."""
+    bounds = {"start_at": rfc3339(first), "end_at": rfc3339(first + seconds)}
+    definitions = {"schedule": {"cron": "* * * * * *", **bounds}, "target": engine.target}
+    jobs = engine.stage.register(
+        [Registration(f"tenant-{number}", name, definitions) for number in range(10)], lambda: None
+    )
+    return [execution for job in jobs for execution in expected(job, 0, first + seconds)]
+
+
+def register(
+    engine: Engine,
+    name: str,
+    times: Sequence[int],
+    tenant_of: Callable[[int], str] = lambda number: f"tenant-{number % _TENANTS}",
+    **fields: Any,
+) -> list[Execution]:
+    """A one-off job for each of these seconds; `fields` are more of its definition."""
+    jobs = engine.stage.register(
+        [
+            Registration(
+                tenant_of(number),
+                f"{name}-{number}",
+                {"schedule": {"at": rfc3339(at)}, "target": engine.target, **fields},
+            )
+            for number, at in enumerate(times)
+        ],
+        lambda: None,
+    )
+    return [execution for job in jobs for execution in expected(job, 0, max(times) + 1)]
+
+
+def lateness_of(engine: Engine, executions: Sequence[Execution]) -> list[float]:
+    """The lateness of these executions' runs, in their order; waits until all have started."""
+    due_at = max(execution.due_at for execution in executions)
+    time.sleep(max(0.0, due_at - time.time()))
+    until = time.time() + PATIENCE_S
+    while len(runs := engine.stage.runs(executions)) < len(executions) and time.time() < until:
+        time.sleep(1)
+    assert len(runs) == len(executions), f"{len(runs)} of {len(executions)} ran"
+    started = [runs[execution.execution_id] for execution in executions]
+    return [float(run["started_at"]) - float(run["due_at"]) for run in started]

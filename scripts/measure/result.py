@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Sequence
@@ -9,7 +10,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
 
 @cache
@@ -50,17 +53,17 @@ class Goal:
     """One goal of the project: met if the measured value is on the right side of the target value."""
 
     what: str
-    wanted: float
+    bound: float
     measured: float
     at_least: bool
 
     @property
     def met(self) -> bool:
-        return self.measured >= self.wanted if self.at_least else self.measured <= self.wanted
+        return self.measured >= self.bound if self.at_least else self.measured <= self.bound
 
     def cells(self) -> list[str]:
         sign = "≥" if self.at_least else "≤"
-        return [self.what, f"{sign} {self.wanted:g}", f"{self.measured:.3g}", "yes" if self.met else "**no**"]
+        return [self.what, f"{sign} {self.bound:g}", f"{self.measured:.3g}", "yes" if self.met else "**no**"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +87,25 @@ class Result:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Result:
         goals = [
-            Goal(goal["what"], goal["wanted"], goal["measured"], goal["at_least"])
-            for goal in content["goals"]
+            Goal(goal["what"], goal["bound"], goal["measured"], goal["at_least"]) for goal in content["goals"]
         ]
         tables = [Table(**table) for table in content["tables"]]
         return cls(**(content | {"goals": goals, "tables": tables}))
 
 
 def goals_table(goals: Sequence[Goal]) -> Table:
-    return Table("Goals", ["goal", "wanted", "measured", "met"], [goal.cells() for goal in goals])
+    return Table("Goals", ["goal", "bound", "measured", "met"], [goal.cells() for goal in goals])
+
+
+def keep(result: Result) -> None:
+    """Keep this result for the documents."""
+    text = json.dumps(result.to_json(), indent=1, ensure_ascii=False)
+    (RESULTS / f"{result.name}.json").write_text(text + "\n")
+
+
+def kept(names: Sequence[str]) -> list[Result]:
+    paths = [RESULTS / f"{name}.json" for name in names]
+    return [Result.from_json(json.loads(path.read_text())) for path in paths if path.exists()]
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
-"""The API's own handler, and the bare one, over the stub: items are kept in memory, and conditions are ignored."""
+"""The API's processor time for a request, next to a bare handler. Tables are in memory, without their conditions."""
 
 from __future__ import annotations
 
 import json
 import os
+import statistics
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -13,14 +14,24 @@ from unittest import mock
 
 from api import handler
 from benchmarks import bare_api
-from benchmarks.api_stage import LISTED, definition
 from benchmarks.stub_aws import StubAws
 from common import config
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
 from common.storage import aws
-from common.storage.table import Table
+from common.storage.table import Table as DynamoTable
+from scripts.measure.result import Goal, Result, Table
+from scripts.measure.rounds import ratio, take_turns
 
+LISTED = 20
+_CALLS = 100
+_ROUNDS = 9
+# The request to the API, and the request to the bare handler.
+PAIRS = {
+    "get a job": "bare get: one GetItem",
+    f"list {LISTED} jobs": "bare list: one Query",
+    "create a job": "bare create: one PutItem",
+}
 _TENANTS = (bare_api.TENANT, bare_api.MAKER)
 _TARGET = "arn:aws:lambda:us-east-1:123456789012:function:report"
 _ENVIRONMENT = {
@@ -37,6 +48,37 @@ _ENVIRONMENT = {
 }
 
 
+def run(scale: float) -> Result:
+    """Measure, with a hundred requests of each kind in a round at scale 1."""
+    with in_process(max(2, int(_CALLS * min(scale, 1)))) as calls:
+        take_turns(calls, 1)
+        cpu_s = take_turns(calls, max(2, round(_ROUNDS * min(scale, 1))))
+    ratios = {name: ratio(cpu_s[name], cpu_s[bare]) for name, bare in PAIRS.items()}
+    rows = [
+        [name, f"{statistics.median(times) * 1000:.2f}", f"{ratios[name]:.2f}" if name in ratios else ""]
+        for name, times in cpu_s.items()
+    ]
+    get = next(iter(PAIRS))
+    return Result(
+        "api_cpu",
+        scale,
+        tables=[Table("Processor time of a request", ["request", "CPU ms", "÷ the bare one"], rows)],
+        goals=[Goal("API: get a job, processor time / a bare handler's", 2, ratios[get], at_least=False)],
+        figures={"cpu": ratios},
+    )
+
+
+def definition(target: str) -> dict[str, Any]:
+    """A job with distant fire times: none of its executions is enqueued."""
+    return {
+        "schedule": {"cron": "30 2 1 1 *", "timezone": "Europe/Paris"},
+        "target": {"kind": "lambda", "arn": target},
+        "payload": {"customer": 42, "report": "nightly"},
+        "retry": {"max_attempts": 3, "base_s": 30},
+        "tags": ["nightly"],
+    }
+
+
 class Memory:
     """Stores items and returns them; an update changes nothing."""
 
@@ -51,8 +93,8 @@ class Memory:
         }
 
     def _get(self, request: dict[str, Any]) -> bytes:
-        found = self._items.get(_key(request["TableName"], request["Key"]))
-        return json.dumps({"Item": found} if found else {}).encode()
+        item = self._items.get(_key(request["TableName"], request["Key"]))
+        return json.dumps({"Item": item} if item else {}).encode()
 
     def _put(self, request: dict[str, Any]) -> bytes:
         self._items[_key(request["TableName"], request["Item"])] = request["Item"]
@@ -61,12 +103,12 @@ class Memory:
     def _query(self, request: dict[str, Any]) -> bytes:
         values = [value["S"] for value in request["ExpressionAttributeValues"].values() if "S" in value]
         table, pk, prefix = request["TableName"], values[0], values[1] if len(values) > 1 else ""
-        found = [
+        items = [
             item
             for key, item in sorted(self._items.items())
             if key[:2] == (table, pk) and key[2].startswith(prefix)
         ]
-        return json.dumps({"Items": found[: request.get("Limit")]}).encode()
+        return json.dumps({"Items": items[: request.get("Limit")]}).encode()
 
     def _transact(self, request: dict[str, Any]) -> bytes:
         for part in request["TransactItems"]:
@@ -81,25 +123,25 @@ def _key(table: str, item: dict[str, Any]) -> tuple[str, str, str]:
 
 @contextmanager
 def in_process(calls: int) -> Iterator[dict[str, Callable[[], float]]]:
-    """The processor time of one call, over `calls` calls; names as in api_latency.py."""
+    """The processor time of one call, over `calls` calls; by its name in PAIRS."""
     stub = StubAws()
     Memory(stub)
-    ours, queue, stock = stub.client("dynamodb"), stub.client("sqs"), stub.stock_client("dynamodb")
+    dynamodb, queue, stock = stub.client("dynamodb"), stub.client("sqs"), stub.stock_client("dynamodb")
     with (
         mock.patch.dict(os.environ, _ENVIRONMENT),
-        mock.patch.object(aws, "dynamodb", lambda: ours),
+        mock.patch.object(aws, "dynamodb", lambda: dynamodb),
         mock.patch.object(aws, "sqs", lambda: queue),
         mock.patch.object(bare_api, "client", lambda: stock),
     ):
         _forget()
         try:
-            yield _candidates(stub, calls, {tenant: _api_key(ours, tenant) for tenant in _TENANTS})
+            yield _candidates(stub, calls, {tenant: _api_key(dynamodb, tenant) for tenant in _TENANTS})
         finally:
             _forget()
 
 
 def _api_key(client: Any, tenant: str) -> str:
-    tenants, now = Tenants(Table(client, "tenants")), SystemClock().now()
+    tenants, now = Tenants(DynamoTable(client, "tenants")), SystemClock().now()
     tenants.create(tenant, "", now, {"allowed_targets": ["*"]})
     return tenants.api_keys.create_key(tenant, "write", now)[0]
 
@@ -108,7 +150,7 @@ def _candidates(stub: StubAws, calls: int, api_keys: Mapping[str, str]) -> dict[
     number, job = count(), json.dumps(definition(_TARGET))
     reader, maker = (api_keys[tenant] for tenant in _TENANTS)
 
-    def asked(handle: Callable[[Any, None], Any], key: str, method: str, path: str, body: str = "") -> float:
+    def cpu_s(handle: Callable[[Any, None], Any], key: str, method: str, path: str, body: str = "") -> float:
         events = [_event(key, method, path.replace("{n}", str(next(number))), body) for _ in range(calls)]
         with stub.measured() as cost:
             for event in events:
@@ -119,14 +161,14 @@ def _candidates(stub: StubAws, calls: int, api_keys: Mapping[str, str]) -> dict[
     for n in range(LISTED):
         answer = handler.handle(_event(reader, "PUT", f"/v1/jobs/listed-{n:02}", job), None)
         assert answer["statusCode"] == 201, answer
-    ours, bare = handler.handle, bare_api.handle
+    api, bare = handler.handle, bare_api.handle
     return {
-        "get a job": partial(asked, ours, reader, "GET", "/v1/jobs/listed-00"),
-        "bare get: one GetItem": partial(asked, bare, "", "GET", "/bare/get/listed-00"),
-        f"list {LISTED} jobs": partial(asked, ours, reader, "GET", "/v1/jobs"),
-        "bare list: one Query": partial(asked, bare, "", "GET", "/bare/list"),
-        "create a job": partial(asked, ours, maker, "PUT", "/v1/jobs/made-{n}", job),
-        "bare create: one PutItem": partial(asked, bare, "", "POST", "/bare/create/made-{n}", job),
+        "get a job": partial(cpu_s, api, reader, "GET", "/v1/jobs/listed-00"),
+        "bare get: one GetItem": partial(cpu_s, bare, "", "GET", "/bare/get/listed-00"),
+        f"list {LISTED} jobs": partial(cpu_s, api, reader, "GET", "/v1/jobs"),
+        "bare list: one Query": partial(cpu_s, bare, "", "GET", "/bare/list"),
+        "create a job": partial(cpu_s, api, maker, "PUT", "/v1/jobs/made-{n}", job),
+        "bare create: one PutItem": partial(cpu_s, bare, "", "POST", "/bare/create/made-{n}", job),
     }
 
 
