@@ -20,7 +20,7 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs.states import SUCCEEDED
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Item
 from common.timing.instants import compact_time
 
@@ -59,12 +59,14 @@ class Look:
         items = list(
             islice(
                 self.runs.query(
-                    tenant,
-                    index=keys.FAILURES,
-                    since=since,
-                    newest_first=True,
-                    page=_PAGE,
-                    attributes=_FAILURE,
+                    Query(
+                        tenant,
+                        index=keys.FAILURES,
+                        since=since,
+                        newest_first=True,
+                        page=_PAGE,
+                        attributes=_FAILURE,
+                    )
                 ),
                 MAX_FAILURES + 1,
             )
@@ -86,12 +88,14 @@ class Look:
     def _is_over(self, tenant: str, problem: Problem) -> bool:
         """Whether a run of the schedule has succeeded since, or this one by a retry; or an overdue one has begun."""
         items = self.runs.query(
-            keys.runs_of_job(tenant, problem.job_id),
-            sk_between=(problem.run_name, keys.LAST),
-            newest_first=True,
-            page=_NEWER_RUNS,
-            attributes=_RUN,
-            consistent=False,
+            Query(
+                keys.runs_of_job(tenant, problem.job_id),
+                sk_between=(problem.run_name, keys.LAST),
+                newest_first=True,
+                page=_NEWER_RUNS,
+                attributes=_RUN,
+                consistent=False,
+            )
         )
         newer = islice(items, _NEWER_RUNS)
         if problem.kind == OVERDUE:
@@ -121,13 +125,15 @@ class Look:
     def _active(self, tenant: str, after_job: str) -> tuple[list[Job], str]:
         """The active ones among the next jobs, and the last one that was read; empty if none follows."""
         items = self.jobs.query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX,
-            after=keys.job(tenant, after_job) if after_job else None,
-            limit=MAX_READ + 1,
-            page=MAX_SEARCHED + 1,
-            attributes=WITHOUT_PAYLOAD,
-            consistent=False,
+            Query(
+                tenant,
+                sk_prefix=keys.JOB_PREFIX,
+                after=keys.job(tenant, after_job) if after_job else None,
+                limit=MAX_READ + 1,
+                page=MAX_SEARCHED + 1,
+                attributes=WITHOUT_PAYLOAD,
+                consistent=False,
+            )
         )
         jobs: list[Job] = []
         last = ""

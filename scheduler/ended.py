@@ -24,6 +24,7 @@ from common.planning.execution import BACKFILL, SCHEDULE
 from common.runs.records import Runs
 from common.runs.states import ENDED
 from common.storage import keys
+from common.storage.table import Query
 from common.timing.fires import fires
 from scheduler.concurrently import for_each
 
@@ -94,7 +95,7 @@ class Completion:
         return None if may_be_filled and self._is_backfilled(job) else job
 
     def _is_backfilled(self, job: Job) -> bool:
-        items = self.store.jobs.query(job.tenant, sk_prefix=keys.backfills_of(job.job_id))
+        items = self.store.jobs.query(Query(job.tenant, sk_prefix=keys.backfills_of(job.job_id)))
         return any(one.is_under_way for one in map(Backfill.from_item, items))
 
     def _delete(self, jobs: Sequence[Job], until: float) -> list[tuple[str, str]]:

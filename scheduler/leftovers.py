@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from common.storage import group_keys, keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 
 
 def anything_left(due: Table, tenants: Table) -> bool:
@@ -13,8 +13,10 @@ def anything_left(due: Table, tenants: Table) -> bool:
 
     True if this cannot be read: what deletes looks again, and logs the error.
     """
-    ended = (due.query(partition, limit=1) for partition in keys.partitions("ENDED"))
-    deletions = (tenants.query(partition, limit=1) for partition in (group_keys.DELETIONS, keys.DELETIONS))
+    ended = (due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
+    deletions = (
+        tenants.query(Query(partition, limit=1)) for partition in (group_keys.DELETIONS, keys.DELETIONS)
+    )
     try:
         return any(True for _ in chain.from_iterable(chain(ended, deletions)))
     except Exception:  # noqa: BLE001  the tick stands, whatever this is

@@ -17,6 +17,7 @@ from common.jobs.job import DELETED, PAUSED, Job
 from common.jobs.schedule_groups import ScheduleGroups
 from common.registration.eventbridge_mapping import AGE_S, RETRIES
 from common.storage import keys
+from common.storage.table import Query
 
 _PAGE: Final = 100
 
@@ -113,11 +114,13 @@ def _jobs_after(
             continue  # all of them come before
         start = keys.job(tenant, after) if after.startswith(prefix) and after else None
         yield from services.store.jobs.query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX + prefix,
-            after=start,
-            page=MAX_SEEN + 1,
-            attributes=attributes,
+            Query(
+                tenant,
+                sk_prefix=keys.JOB_PREFIX + prefix,
+                after=start,
+                page=MAX_SEEN + 1,
+                attributes=attributes,
+            )
         )
 
 

@@ -33,7 +33,7 @@ from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
 from common.runs.claims import RETENTION_S
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.tenants.audit import Audit, Entry, EntryFilter
 from common.timing.instants import DAY_S
@@ -72,7 +72,7 @@ class ScheduledRuns:
             return iter(())
         partition = keys.runs_of_job(tenant, job_id)
         return self._runs.query(
-            partition, sk_between=between, page=page, attributes=attributes, consistent=False
+            Query(partition, sk_between=between, page=page, attributes=attributes, consistent=False)
         )
 
     def after(
@@ -290,11 +290,13 @@ class ExpectedRuns:
         first = place.job_id if place else ""
         there = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
-            tenant,
-            sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""),
-            where=there,
-            page=MAX_JOBS + 2,
-            attributes=WITHOUT_PAYLOAD,
+            Query(
+                tenant,
+                sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""),
+                where=there,
+                page=MAX_JOBS + 2,
+                attributes=WITHOUT_PAYLOAD,
+            )
         )
         jobs = (Job.from_item(item) for item in items)
         wanted = (job for job in jobs if place is None or place.at is not None or job.job_id != place.job_id)

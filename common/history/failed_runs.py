@@ -15,7 +15,7 @@ from common.history.run_lists import MAX_RETRIES, MAX_SEEN, retries_in
 from common.jobs.job import DELETED
 from common.runs.outcome import last_attempt
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Item
 
 _PAGE: Final = 200
@@ -110,7 +110,9 @@ class FailedRuns:
         if before:
             failed_at, job_id, run_name = before
             after = {**keys.run(tenant, job_id, run_name), "failed_tenant": tenant, "failed_at": failed_at}
-        items = self._runs.query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
+        items = self._runs.query(
+            Query(tenant, index=keys.FAILURES, after=after, newest_first=True, page=_PAGE)
+        )
         tagged: dict[str, bool] = {}
         for page in _pages(items):
             if wanted.tag:

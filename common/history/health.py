@@ -24,7 +24,7 @@ from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job
 from common.planning.execution import SCHEDULE
 from common.runs.states import SUCCEEDED
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.timing.fires import due_at, fires
 from common.timing.instants import DAY_S
@@ -76,13 +76,15 @@ class JobHealth:
 
         def runs(page: int, where: Expression | None = None) -> list[Record]:
             items = self._runs.query(
-                partition,
-                sk_between=between,
-                newest_first=True,
-                page=page,
-                where=where,
-                attributes=_ATTRIBUTES,
-                consistent=False,
+                Query(
+                    partition,
+                    sk_between=between,
+                    newest_first=True,
+                    page=page,
+                    where=where,
+                    attributes=_ATTRIBUTES,
+                    consistent=False,
+                )
             )
             return list(islice(items, page))
 
@@ -172,11 +174,13 @@ class TenantHealth:
         def of(tenant: str) -> FailureCounts:
             # One failure before the range ends the reading.
             items = self._runs.query(
-                tenant,
-                index=keys.FAILURES,
-                newest_first=True,
-                page=_AT_ONCE,
-                attributes=("job_id", "failed_at"),
+                Query(
+                    tenant,
+                    index=keys.FAILURES,
+                    newest_first=True,
+                    page=_AT_ONCE,
+                    attributes=("job_id", "failed_at"),
+                )
             )
             times: list[float] = []
             jobs: set[str] = set()
@@ -201,11 +205,13 @@ class TenantHealth:
         """The first MAX_JOBS jobs: how many are active, paused, failing, overdue."""
         there = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX,
-            where=there,
-            page=MAX_JOBS + 1,
-            attributes=WITHOUT_PAYLOAD,
+            Query(
+                tenant,
+                sk_prefix=keys.JOB_PREFIX,
+                where=there,
+                page=MAX_JOBS + 1,
+                attributes=WITHOUT_PAYLOAD,
+            )
         )
         jobs = [Job.from_item(item) for item in islice(items, MAX_JOBS + 1)]
         found = JobCounts(complete=len(jobs) <= MAX_JOBS)

@@ -20,7 +20,7 @@ from common.history.runs_cursor import Rank, RunsCursor
 from common.history.summary import Summary
 from common.runs.claims import ATTEMPTS_KEPT
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 
 # How many records one call reads.
@@ -68,7 +68,13 @@ class RunLists:
                 return [], ""
         after = keys.run(tenant, job_id, before) if before else None
         items = self._table.query(
-            keys.runs_of_job(tenant, job_id), sk_between=between, after=after, newest_first=True, page=_PAGE
+            Query(
+                keys.runs_of_job(tenant, job_id),
+                sk_between=between,
+                after=after,
+                newest_first=True,
+                page=_PAGE,
+            )
         )
         found: list[Item] = []
         last_seen, retries = before, 0
@@ -246,7 +252,7 @@ class TenantRuns:
         between = keys.jobs_between(
             prefix, place.after_job, (place.chunk.last_job if place.chunk else None) or ""
         )
-        for item in self._jobs.query(tenant, sk_between=between, where=where, attributes=("sk",)):
+        for item in self._jobs.query(Query(tenant, sk_between=between, where=where, attributes=("sk",))):
             yield item["sk"].removeprefix(prefix)
 
     def _merged(
@@ -281,12 +287,14 @@ class TenantRuns:
             before = last if job_id >= at_job else ""
         return list(
             self._runs.query(
-                keys.runs_of_job(tenant, job_id),
-                sk_between=(first, before or last),
-                after=keys.run(tenant, job_id, before) if before else None,
-                newest_first=True,
-                limit=limit,
-                attributes=attributes,
+                Query(
+                    keys.runs_of_job(tenant, job_id),
+                    sk_between=(first, before or last),
+                    after=keys.run(tenant, job_id, before) if before else None,
+                    newest_first=True,
+                    limit=limit,
+                    attributes=attributes,
+                )
             )
         )
 

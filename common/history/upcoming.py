@@ -24,7 +24,7 @@ from common.planning.due_index import BadEntry, DueIndex, place
 from common.planning.execution import job_key
 from common.planning.pace import Foreseen, foreseen
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.timing.fires import due_at, fires
 from common.timing.groups import group_can_fire
 from common.timing.windows import window_start
@@ -138,11 +138,13 @@ class Upcoming:
         """The active ones of the next MAX_JOBS jobs, and the last one's id; empty if no job follows."""
         after = keys.job(tenant, after_job) if after_job else None
         items = self._jobs.query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX,
-            after=after,
-            limit=MAX_JOBS + 1,
-            attributes=SCHEDULED_JOB_ATTRIBUTES,
+            Query(
+                tenant,
+                sk_prefix=keys.JOB_PREFIX,
+                after=after,
+                limit=MAX_JOBS + 1,
+                attributes=SCHEDULED_JOB_ATTRIBUTES,
+            )
         )
         jobs = [ScheduledJob.from_item(item) for item in items]
         last_job = jobs[MAX_JOBS - 1].job_id if len(jobs) > MAX_JOBS else ""

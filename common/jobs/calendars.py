@@ -16,7 +16,7 @@ from typing import Any
 
 from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Item
 
 # A deletion marks the calendar with this attribute before it looks for jobs that name the calendar.
@@ -84,7 +84,7 @@ class Calendars:
     def list_calendars(self, tenant: str, after_name: str = "", limit: int = 100) -> Iterator[Calendar]:
         """A tenant's calendars after `after_name`, in the order of their names, at most `limit`."""
         after = keys.calendar(tenant, after_name) if after_name else None
-        items = self.table.query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit)
+        items = self.table.query(Query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit))
         return (Calendar.from_item(item) for item in items)
 
     def check_named(self, tenant: str, names: Iterable[str]) -> None:

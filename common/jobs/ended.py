@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.planning.execution import Execution, split_run_name
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.timing.compiled import names_years
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
@@ -65,7 +65,7 @@ class EndedJobs:
     def noted(self) -> Iterator[Note]:
         """All notes."""
         for partition in keys.partitions("ENDED"):
-            for item in self._due.query(partition):
+            for item in self._due.query(Query(partition)):
                 tenant, job_id, run_name = item["sk"].split("#", 2)
                 fire_at, revision, _ = split_run_name(run_name) or (0, 0, "")
                 yield Note(keys.key_of(item), tenant, job_id, fire_at, revision)

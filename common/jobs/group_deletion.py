@@ -22,7 +22,7 @@ from common.jobs.schedule_groups import ACTIVE, DELETING, ScheduleGroups
 from common.jobs.store import MAX_AT_ONCE, Change, JobStore
 from common.storage import group_keys, keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Transaction
+from common.storage.table import Query, Transaction
 from common.storage.wire import Expression
 
 # The schedules that one step deletes: two transactions.
@@ -77,7 +77,8 @@ class GroupDeletions:
     def under_way(self) -> Iterator[tuple[str, str]]:
         """The tenants and names of the groups that are being deleted."""
         return (
-            (item["tenant"], item["name"]) for item in self.store.ledger.table.query(group_keys.DELETIONS)
+            (item["tenant"], item["name"])
+            for item in self.store.ledger.table.query(Query(group_keys.DELETIONS))
         )
 
     def move_on(self, tenant: str, name: str, now: float) -> int:
@@ -115,7 +116,9 @@ class GroupDeletions:
         there = Expression("#state <> :deleted", {":deleted": DELETED})
         for prefix in job_id_prefixes(name):
             items = self.store.jobs.query(
-                tenant, sk_prefix=keys.JOB_PREFIX + prefix, where=there, attributes=("job_id", "origin")
+                Query(
+                    tenant, sk_prefix=keys.JOB_PREFIX + prefix, where=there, attributes=("job_id", "origin")
+                )
             )
             yield from (item["job_id"] for item in items if (item.get("origin") or {}).get("group") == name)
 

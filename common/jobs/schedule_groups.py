@@ -16,7 +16,7 @@ from common.jobs.group_requests import GroupRequest
 from common.jobs.job import Job, exists
 from common.storage import group_keys, keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Addition, Table, Transaction
+from common.storage.table import Addition, Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 
@@ -85,7 +85,9 @@ class ScheduleGroups:
     def after(self, tenant: str, prefix: str, after: str, limit: int) -> list[ScheduleGroup]:
         """At most `limit` groups whose names begin so, by name. The default one is among them."""
         start = group_keys.group(tenant, after) if after else None
-        items = self._table.query(tenant, sk_prefix=group_keys.PREFIX + prefix, after=start, limit=limit)
+        items = self._table.query(
+            Query(tenant, sk_prefix=group_keys.PREFIX + prefix, after=start, limit=limit)
+        )
         found = [ScheduleGroup.from_item(item) for item in items]
         if DEFAULT.startswith(prefix) and after < DEFAULT and all(one.name != DEFAULT for one in found):
             found = sorted([*found, ScheduleGroup(tenant, DEFAULT, 0, 0)], key=lambda one: one.name)
@@ -138,7 +140,9 @@ class ScheduleGroups:
 
     def count(self, tenant: str) -> int:
         """How many groups are stored, at most MAX_GROUPS."""
-        stored = self._table.query(tenant, sk_prefix=group_keys.PREFIX, limit=MAX_GROUPS, attributes=("sk",))
+        stored = self._table.query(
+            Query(tenant, sk_prefix=group_keys.PREFIX, limit=MAX_GROUPS, attributes=("sk",))
+        )
         return sum(1 for _ in stored)
 
     def tag(

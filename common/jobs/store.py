@@ -29,7 +29,7 @@ from common.planning.executions_queue import ExecutionsQueue
 from common.planning.plan import fires_soon, plan_registered
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression
 from common.tenants.audit import AWS, Audit, AuditedCommit
 from common.tenants.webhook_secrets import WebhookSecrets
@@ -108,13 +108,15 @@ class JobStore:
         With `deleted` also tombstones. Otherwise it reads past any number of them.
         """
         items = self.jobs.query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX,
-            after=keys.job(tenant, after) if after else None,
-            limit=limit,
-            where=None if deleted else Expression("#state <> :deleted", {":deleted": DELETED}),
-            page=page,
-            attributes=() if payloads else WITHOUT_PAYLOAD,
+            Query(
+                tenant,
+                sk_prefix=keys.JOB_PREFIX,
+                after=keys.job(tenant, after) if after else None,
+                limit=limit,
+                where=None if deleted else Expression("#state <> :deleted", {":deleted": DELETED}),
+                page=page,
+                attributes=() if payloads else WITHOUT_PAYLOAD,
+            )
         )
         return (Job.from_item(item) for item in items)
 

@@ -15,7 +15,7 @@ from common.errors import NotFound
 from common.notices.state import State
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 
 FAILURES: Final = "failures"
@@ -109,12 +109,12 @@ class Subscriptions:
 
     def of_tenant(self, tenant: str, *, consistent: bool = True) -> list[Subscription]:
         """All of a tenant, by name: at most MAX_SUBSCRIPTIONS."""
-        items = self.table.query(tenant, sk_prefix=keys.SUBSCRIPTION_PREFIX, consistent=consistent)
+        items = self.table.query(Query(tenant, sk_prefix=keys.SUBSCRIPTION_PREFIX, consistent=consistent))
         return [Subscription.from_item(item) for item in items]
 
     def subscribers(self) -> Iterator[tuple[str, str]]:
         """The tenants that have, or had, subscriptions, each with the mark of its last change."""
-        items = self.table.query(keys.SUBSCRIBERS, consistent=False)
+        items = self.table.query(Query(keys.SUBSCRIBERS, consistent=False))
         return ((item["sk"], item["mark"]) for item in items)
 
     def drop_subscriber(self, tenant: str, mark: str) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 from common.planning.directory import Shard
 from common.planning.pace import Name
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.timing.instants import DAY_S
 
 # The longest spread, jitter and tolerance together: a window that ended longer ago cannot reach into this one.
@@ -32,7 +32,7 @@ class Carried:
         """What the windows before `start` took from there on, of the paces with this number."""
         found: defaultdict[Name, Counter[int]] = defaultdict(Counter)
         between = keys.begins_between(start - REACH_S, start)
-        for item in self._table.query(keys.pace_carryover(pace, start)["pk"], sk_between=between):
+        for item in self._table.query(Query(keys.pace_carryover(pace, start)["pk"], sk_between=between)):
             for tenant, key, seconds in json.loads(item["taken"]):
                 for after_s, count in seconds:
                     if (second := item["end"] + after_s) >= start:

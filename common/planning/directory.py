@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from common.planning.pace_shards import nth_shard, shard_number
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict
-from common.storage.table import MAX_WRITES, Table, Transaction
+from common.storage.table import MAX_WRITES, Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.timing.groups import entry_weight
 from common.timing.instants import DAY_S
@@ -79,7 +79,7 @@ class Directory:
     def whole(self) -> Iterator[Listing | BadShard]:
         """Everything except one-off jobs."""
         for partition in keys.partitions("DIRECTORY"):
-            for item in self._table.query(partition, attributes=("sk", "jobs", "filed")):
+            for item in self._table.query(Query(partition, attributes=("sk", "jobs", "filed"))):
                 yield _read(item)
 
     def listed(self, start: int, end: int) -> Iterator[Listing | BadShard]:
@@ -87,7 +87,7 @@ class Directory:
         is_one_slot = end - start <= WINDOW_S and start % WINDOW_S == 0
         seen: set[str] = set()
         for place in places_of(start, end):
-            for item in self._table.query(keys.listings(place), attributes=("sk",)):
+            for item in self._table.query(Query(keys.listings(place), attributes=("sk",))):
                 if not is_one_slot:
                     if item["sk"] in seen:
                         continue
@@ -112,7 +112,9 @@ class Directory:
     ) -> Iterator[Shard | BadShard]:
         """A partition of the directory, after the sort key `after`."""
         begin: keys.Key | None = {"pk": partition, "sk": after} if after else None
-        for item in self._table.query(partition, sk_between=between, after=begin, attributes=("sk", "jobs")):
+        for item in self._table.query(
+            Query(partition, sk_between=between, after=begin, attributes=("sk", "jobs"))
+        ):
             one = _read(item)
             yield one.shard if isinstance(one, Listing) else one
 
@@ -128,7 +130,7 @@ class Directory:
         """
         partition = keys.directory_partition(group)
         between = keys.shards_of_pace(group, pace)
-        found = self._table.query(partition, sk_between=between, consistent=consistent)
+        found = self._table.query(Query(partition, sk_between=between, consistent=consistent))
         listings = [one for one in map(_read, found) if isinstance(one, Listing) and one.shard.group == group]
         weight = entry_weight(group, WINDOW_S)
         with_room = [one for one in listings if one.shard.jobs * weight < SHARD_ENTRIES]

@@ -18,7 +18,7 @@ from common.planning.planned_windows import PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.timing.windows import planning_end
 from common.timing.zones import TZDATA_VERSION
@@ -175,7 +175,7 @@ class DueIndex:
         """The entries of a shard, starting after the `place` of one of them."""
         partition = keys.shard_partition(shard.group, shard.shard)
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
-        for item in self._table.query(partition, attributes=("sk", "entry"), after=start):
+        for item in self._table.query(Query(partition, attributes=("sk", "entry"), after=start)):
             yield _readable(item)
 
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
@@ -198,7 +198,7 @@ class DueIndex:
     def pending(self) -> Iterator[Pending | BadEntry]:
         """All pending registrations, also unreadable ones."""
         for partition in keys.partitions("PENDING"):
-            for item in self._table.query(partition):
+            for item in self._table.query(Query(partition)):
                 entry = _readable(item)
                 if isinstance(entry, BadEntry):
                     yield BadEntry.staying(item, entry.tenant, entry.job_id, entry.problem)
@@ -209,7 +209,7 @@ class DueIndex:
         """Delete the pending entries of a job that is removed with its tenant."""
         any_revision = keys.pending(tenant, job_id, 0)
         prefix = any_revision["sk"].removesuffix("0")
-        for item in self._table.query(any_revision["pk"], sk_prefix=prefix):
+        for item in self._table.query(Query(any_revision["pk"], sk_prefix=prefix)):
             self._table.delete(keys.key_of(item))
 
     def confirm(self, *pending: Pending) -> None:

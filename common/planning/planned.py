@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from common.planning.execution import Execution
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
@@ -114,7 +114,7 @@ class PlannedLog:
     def _items(self, start: int, end: int, attributes: tuple[str, ...]) -> Iterator[Item]:
         span = keys.enqueued_between(start, end)
         for partition in keys.enqueued_partitions():
-            yield from self._table.query(partition, sk_between=span, attributes=attributes)
+            yield from self._table.query(Query(partition, sk_between=span, attributes=attributes))
 
 
 def _item(portion: Portion) -> dict[str, Any]:

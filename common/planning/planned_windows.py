@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
@@ -64,7 +64,9 @@ class PlannedWindows:
 
     def newest(self, limit: int) -> list[PlannedWindow]:
         """The last windows, the newest first."""
-        return [_window(item) for item in self._table.query(keys.WINDOWS, newest_first=True, limit=limit)]
+        return [
+            _window(item) for item in self._table.query(Query(keys.WINDOWS, newest_first=True, limit=limit))
+        ]
 
 
 def _window(item: Item) -> PlannedWindow:

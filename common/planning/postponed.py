@@ -17,7 +17,7 @@ from common.planning.due_index import BadEntry, DueIndex
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from common.timing.windows import MAX_DELAY_S
@@ -87,7 +87,8 @@ class Postponed:
         """
         between = ("0", keys.postponed_before(until))
         waiting = deque(
-            self._table.query(partition, sk_between=between) for partition in keys.partitions("POSTPONED")
+            self._table.query(Query(partition, sk_between=between))
+            for partition in keys.partitions("POSTPONED")
         )
         while waiting and self._clock.now() < stop_at:
             items = waiting.popleft()

@@ -23,7 +23,7 @@ from common.planning.due_index import Mark
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
@@ -125,7 +125,7 @@ class Quarantine:
     def _between(self, first: str, last: str) -> Iterator[SetAside]:
         attributes = ("pk", "sk", "start", "end", "reason", "seen_at", "tries", "parts")
         between = keys.begins_between(first, last)
-        for item in self._table.query(keys.QUARANTINE, sk_between=between, attributes=attributes):
+        for item in self._table.query(Query(keys.QUARANTINE, sk_between=between, attributes=attributes)):
             yield _set_aside(item)
 
     def take(self, name: str, now: float) -> Share | None:

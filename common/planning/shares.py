@@ -23,7 +23,7 @@ from common.planning.pace import WHOLE, Part
 from common.planning.pace_shards import pace_of
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.groups import entry_weight
 from common.timing.windows import MISSED_AFTER_S
@@ -158,7 +158,7 @@ class Shares:
     def left(self, window: Mark) -> list[int]:
         """The numbers of a divided window's shares that are not confirmed."""
         prefix = keys.share_prefix(window.planning_until)
-        items = self._table.query(keys.SHARES, sk_prefix=prefix, attributes=("sk",))
+        items = self._table.query(Query(keys.SHARES, sk_prefix=prefix, attributes=("sk",)))
         numbers = (keys.share_number(item["sk"]) for item in items)
         return [number for number in numbers if number // _IN_A_DIVISION == window.division]
 
@@ -193,7 +193,7 @@ class Shares:
     def sweep(self, planned_until: int) -> None:
         """Remove shares of windows that are planned: their tick recorded them too late."""
         between = keys.begins_between(0, planned_until)
-        for item in self._table.query(keys.SHARES, sk_between=between, attributes=("pk", "sk")):
+        for item in self._table.query(Query(keys.SHARES, sk_between=between, attributes=("pk", "sk"))):
             self._table.delete(keys.key_of(item))
 
 

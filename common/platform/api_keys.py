@@ -20,7 +20,7 @@ from common.platform.key_format import hash_of, is_well_formed, new_key
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Addition, Table, Transaction
+from common.storage.table import Addition, Query, Table, Transaction
 from common.storage.wire import Expression
 from common.tenants.audit import AWS, Audit
 from common.tenants.states import IS_THERE
@@ -167,7 +167,7 @@ class ApiKeys:
 
     def keys_of(self, owner: str) -> list[ApiKey]:
         """The keys of a tenant or of keys.OPERATORS, oldest first; revoked ones too, expired ones for some days."""
-        items = self._table.query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX)
+        items = self._table.query(Query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX))
         return sorted(
             (ApiKey.from_item(item) for item in items), key=lambda key: (key.created_at, key.key_id)
         )

@@ -23,7 +23,7 @@ from common.jobs.job import DELETED as DELETED_JOB
 from common.planning.due_index import DueIndex
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
@@ -142,7 +142,7 @@ class Deletions:
 
     def under_way(self) -> Iterator[Deletion]:
         """The unfinished removals."""
-        return (Deletion.from_item(item) for item in self.tenants.query(keys.DELETIONS))
+        return (Deletion.from_item(item) for item in self.tenants.query(Query(keys.DELETIONS)))
 
     def move_on(self, tenant_id: str, now: float, most: int = SLICE) -> Deletion:
         """Remove about `most` more items, and finish if nothing is left. Raises NotFound."""
@@ -164,7 +164,9 @@ class Deletions:
         return self.progress(tenant_id)
 
     def _remove_keys(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
-        references = list(self.tenants.query(tenant_id, sk_prefix=keys.KEY_REFERENCE_PREFIX, limit=most))
+        references = list(
+            self.tenants.query(Query(tenant_id, sk_prefix=keys.KEY_REFERENCE_PREFIX, limit=most))
+        )
         for item in references:  # together: the reference is how the key is found again
             tx = Transaction(self.tenants.client)
             tx.delete(self.tenants, keys.api_key(item["key_hash"]))
@@ -175,7 +177,7 @@ class Deletions:
 
     def _remove_jobs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Jobs are removed before all runs, so that planning stops soon."""
-        found = list(self.jobs.query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most))
+        found = list(self.jobs.query(Query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most)))
         for item in found:
             if self._make_former(tenant_id, item):
                 removed["jobs" if item.get("state") != DELETED_JOB else "others"] += 1
@@ -201,11 +203,11 @@ class Deletions:
     def _remove_runs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Remove the runs of former jobs, and each former job after its last run."""
         found = 0
-        for mark in self.jobs.query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most):
+        for mark in self.jobs.query(Query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most)):
             if found >= most:
                 break
             job_id = mark["sk"].removeprefix(keys.FORMER_PREFIX)
-            runs = list(self.runs.query(keys.runs_of_job(tenant_id, job_id), limit=most - found))
+            runs = list(self.runs.query(Query(keys.runs_of_job(tenant_id, job_id), limit=most - found)))
             gone = self.runs.delete_many([keys.key_of(item) for item in runs])
             found += len(runs)
             removed["runs"] += gone
@@ -221,18 +223,20 @@ class Deletions:
         """Remove everything else in the tenant's partitions except the tenant's item."""
         in_jobs = [
             keys.key_of(item)
-            for item in self.jobs.query(tenant_id, limit=most)
+            for item in self.jobs.query(Query(tenant_id, limit=most))
             if not item["sk"].startswith((keys.JOB_PREFIX, keys.FORMER_PREFIX))
         ]
         tenant, room = keys.tenant(tenant_id), most - len(in_jobs)
         in_tenants = [
             key
-            for item in self.tenants.query(tenant_id, limit=room + 1)
+            for item in self.tenants.query(Query(tenant_id, limit=room + 1))
             if (key := keys.key_of(item)) != tenant
         ]
         room -= len(in_tenants)
         audit = Audit(self.tenants).table
-        in_audit = [keys.key_of(item) for item in audit.query(tenant_id, limit=room)] if room > 0 else []
+        in_audit = (
+            [keys.key_of(item) for item in audit.query(Query(tenant_id, limit=room))] if room > 0 else []
+        )
         removed["others"] += self.jobs.delete_many(in_jobs) + self.tenants.delete_many(in_tenants)
         removed["others"] += audit.delete_many(in_audit)
         return len(in_jobs) + len(in_tenants) + len(in_audit)

@@ -12,7 +12,7 @@ from common.ids import TENANT_ID_CHARS, check_id
 from common.platform.api_keys import ApiKey, ApiKeys
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
@@ -108,7 +108,10 @@ class Tenants:
     def list_tenants(self, after: str = "", limit: int | None = None) -> Iterator[Tenant]:
         """All tenants after `after`, in the order of their ids, without their registered totals."""
         start = keys.tenant_listing(after) if after else None
-        return (Tenant.from_item(item) for item in self._table.query(keys.TENANTS, after=start, limit=limit))
+        return (
+            Tenant.from_item(item)
+            for item in self._table.query(Query(keys.TENANTS, after=start, limit=limit))
+        )
 
     def with_counts(self, tenant_ids: Sequence[str]) -> list[Tenant]:
         """These tenants with their registered totals, in the order of their ids; missing ones are left out."""

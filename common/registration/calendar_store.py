@@ -25,7 +25,7 @@ from common.registration.calendar_sources import dates_of
 from common.registration.schedule_text import check_calendar_name
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
-from common.storage.table import Addition, Table, Transaction
+from common.storage.table import Addition, Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
 
@@ -86,7 +86,7 @@ class CalendarStore(Calendars):
     def _check_room(self, tenant: str) -> None:
         """Raises Conflict."""
         names = self.table.query(
-            tenant, sk_prefix=keys.CALENDAR_PREFIX, limit=MAX_TENANT_CALENDARS, attributes=("name",)
+            Query(tenant, sk_prefix=keys.CALENDAR_PREFIX, limit=MAX_TENANT_CALENDARS, attributes=("name",))
         )
         if sum(1 for _ in names) >= MAX_TENANT_CALENDARS:
             raise Conflict(
@@ -111,7 +111,7 @@ class CalendarStore(Calendars):
         except ConditionFailed:
             raise NotFound("calendar", name) from None
         there = Expression("#state <> :deleted", {":deleted": DELETED})
-        jobs = self.table.query(tenant, sk_prefix=keys.JOB_PREFIX, where=there)
+        jobs = self.table.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, where=there))
         naming = (item["job_id"] for item in jobs if name in item["schedule"].get("calendars", ()))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
             with suppress(ConditionFailed):

@@ -31,7 +31,7 @@ from common.runs.records import Runs
 from common.runs.states import RETRYING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.timing.fires import due_at, fires, local_date, next_fires
 from common.timing.instants import DAY_S, rfc3339
@@ -398,7 +398,7 @@ class BackfillCommands:
     def listed(self, tenant: str, job_id: str) -> list[Backfill]:
         """The kept backfills of a job, the newest first, at most MAX_LISTED. Raises NotFound."""
         self.store.get(tenant, job_id)
-        items = self.store.jobs.query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_LISTED)
+        items = self.store.jobs.query(Query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_LISTED))
         return sorted(map(Backfill.from_item, items), key=lambda one: one.created_at, reverse=True)
 
 

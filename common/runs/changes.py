@@ -11,7 +11,7 @@ from common.runs.claims import RETENTION_S
 from common.runs.states import CANCELLED, DISPATCHED, FAILED, QUEUED, RETRYING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Expression
 
 # How a change is committed; a manual change is committed together with its audit entries.
@@ -99,11 +99,13 @@ class RunChanges:
             "schedule_revision": schedule_revision,
         }
         items = self._table.query(
-            keys.runs_of_job(tenant, job_id),
-            sk_between=keys.runs_between(from_at, until_at),
-            limit=MAX_SEEN,
-            page=_PAGE,
-            attributes=("fire_at", "due_at", *wanted),
+            Query(
+                keys.runs_of_job(tenant, job_id),
+                sk_between=keys.runs_between(from_at, until_at),
+                limit=MAX_SEEN,
+                page=_PAGE,
+                attributes=("fire_at", "due_at", *wanted),
+            )
         )
         found = (
             Execution(tenant, job_id, item["fire_at"], item["due_at"], schedule_revision)

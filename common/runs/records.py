@@ -18,7 +18,7 @@ from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, FAILED, MISSED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 
 
@@ -159,7 +159,7 @@ class Runs:
         first, last = min(one.fire_at for one in executions), max(one.fire_at for one in executions)
         names = {one.run_name for one in executions}
         partition = keys.runs_of_job(executions[0].tenant, executions[0].job_id)
-        items = self._table.query(partition, sk_between=keys.runs_between(first, last + 1))
+        items = self._table.query(Query(partition, sk_between=keys.runs_between(first, last + 1)))
         return {item["sk"]: item for item in items if item["sk"] in names}
 
     def named(self, tenant: str, job_id: str, run_name: str) -> Item | None:
@@ -179,7 +179,9 @@ class Runs:
         after = keys.run(tenant, job_id, before_run_name) if before_run_name else None
         partition = keys.runs_of_job(tenant, job_id)
         return list(
-            self._table.query(partition, newest_first=True, limit=limit, after=after, attributes=attributes)
+            self._table.query(
+                Query(partition, newest_first=True, limit=limit, after=after, attributes=attributes)
+            )
         )
 
 

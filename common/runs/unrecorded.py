@@ -14,7 +14,7 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.planning.executions_queue import ExecutionsQueue
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S
 
@@ -73,14 +73,14 @@ class Unrecorded:
 
     def all(self) -> Iterator[WithoutRecord]:
         """The whole list, by execution ids."""
-        return _read(self._due.query(keys.UNRECORDED))
+        return _read(self._due.query(Query(keys.UNRECORDED)))
 
     def page(
         self, after_id: str = "", from_at: int = 0, limit: int = MAX_LISTED
     ) -> tuple[list[WithoutRecord], str]:
         """Those due from `from_at` on that have no record now, by their ids, and where the list continues."""
         after = keys.unrecorded(after_id) if after_id else None
-        items = list(self._due.query(keys.UNRECORDED, after=after, limit=limit + 1))
+        items = list(self._due.query(Query(keys.UNRECORDED, after=after, limit=limit + 1)))
         found = [one for one in _read(items[:limit]) if one.execution.due_at >= from_at]
         left = {one.execution_id for one in self.missing([one.execution for one in found])}
         next_id = items[limit - 1]["sk"] if len(items) > limit else ""

@@ -50,6 +50,74 @@ MAX_TRANSACTION_BYTES = 4_000_000
 _ALWAYS_FIT = MAX_TRANSACTION_BYTES // MAX_ITEM_BYTES
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """All items of a partition of a table or an index, in sort-key order, at most `limit`.
+
+    Of an index, only those whose number is at least `since`. A request reads `page` items; without it, as many as fit.
+    With `attributes` only these are returned, also single elements as in `attempts[0]`. This costs the same read
+    units, but less time to transfer and decode.
+    """
+
+    pk: str
+    index: Index | None = None
+    sk_prefix: str = ""
+    sk_between: tuple[str, str] | None = None
+    after: Mapping[str, Any] | None = None
+    newest_first: bool = False
+    limit: int | None = None
+    page: int | None = None
+    consistent: bool = True
+    where: Expression | None = None
+    attributes: Sequence[str] = ()
+    since: float | None = None
+
+    def request(self, table: str) -> QueryInputTypeDef:
+        """The request for the first page."""
+        condition = self._key_condition()
+        values = dict(condition.values)
+        request: QueryInputTypeDef = {
+            "TableName": table,
+            "KeyConditionExpression": condition.expression,
+            "ConsistentRead": self.consistent and self.index is None,
+            "ScanIndexForward": not self.newest_first,
+        }
+        if self.index:
+            request["IndexName"] = self.index.name
+        if self.page:
+            request["Limit"] = self.page
+        # moto knows no placeholder in front of an index, so a list's name must be no reserved word.
+        names = {f"#{path}": path for path in self.attributes if "[" not in path}
+        if self.attributes:
+            request["ProjectionExpression"] = ", ".join(
+                path if "[" in path else f"#{path}" for path in self.attributes
+            )
+        if self.where:
+            request["FilterExpression"] = self.where.expression
+            values |= self.where.values
+            names |= self.where.names()
+        if names:
+            request["ExpressionAttributeNames"] = names
+        request["ExpressionAttributeValues"] = to_wire(values)
+        if self.after:
+            request["ExclusiveStartKey"] = to_wire(self.after)
+        return request
+
+    def _key_condition(self) -> Expression:
+        terms = [f"{self.index.pk if self.index else 'pk'} = :pk"]
+        values: Item = {":pk": self.pk}
+        if self.sk_prefix:
+            terms.append("begins_with(sk, :prefix)")
+            values[":prefix"] = self.sk_prefix
+        if self.sk_between:
+            terms.append("sk BETWEEN :first AND :last")
+            values |= {":first": self.sk_between[0], ":last": self.sk_between[1]}
+        if self.index and self.since is not None:
+            terms.append(f"{self.index.sk} >= :since")
+            values[":since"] = self.since
+        return Expression(" AND ".join(terms), values)
+
+
 class Table:
     """One table. Reads are strongly consistent, except reads of an index.
 
@@ -186,57 +254,9 @@ class Table:
             found += ["Error" not in one for one in answer["Responses"]]
         return found
 
-    def query(
-        self,
-        pk: str,
-        *,
-        index: Index | None = None,
-        sk_prefix: str = "",
-        sk_between: tuple[str, str] | None = None,
-        after: Mapping[str, Any] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        page: int | None = None,
-        consistent: bool = True,
-        where: Expression | None = None,
-        attributes: Sequence[str] = (),
-        since: float | None = None,
-    ) -> Iterator[Item]:
-        """All items of a partition of the table or an index, in sort-key order, at most `limit`.
-
-        Of an index, only those whose number is at least `since`.
-        They are read while the caller consumes them, `page` per request; without it, as many as fit.
-        With `attributes` only these are returned, also single elements as in `attempts[0]`. This costs the same read
-        units, but less time to transfer and decode.
-        """
-        wanted = _key_condition(pk, index, sk_prefix, sk_between, since)
-        values = dict(wanted.values)
-        request: QueryInputTypeDef = {
-            "TableName": self.name,
-            "KeyConditionExpression": wanted.expression,
-            "ConsistentRead": consistent and index is None,
-            "ScanIndexForward": not newest_first,
-        }
-        if index:
-            request["IndexName"] = index.name
-        if page:
-            request["Limit"] = page
-        # moto knows no placeholder in front of an index, so a list's name must be no reserved word.
-        names = {f"#{path}": path for path in attributes if "[" not in path}
-        if attributes:
-            request["ProjectionExpression"] = ", ".join(
-                path if "[" in path else f"#{path}" for path in attributes
-            )
-        if where:
-            request["FilterExpression"] = where.expression
-            values |= where.values
-            names |= where.names()
-        if names:
-            request["ExpressionAttributeNames"] = names
-        request["ExpressionAttributeValues"] = to_wire(values)
-        if after:
-            request["ExclusiveStartKey"] = to_wire(after)
-        return self._pages(request, limit, page)
+    def query(self, query: Query) -> Iterator[Item]:
+        """The items of a query, which are read while the caller consumes them."""
+        return self._pages(query.request(self.name), query.limit, query.page)
 
     def _pages(self, request: QueryInputTypeDef, limit: int | None, page: int | None) -> Iterator[Item]:
         left = limit
@@ -254,23 +274,6 @@ class Table:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-
-def _key_condition(
-    pk: str, index: Index | None, sk_prefix: str, sk_between: tuple[str, str] | None, since: float | None
-) -> Expression:
-    words = [f"{index.pk if index else 'pk'} = :pk"]
-    values: Item = {":pk": pk}
-    if sk_prefix:
-        words.append("begins_with(sk, :prefix)")
-        values[":prefix"] = sk_prefix
-    if sk_between:
-        words.append("sk BETWEEN :first AND :last")
-        values |= {":first": sk_between[0], ":last": sk_between[1]}
-    if index and since is not None:
-        words.append(f"{index.sk} >= :since")
-        values[":since"] = since
-    return Expression(" AND ".join(words), values)
 
 
 @lru_cache(maxsize=64)

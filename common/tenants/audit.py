@@ -19,7 +19,7 @@ from common.clock import Clock, SystemClock
 from common.errors import InvalidInput
 from common.storage import keys
 from common.storage.conflicts import retry_on_conflict
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.storage.wire import Item
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S
@@ -177,7 +177,7 @@ class Audit:
             return iter(())
         bounds = tuple(keys.audit(tenant, bound)["sk"] for bound in (first, last))
         both = [
-            table.query(tenant, sk_between=(bounds[0], bounds[1]), newest_first=True, limit=most)
+            table.query(Query(tenant, sk_between=(bounds[0], bounds[1]), newest_first=True, limit=most))
             for table in (self.table, self.tenants)
         ]
         newest_first = merge(*both, key=lambda item: item["sk"], reverse=True)

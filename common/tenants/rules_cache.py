@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from common.cache import Cache, Kept
 from common.storage import keys
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.tenants.allowed_targets import Hold
 from common.tenants.rules import TenantRules
 from common.timing.instants import DAY_S
@@ -159,9 +159,11 @@ def note_change(tx: Transaction, table: Table, tenant: str, now: float) -> None:
 def changed_since(table: Table, at: float) -> set[str]:
     """The tenants whose changes were committed since `at`, and some that were changed shortly before."""
     changes = table.query(
-        keys.TENANT_CHANGES,
-        sk_between=keys.tenant_changes_since(at - LATE_COMMIT_S),
-        attributes=("sk",),
+        Query(
+            keys.TENANT_CHANGES,
+            sk_between=keys.tenant_changes_since(at - LATE_COMMIT_S),
+            attributes=("sk",),
+        )
     )
     return {keys.changed_tenant(change["sk"]) for change in changes}
 

@@ -21,7 +21,7 @@ from common.platform.tenants import Tenants
 from common.registration.definition import Limits
 from common.registration.registry import Registry
 from common.storage import keys
-from common.storage.table import Table, Tables
+from common.storage.table import Query, Table, Tables
 from common.storage.wire import Item, from_wire, to_wire
 from common.tenants.audit import AWS
 from common.tenants.rules_cache import KnownTenants
@@ -140,7 +140,7 @@ class Stage:
 
     def missed_ranges(self, job: Job) -> list[tuple[int, int]]:
         """The spans of missed fire times, one per record."""
-        items = self._table("runs").query(keys.runs_of_job(job.tenant, job.job_id))
+        items = self._table("runs").query(Query(keys.runs_of_job(job.tenant, job.job_id)))
         return [(item["skipped_from_at"], item["fire_at"]) for item in items if "skipped_from_at" in item]
 
     def target_log(self, since: float) -> Iterator[Any]:

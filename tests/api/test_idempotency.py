@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from common.storage.table import Query
 from minute8_client import Client
 from tests.api.calls import HandlerTransport, Office
 from tests.worlds import job
@@ -35,7 +36,7 @@ def test_the_same_key_and_body_give_the_same_answer(office: Office) -> None:
 
 
 def recorded(office: Office) -> dict[str, Any]:
-    [record] = office.world.table("jobs").query("alice", sk_prefix="ONCE#")
+    [record] = office.world.table("jobs").query(Query("alice", sk_prefix="ONCE#"))
     return record
 
 

@@ -18,6 +18,7 @@ from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
 from common.registration.subscriptions import SubscriptionStore
 from common.storage import group_keys, keys
+from common.storage.table import Query
 from common.storage.wire import Expression
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
@@ -149,7 +150,7 @@ def test_a_bound_holds_for_two_additions_at_once(
         died = play(stage.wire, steps, choose, before_writes)
         refused = [type(one) for one in died.values() if one]
         assert refused in ([Conflict], [QuotaExceeded]), died
-        assert len(list(world.table(table).query("alice", sk_prefix=prefix))) == 2
+        assert len(list(world.table(table).query(Query("alice", sk_prefix=prefix)))) == 2
 
 
 @pytest.mark.parametrize("checked", [True, False])

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from common.storage import keys
+from common.storage.table import Query
 from common.timing.slots import places
 from tests.faults.stage import Stage, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
@@ -71,7 +72,7 @@ def after_a_rollback(stage: Stage) -> None:
     )
     name = f"{group_of(world)}#0"
     pks = [keys.directory_partition(group_of(world)), *map(keys.listings, places(group_of(world)))]
-    items = [item for pk in pks for item in world.table("due").query(pk) if item["sk"] == name]
+    items = [item for pk in pks for item in world.table("due").query(Query(pk)) if item["sk"] == name]
     for item in items:
         world.table("due").delete(keys.key_of(item))
     world.run_until("2026-11-21T03:18:00Z")

@@ -11,6 +11,7 @@ import pytest
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from common.storage import keys
+from common.storage.table import Query
 from tests.worlds import World, at, job
 
 HOURS = {"max_attempts": 2, "base_s": 7_200, "cap_s": 7_200}
@@ -30,7 +31,7 @@ def fail_once(world: World) -> None:
 
 
 def postponed(world: World) -> list[str]:
-    return [item["sk"] for pk in keys.partitions("POSTPONED") for item in world.table("due").query(pk)]
+    return [item["sk"] for pk in keys.partitions("POSTPONED") for item in world.table("due").query(Query(pk))]
 
 
 def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World) -> None:

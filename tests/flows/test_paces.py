@@ -15,6 +15,7 @@ from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution
 from common.planning.packs import lines
 from common.storage import keys
+from common.storage.table import Query
 from common.timing.instants import rfc3339
 from scheduler.tick import TickSummary
 from tests.planning.test_shares import Fleet
@@ -197,7 +198,7 @@ def test_planners_keep_the_pace_of_a_divided_window(world: World, share_entries:
     fleet = Fleet(world, share_entries)
     world.run_until("2026-11-21T03:18:00Z")
     fleet.tick()
-    shares = list(world.table("due").query(keys.SHARES))
+    shares = list(world.table("due").query(Query(keys.SHARES)))
     assert bool(shares) == (share_entries < 1_000)
     assert max((int(share.get("pace_part", [0, 1])[1]) for share in shares), default=1) >= parts
     fleet.plan_all()

@@ -26,7 +26,7 @@ from common.planning.shares import (
     encode,
 )
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.timing.groups import group_key
 from common.timing.schedule import CronTiming, EveryTiming, Schedule
 from scheduler.planner import Planner
@@ -248,7 +248,7 @@ def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
 
 
 def recorded(world: World) -> list[Any]:
-    return list(world.table("due").query(keys.SHARES))
+    return list(world.table("due").query(Query(keys.SHARES)))
 
 
 def test_shares_of_a_tick_that_died_before_they_counted_are_never_planned_and_swept(fleet: Fleet) -> None:

@@ -18,7 +18,7 @@ from common.registration.calendar_store import CalendarStore
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.table import MAX_TRANSACTION_BYTES, Table, TooManyWrites, Transaction
+from common.storage.table import MAX_TRANSACTION_BYTES, Query, Table, TooManyWrites, Transaction
 from common.storage.wire import Expression, item_bytes
 from tests.simulation.memory_dynamodb import MAX_TOGETHER_BYTES, PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_tables, make_world
@@ -174,8 +174,8 @@ def test_deleting_many_leaves_what_motos_leaves(table: Table) -> None:
     for n in range(30):
         table.put({"pk": "a" if n % 2 else "b", "sk": f"{n:02}"})
     assert table.delete_many([{"pk": "a", "sk": f"{n:02}"} for n in range(28)]) == 28
-    assert [item["sk"] for item in table.query("a")] == ["29"]
-    assert len(list(table.query("b"))) == 15
+    assert [item["sk"] for item in table.query(Query("a"))] == ["29"]
+    assert len(list(table.query(Query("b")))) == 15
 
 
 def test_many_are_read_as_moto_reads_them(table: Table) -> None:
@@ -194,10 +194,12 @@ def test_an_index_has_what_motos_has_and_in_its_order(both: Both) -> None:
         runs.put({"pk": f"{tenant}#job", "sk": str(n), "failed_tenant": tenant, "failed_at": at_s})
     runs.put({"pk": "alice#job", "sk": "succeeded"})
     for newest_first, expected in ((False, ["0", "1", "3", "2"]), (True, ["2", "3", "1", "0"])):
-        found = list(runs.query("alice", index=keys.FAILURES, newest_first=newest_first, page=2))
+        found = list(runs.query(Query("alice", index=keys.FAILURES, newest_first=newest_first, page=2)))
         assert [item["sk"] for item in found] == expected
         place = {name: found[1][name] for name in ("pk", "sk", "failed_tenant", "failed_at")}
-        after = runs.query("alice", index=keys.FAILURES, newest_first=newest_first, after=place, page=1)
+        after = runs.query(
+            Query("alice", index=keys.FAILURES, newest_first=newest_first, after=place, page=1)
+        )
         assert [item["sk"] for item in after] == expected[2:]
 
 
@@ -270,11 +272,11 @@ def test_a_transaction_that_dynamodb_refuses_for_its_size_is_not_sent() -> None:
         return tx
 
     transaction(MAX_TRANSACTION_BYTES).commit()
-    assert len(list(table.query("a"))) == 15
+    assert len(list(table.query(Query("a")))) == 15
     table.delete({"pk": "a", "sk": "00"})
     with pytest.raises(TooManyWrites, match=f"{MAX_TRANSACTION_BYTES + 1} bytes"):
         transaction(MAX_TRANSACTION_BYTES + 1).commit()
-    assert len(list(table.query("a"))) == 14
+    assert len(list(table.query(Query("a")))) == 14
 
 
 def test_long_partitions_come_in_pages_and_whole() -> None:
@@ -284,11 +286,11 @@ def test_long_partitions_come_in_pages_and_whole() -> None:
     sks = [f"{n:05}" for n in range(PAGE_ITEMS * 2 + 7)]
     for sk in reversed(sks):
         table.put({"pk": "a", "sk": sk, "even": int(sk) % 2 == 0})
-    assert [item["sk"] for item in table.query("a")] == sks
-    assert [item["sk"] for item in table.query("a", newest_first=True)] == sks[::-1]
-    assert [item["sk"] for item in table.query("a", sk_between=("00498", "00502"))] == sks[498:503]
-    assert [item["sk"] for item in table.query("a", sk_prefix="0000", limit=3)] == sks[:3]
+    assert [item["sk"] for item in table.query(Query("a"))] == sks
+    assert [item["sk"] for item in table.query(Query("a", newest_first=True))] == sks[::-1]
+    assert [item["sk"] for item in table.query(Query("a", sk_between=("00498", "00502")))] == sks[498:503]
+    assert [item["sk"] for item in table.query(Query("a", sk_prefix="0000", limit=3))] == sks[:3]
     even = Expression("#even = :true", {":true": True})
-    assert [item["sk"] for item in table.query("a", where=even, limit=600)] == sks[::2]
+    assert [item["sk"] for item in table.query(Query("a", where=even, limit=600))] == sks[::2]
     after = {"pk": "a", "sk": "00498"}
-    assert [item["sk"] for item in table.query("a", after=after, limit=5)] == sks[499:504]
+    assert [item["sk"] for item in table.query(Query("a", after=after, limit=5))] == sks[499:504]

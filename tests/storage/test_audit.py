@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from common.storage.keys import key_of
-from common.storage.table import Table, Transaction
+from common.storage.table import Query, Table, Transaction
 from common.tenants.audit import Audit, EntryFilter
 
 
@@ -16,7 +16,7 @@ def test_entries_of_earlier_versions_are_read_in_their_place(tables: dict[str, T
         tx = Transaction(tables["tenants"].client)
         audit.add(tx, "alice", "key", "job.changed", f"at {at}", at)
         tx.commit()
-    for item in list(audit.table.query("alice")):
+    for item in list(audit.table.query(Query("alice"))):
         if item["at"] in (1_000, 3_000):
             tables["tenants"].put(item)
             audit.table.delete(key_of(item))

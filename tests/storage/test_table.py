@@ -12,7 +12,7 @@ from common.config import Config, MissingSetting
 from common.errors import Busy, ItemTooLarge
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.keys import Key
-from common.storage.table import WRITE_TRIES, Table, Tables, Transaction
+from common.storage.table import WRITE_TRIES, Query, Table, Tables, Transaction
 from common.storage.wire import Expression
 from scheduler import wiring
 from tests.worlds import World
@@ -78,14 +78,14 @@ def test_a_query_goes_in_order_over_pages_of_a_megabyte(tables: NamedTables) -> 
     table = tables["runs"]
     for n in range(8):
         table.put({"pk": "p", "sk": f"{n}", "pad": "x" * 300_000, "odd": n % 2})
-    assert [item["sk"] for item in table.query("p")] == list("01234567")
-    assert [item["sk"] for item in table.query("p", newest_first=True, limit=5)] == list("76543")
-    assert [item["sk"] for item in table.query("p", sk_between=("2", "5"))] == list("2345")
-    assert [item["sk"] for item in table.query("p", after={"pk": "p", "sk": "5"})] == list("67")
+    assert [item["sk"] for item in table.query(Query("p"))] == list("01234567")
+    assert [item["sk"] for item in table.query(Query("p", newest_first=True, limit=5))] == list("76543")
+    assert [item["sk"] for item in table.query(Query("p", sk_between=("2", "5")))] == list("2345")
+    assert [item["sk"] for item in table.query(Query("p", after={"pk": "p", "sk": "5"}))] == list("67")
     odd = Expression("#odd = :one", {":one": 1})
-    assert [item["sk"] for item in table.query("p", where=odd, limit=3)] == list("135")
-    assert [item["sk"] for item in table.query("p", sk_prefix="7")] == ["7"]
-    assert list(table.query("q")) == []
+    assert [item["sk"] for item in table.query(Query("p", where=odd, limit=3))] == list("135")
+    assert [item["sk"] for item in table.query(Query("p", sk_prefix="7"))] == ["7"]
+    assert list(table.query(Query("q"))) == []
 
 
 def test_an_item_over_400_kb_is_refused_and_says_so(tables: NamedTables) -> None:
@@ -202,7 +202,7 @@ def test_many_are_deleted_in_few_requests_and_what_is_not_there_is_no_fault(tabl
     for key in which[:40]:
         table.put(key)
     assert table.delete_many(which[10:]) == 50
-    assert [item["sk"] for item in table.query("p")] == [f"{n:02}" for n in range(10)]
+    assert [item["sk"] for item in table.query(Query("p"))] == [f"{n:02}" for n in range(10)]
     assert table.delete_many([]) == 0
 
 
@@ -256,7 +256,7 @@ class StingyWriter:
 def test_many_items_are_put_and_what_is_left_out_is_put_again(tables: NamedTables) -> None:
     items = [{"pk": "many", "sk": f"{n:02}", "n": n} for n in range(60)]
     tables["jobs"].put_many(items)
-    assert list(tables["jobs"].query("many")) == items
+    assert list(tables["jobs"].query(Query("many"))) == items
     client, slept = StingyWriter(takes=True), list[float]()
     Table(client, "jobs", slept.append).put_many(items[:4])  # type: ignore[arg-type]
     assert (len(client.written), len(slept)) == (4, 3)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.planning.directory import Shard
 from common.planning.due_index import DueIndex
 from common.storage import aws
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import NotStorable, from_wire, to_wire
 from tests.worlds import World, job
 
@@ -73,7 +73,7 @@ def test_pages_read_by_json_are_what_botocore_reads(moto_world: World) -> None:
     assert fast == slow
     assert len(fast) == 30
     with pytest.raises(world.dynamodb.exceptions.ResourceNotFoundException):
-        list(Table(world.dynamodb, "no-such-table").query("x"))
+        list(Table(world.dynamodb, "no-such-table").query(Query("x")))
 
 
 def deep(levels: int) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
 from tests.worlds import World
 
@@ -170,7 +170,7 @@ def test_no_change_is_committed_without_its_entry(tenants: Tenants, world: World
     removal.begin("tenant-1", NOW + 3)
     while not removal.move_on("tenant-1", NOW + 300).finished_at:
         pass
-    entries = list(table.query(keys.TENANT_CHANGES))
+    entries = list(table.query(Query(keys.TENANT_CHANGES)))
     assert [keys.changed_tenant(entry["sk"]) for entry in entries] == sorted(MANY) + ["tenant-1"] * 5
     assert [entry["expires_at"] - int(NOW) - 86_400 for entry in entries[-5:]] == [0, 1, 2, 3, 300]
 
