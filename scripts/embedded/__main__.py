@@ -39,7 +39,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m scripts.embedded", description=__doc__)
     parser.add_argument("command", choices=_COMMANDS)
     parser.add_argument("--state-dir", type=Path, default=DEFAULT_STATE_DIR)
-    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="0: any free one")
+    parser.add_argument(
+        "--port", type=int, help=f"default: as last time, {DEFAULT_PORT} at first; 0: any free one at first"
+    )
     parser.add_argument("--stage", default="local")
     parser.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="for serverless.yml"
@@ -95,8 +97,8 @@ def _start(options: argparse.Namespace) -> int:
     if running:
         print(f"embedded AWS: runs on {embedded.endpoint_url} already (pid {embedded.pid})")
         return 0
-    if options.port not in (0, embedded.port):
-        print(f"embedded AWS: port {options.port} is not to be had, so it took {embedded.port}")
+    if options.port not in (0, None, embedded.port):
+        print(f"embedded AWS: port {options.port} is taken, so it uses {embedded.port}")
     print(
         f"embedded AWS: up on {embedded.endpoint_url} after {time.monotonic() - began:.1f} s (pid {embedded.pid})"
     )
@@ -135,8 +137,11 @@ def _reset(options: argparse.Namespace) -> int:
         shutil.rmtree(options.state_dir / name, ignore_errors=True)
     for service in options.state_dir.glob("service-*"):
         shutil.rmtree(service, ignore_errors=True)
-    for name in ("embedded.json", "embedded.log", "embedded.lock", "env"):
-        (options.state_dir / name).unlink(missing_ok=True)
+    for file in (
+        *options.state_dir.glob("*.lock"),
+        *(options.state_dir / name for name in ("embedded.json", "embedded.log", "env")),
+    ):
+        file.unlink(missing_ok=True)
     print("embedded AWS: wiped")
     return 0
 

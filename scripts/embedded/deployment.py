@@ -16,12 +16,13 @@ import yaml
 from scripts import build_layer, canary, console, signing_masters
 from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
+from scripts.one_at_a_time import one_at_a_time
 
 SOURCES = ("common", "scheduler", "executor", "notifier", "api", "canary")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
 _DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
-# A failed first deployment, or one that was being removed: its stack can be deleted.
+# A failed first deployment, or a stack that was being removed: it can be deleted.
 _NEVER_WHOLE = {
     "CREATE_FAILED",
     "DELETE_FAILED",
@@ -29,7 +30,9 @@ _NEVER_WHOLE = {
     "ROLLBACK_COMPLETE",
     "ROLLBACK_FAILED",
 }
-_RESET = "`make reset` wipes the state, with its jobs; `make up` then deploys from nothing"
+_RESTART = "`make down` ends its operation, and `make up` continues the deployment"
+# Of the deployment that a stage runs. It is part of the snapshots, as the stack is: a kill takes back both.
+_FINGERPRINT = "/embedded/{stage}/deployed"
 
 
 def deploy(
@@ -46,28 +49,32 @@ def deploy(
     with a text before each slow step.
     Raises EmbeddedError with the tool's output if the deployment fails or does not read back as written.
     """
+    with one_at_a_time(Path(embedded.state_dir) / f"deploying-{stage}.lock"):
+        return _deploy(embedded, stage, params or {}, force, report)
+
+
+def _deploy(
+    embedded: Embedded, stage: str, params: Mapping[str, str], force: bool, report: Callable[[str], object]
+) -> Embedded:
     layers = build_layer.build_all("local")
     service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layers)
-    arguments = [f"--param={key}={value}" for key, value in sorted((params or {}).items())]
+    arguments = [f"--param={key}={value}" for key, value in sorted(params.items())]
     fingerprint = _fingerprint(service, layers, [embedded.endpoint_url, *arguments])
     deployed = replace(embedded, api_url=api_url(embedded, stage))
-    stamp = service / ".deployed"
-    if not force and stamp.exists() and stamp.read_text() == fingerprint and _is_deployed(embedded, stage):
+    if not force and _is_deployed(embedded, stage, fingerprint):
         record(deployed)
         report(f"stage {stage} is deployed and unchanged")
         return deployed
     report(f"deploying serverless.yml as stage {stage} …")
-    stamp.unlink(missing_ok=True)
     make_deployable(embedded, stage, report)
-    try:
-        run_osls(["deploy", "--stage", stage, *arguments], service, embedded)
-    except EmbeddedError as error:
-        raise EmbeddedError(f"{error}\n\nIf it fails again, {_RESET}.") from None
+    # By force: the tool would skip what a deployment that was cut off has already uploaded.
+    run_osls(["deploy", "--stage", stage, "--force", *arguments], service, embedded)
     template = json.loads((service / ".serverless" / "cloudformation-template-update-stack.json").read_text())
     apply_dropped(embedded, template)
     report(f"canary: {canary.register(Stage(embedded.env(), stage), stage)}")
-    signing_masters.change(client(embedded, "ssm"), stage, "make")
-    stamp.write_text(fingerprint)
+    ssm = client(embedded, "ssm")
+    signing_masters.change(ssm, stage, "make")
+    ssm.put_parameter(Name=_FINGERPRINT.format(stage=stage), Value=fingerprint, Type="String", Overwrite=True)
     record(deployed)
     return deployed
 
@@ -77,7 +84,6 @@ def remove(embedded: Embedded, *, stage: str) -> None:
     service = Path(embedded.state_dir) / f"service-{stage}"
     run_osls(["remove", "--stage", stage], service, embedded)
     signing_masters.remove(client(embedded, "ssm"), stage)
-    (service / ".deployed").unlink(missing_ok=True)
 
 
 def api_url(embedded: Embedded, stage: str) -> str:
@@ -187,28 +193,39 @@ def make_deployable(
     Raises EmbeddedError if no deployment can repair the state of the stack.
     """
     give_up_at = time.monotonic() + patience_s
+    stack = f"minute8-{stage}"
     reported = False
     while (status := _stack_status(embedded, stage)).endswith("_IN_PROGRESS") and status not in _NEVER_WHOLE:
         if not reported:
-            report(f"stack minute8-{stage} is {status}; waiting for the end of that …")
+            report(f"stack {stack} is {status}; waiting for the end of that …")
             reported = True
         if time.monotonic() > give_up_at:
-            raise EmbeddedError(f"stack minute8-{stage} stays {status}; {_RESET}")
+            raise EmbeddedError(f"stack {stack} stays {status}; {_RESTART}")
         time.sleep(0.2)
-    if status in _NEVER_WHOLE:
-        report(f"stack minute8-{stage} is {status}: deleting what was left of it …")
-        client(embedded, "cloudformation").delete_stack(StackName=f"minute8-{stage}")
-        while _stack_status(embedded, stage):
-            if time.monotonic() > give_up_at:
-                raise EmbeddedError(f"stack minute8-{stage} cannot be deleted; {_RESET}")
-            time.sleep(0.2)
-    elif status and status not in _DEPLOYED | {"UPDATE_ROLLBACK_COMPLETE"}:
-        raise EmbeddedError(f"stack minute8-{stage} is {status}, and cannot be deployed to; {_RESET}")
+    if status == "UPDATE_ROLLBACK_FAILED":
+        raise EmbeddedError(f"stack {stack} is {status}; {_RESTART}")
+    if status not in _NEVER_WHOLE:
+        return
+    report(f"stack {stack} is {status}: deleting what was left of it …")
+    cloudformation = client(embedded, "cloudformation")
+    mode = {}
+    while status := _stack_status(embedded, stage):
+        if status == "DELETE_FAILED":  # the next deployment takes over what cannot be deleted
+            mode = {"DeletionMode": "FORCE_DELETE_STACK"}
+        if status != "DELETE_IN_PROGRESS":
+            cloudformation.delete_stack(StackName=stack, **mode)
+        if time.monotonic() > give_up_at:
+            raise EmbeddedError(f"stack {stack} cannot be deleted; {_RESTART}")
+        time.sleep(0.2)
 
 
-def _is_deployed(embedded: Embedded, stage: str) -> bool:
-    """Return whether the stage's stack exists and is complete: the state may have been wiped since."""
-    return _stack_status(embedded, stage) in _DEPLOYED
+def _is_deployed(embedded: Embedded, stage: str, fingerprint: str) -> bool:
+    """Return whether the stage's stack is complete, and deployed from what has this fingerprint."""
+    if _stack_status(embedded, stage) not in _DEPLOYED:
+        return False
+    name = _FINGERPRINT.format(stage=stage)
+    found = client(embedded, "ssm").get_parameters(Names=[name])["Parameters"]
+    return [parameter["Value"] for parameter in found] == [fingerprint]
 
 
 def _stack_status(embedded: Embedded, stage: str) -> str:

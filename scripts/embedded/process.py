@@ -14,9 +14,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from scripts.one_at_a_time import one_at_a_time
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DEFAULT_STATE_DIR = ROOT / ".minute8"
@@ -26,8 +28,10 @@ ACCOUNT = "000000000000"
 
 # Linux gives clients 32,768 and above, macOS 49,152 and above.
 _PORTS = range(20_000, 32_000)
+MAX_STARTS = 3
 _READY_TIMEOUT_S = 120.0
-_STOP_TIMEOUT_S = 60.0
+# A large state is saved, and up to two stuck attempts before that.
+_STOP_TIMEOUT_S = 200.0
 
 # Where botocore, Node and httpx look for the authorities to trust.
 _CA_VARIABLES = ("AWS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE")
@@ -69,7 +73,7 @@ class Embedded:
 
 def start(
     state_dir: Path = DEFAULT_STATE_DIR,
-    port: int = DEFAULT_PORT,
+    port: int | None = None,
     *,
     auth: bool = False,
     tied: bool = False,
@@ -80,36 +84,32 @@ def start(
 ) -> Embedded:
     """Start an embedded AWS on `state_dir` and wait until it is ready, or return the one that runs there.
 
-    `port` is a preference: a taken port is replaced by a free one (0 asks for a free one). An instance that ran before
-    prefers its old port, since queue URLs contain it. `auth` enforces IAM. `tied` ends the instance together with the
-    calling process. `strict` enforces IAM and adds AWS's rules that the server lacks; with `shares` functions also get
-    the processor share of their memory. `concurrency` is the account's; None: 1,000, or what memory allows. With `tls`
-    every endpoint speaks TLS, by a certificate that clients trust through `env()`.
+    `port` is a preference: a taken port is replaced by a free one, and the state follows. Without it (None, or 0) the
+    port of the last start is preferred; before the first start, None prefers DEFAULT_PORT and 0 any free port. `auth`
+    enforces IAM. `tied` ends the instance together with the calling process. `strict` enforces IAM and adds AWS's rules
+    that the server lacks; with `shares` functions also get the processor share of their memory. `concurrency` is the
+    account's; None: 1,000, or what memory allows. With `tls` every endpoint speaks TLS, by a certificate that clients
+    trust through `env()`.
     Raises EmbeddedError if it does not come up.
     """
     strict = strict or shares
-    auth = auth or strict
-    options = {"--tied-to-parent": tied, "--strict": strict, "--shares": shares}
+    flags = {"--tied-to-parent": tied, "--strict": strict, "--shares": shares}
     state_dir = state_dir.resolve()
     state_dir.mkdir(parents=True, exist_ok=True)
-    if running := find(state_dir):
-        return running
-    before = _read_record(state_dir)
-    _kill_leftovers(state_dir)
-    shutil.rmtree(state_dir / "tmp", ignore_errors=True)
-    for _ in range(3):
-        chosen = free_port(before.port if before else port)
-        environment = _server_environment(state_dir, chosen, auth, concurrency)
-        if tls:
-            environment |= _tls_environment(state_dir)
-        server = _spawn(state_dir, environment, [name for name, is_on in options.items() if is_on])
-        _children[server.pid] = server
-        url = f"{'https' if tls else 'http'}://127.0.0.1:{chosen}"
-        trusted = environment.get("AWS_CA_BUNDLE", "")
-        embedded = Embedded(str(state_dir), server.pid, chosen, auth, url, strict=strict, ca_bundle=trusted)
-        record(embedded)
-        if _wait_until_ready(server, embedded):
-            return embedded
+    with one_at_a_time(state_dir / "starting.lock"):
+        if running := find(state_dir):
+            return running
+        before = _read_record(state_dir)
+        wish = port or (before.port if before else DEFAULT_PORT if port is None else 0)
+        _kill_leftovers(state_dir)
+        shutil.rmtree(state_dir / "tmp", ignore_errors=True)
+        for _ in range(MAX_STARTS):
+            environment = _server_environment(state_dir, free_port(wish), auth or strict, concurrency)
+            if tls:
+                environment |= _tls_environment(state_dir)
+            embedded = _spawn(state_dir, environment, [flag for flag, is_on in flags.items() if is_on])
+            if _wait_until_ready(embedded):
+                return embedded
     log = state_dir / "embedded.log"
     raise EmbeddedError(f"the embedded AWS did not start; its last words in {log}:\n{_log_tail(log)}")
 
@@ -132,14 +132,15 @@ def record(embedded: Embedded) -> None:
 def stop(state_dir: Path = DEFAULT_STATE_DIR) -> bool:
     """Stop the instance on `state_dir` cleanly: its state is saved. Returns whether one was running."""
     state_dir = state_dir.resolve()
-    was_running = _is_locked(state_dir)
-    if was_running and (recorded := _read_record(state_dir)):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(recorded.pid, signal.SIGTERM)
+    if not state_dir.exists():
+        return False
+    with one_at_a_time(state_dir / "starting.lock"):
+        was_running = _is_locked(state_dir)
+        _signal_each(_servers(state_dir), signal.SIGTERM)
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while _is_locked(state_dir) and time.monotonic() < deadline:
             time.sleep(0.05)
-    kill(state_dir)
+        kill(state_dir)
     return was_running
 
 
@@ -166,12 +167,12 @@ def free_port(wish: int) -> int:
     raise EmbeddedError(f"no port is free among a hundred of {_PORTS.start} to {_PORTS.stop - 1}")
 
 
-def _spawn(state_dir: Path, environment: dict[str, str], options: list[str]) -> "subprocess.Popen[bytes]":
-    temporary = state_dir / "tmp"
-    temporary.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "scripts.embedded.server", "--state-dir", str(state_dir), *options]
+def _spawn(state_dir: Path, environment: Mapping[str, str], flags: Sequence[str]) -> Embedded:
+    """Start a server process and record it."""
+    (state_dir / "tmp").mkdir(exist_ok=True)
+    command = [sys.executable, "-m", "scripts.embedded.server", "--state-dir", str(state_dir), *flags]
     with (state_dir / "embedded.log").open("ab") as log:
-        return subprocess.Popen(
+        server = subprocess.Popen(
             command,
             cwd=ROOT,
             env=environment,
@@ -180,6 +181,19 @@ def _spawn(state_dir: Path, environment: dict[str, str], options: list[str]) -> 
             stderr=log,
             start_new_session=True,  # its own process group: Ctrl-C here does not reach it, and kill() ends all of it
         )
+    _children[server.pid] = server
+    port = int(environment["GATEWAY_PORT"])
+    embedded = Embedded(
+        state_dir=str(state_dir),
+        pid=server.pid,
+        port=port,
+        auth=environment["AUTH"] == "true",
+        endpoint_url=f"{'https' if 'USE_SSL' in environment else 'http'}://127.0.0.1:{port}",
+        strict="--strict" in flags,
+        ca_bundle=environment.get("AWS_CA_BUNDLE", ""),
+    )
+    record(embedded)
+    return embedded
 
 
 def _server_environment(state_dir: Path, port: int, auth: bool, concurrency: int | None) -> dict[str, str]:
@@ -218,7 +232,8 @@ def _tls_environment(state_dir: Path) -> dict[str, str]:
     return {"USE_SSL": "1", **dict.fromkeys(names, str(server)), "AWS_CA_BUNDLE": str(bundle)}
 
 
-def _wait_until_ready(server: "subprocess.Popen[bytes]", embedded: Embedded) -> bool:
+def _wait_until_ready(embedded: Embedded) -> bool:
+    server = _children[embedded.pid]
     deadline = time.monotonic() + _READY_TIMEOUT_S
     while time.monotonic() < deadline:
         if _answers(embedded):
@@ -259,17 +274,27 @@ def _read_record(state_dir: Path) -> Embedded | None:
 
 
 def _kill_leftovers(state_dir: Path) -> None:
-    """Kill what is left of the recorded instance's process group: the server, Lambda workers, a snapshot."""
+    """Kill the process groups of the directory's servers, also of ended ones: Lambda workers, a snapshot."""
     recorded = _read_record(state_dir)
-    if recorded is None:
-        return
-    # Another program may have the number by now; all our processes name the state directory.
-    ours = [pid for pid, pgid, command in _processes() if pgid == recorded.pid and str(state_dir) in command]
-    for pid in ours:
+    groups = {*_servers(state_dir), *([recorded.pid] if recorded else [])}
+    # Another program may have the recorded number by now; all our processes name the state directory.
+    ours = [pid for pid, group, command in _processes() if group in groups and str(state_dir) in command]
+    _signal_each(ours, signal.SIGKILL)
+    for group in groups:
+        if child := _children.pop(group, None):
+            child.wait()
+
+
+def _servers(state_dir: Path) -> list[int]:
+    """The servers that run on the directory. A start that was cut off leaves one without a record."""
+    command_line = f" scripts.embedded.server --state-dir {state_dir} "
+    return [pid for pid, group, command in _processes() if pid == group and command_line in f"{command} "]
+
+
+def _signal_each(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    if child := _children.pop(recorded.pid, None):
-        child.wait()
+            os.kill(pid, number)
 
 
 def _processes() -> Iterator[tuple[int, int, str]]:

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
+from scripts.embedded import cloudformation, permissions, queries, snapshot, unpacking, worker_logs
 from scripts.embedded import cloudwatch as alarms
-from scripts.embedded import permissions, queries, snapshot, unpacking, worker_logs
 from scripts.embedded.strict import layer
 
 logger = logging.getLogger("embedded")
@@ -51,7 +51,7 @@ def main() -> None:
         scheduler,
         sqs,
     )
-    from ministack.services.cloudformation import provisioners  # type: ignore[import-untyped]
+    from ministack.services.cloudformation import _stacks, provisioners  # type: ignore[import-untyped]
 
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_INTERVAL_S
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_INTERVAL_S
@@ -63,7 +63,13 @@ def main() -> None:
     emitted = alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)
     if arguments.strict:
         layer.install(emitted.throttled, with_shares=arguments.shares)
-    snapshot.install(app, arguments.state_dir / "aws")
+    cloudformation.install(_stacks, provisioners)
+    snapshot.install(
+        app,
+        arguments.state_dir / "aws",
+        int(os.environ["GATEWAY_PORT"]),
+        lambda: cloudformation.end_interrupted_operations(_stacks),
+    )
     _start_thread(_look_at_queues, lambda_svc)
     if arguments.tied_to_parent:
         _start_thread(_end_with_parent, os.getppid())

@@ -106,7 +106,7 @@ def test_a_deployment_that_a_kill_cut_off_can_be_done_again(state_dir: Path) -> 
     wanted = {"Early": queue, "Late": late}
     template = _template(Handle=handle, Wait=wait, **wanted)
     cloudformation.update_stack(StackName="minute8-test", TemplateBody=template)
-    with pytest.raises(EmbeddedError, match="stays UPDATE_IN_PROGRESS; `make reset`"):
+    with pytest.raises(EmbeddedError, match="stays UPDATE_IN_PROGRESS; `make down` ends"):
         make_deployable(first, "test", print, 0)
     wait_for_snapshots(first)
 
@@ -141,6 +141,98 @@ def test_a_stopped_instance_comes_back_with_its_last_write(state_dir: Path) -> N
     assert stop(state_dir)
     second = start(state_dir, 0, tied=True)
     assert client(second, "dynamodb").get_item(TableName="things", Key=ITEM)["Item"] == ITEM
+
+
+def test_a_deployment_takes_over_what_no_stack_has(state_dir: Path) -> None:
+    """An interruption can lose the stack, and keep its resources. They are neither refused nor emptied."""
+    first = start(state_dir, 0, tied=True)
+    template = _template(
+        Bus={"Type": "AWS::Events::EventBus", "Properties": {"Name": "minute8-test"}},
+        Queue={"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "kept"}},
+        Table={
+            "Type": "AWS::DynamoDB::Table",
+            "Properties": {
+                "TableName": "things",
+                "BillingMode": "PAY_PER_REQUEST",
+                "AttributeDefinitions": [
+                    {"AttributeName": "pk", "AttributeType": "S"},
+                    {"AttributeName": "sk", "AttributeType": "S"},
+                ],
+                "KeySchema": [
+                    {"AttributeName": "pk", "KeyType": "HASH"},
+                    {"AttributeName": "sk", "KeyType": "RANGE"},
+                ],
+            },
+        },
+        Api={
+            "Type": "AWS::ApiGatewayV2::Api",
+            "Properties": {"Name": "api", "ProtocolType": "HTTP", "Tags": {"ms-custom-id": "8c0ffee9"}},
+        },
+    )
+    _create_stack(first, template)
+    client(first, "dynamodb").put_item(TableName="things", Item=ITEM)
+    queue = client(first, "sqs").get_queue_url(QueueName="kept")["QueueUrl"]
+    client(first, "sqs").send_message(QueueUrl=queue, MessageBody="kept")
+    stop(state_dir)
+    (state_dir / "aws" / "current" / "cloudformation.json").unlink()
+
+    second = start(state_dir, 0, tied=True)
+    _create_stack(second, template)
+    assert client(second, "dynamodb").get_item(TableName="things", Key=ITEM)["Item"] == ITEM
+    assert [
+        message["Body"] for message in client(second, "sqs").receive_message(QueueUrl=queue)["Messages"]
+    ] == ["kept"]
+
+
+def test_queues_follow_to_another_port(state_dir: Path) -> None:
+    first = start(state_dir, 0, tied=True)
+    client(first, "sqs").create_queue(QueueName="executions")
+    stop(state_dir)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first.port))
+        other.listen()
+        second = start(state_dir, 0, tied=True)
+    sqs = client(second, "sqs")
+    assert second.port != first.port
+    assert sqs.list_queues()["QueueUrls"] == [f"{second.endpoint_url}/000000000000/executions"]
+    sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName="executions")["QueueUrl"], MessageBody="arrives")
+
+
+def test_a_number_that_a_template_writes_as_text_bounds_the_polls(state_dir: Path) -> None:
+    """A parameter is text. In stock ministack such a mapping polls nothing."""
+    instance = start(state_dir, 0, tied=True)
+    _create_function(instance, "def handle(event, context): pass")
+    queue = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": "executions", "VisibilityTimeout": 90}}
+    mapping = {
+        "Type": "AWS::Lambda::EventSourceMapping",
+        "Properties": {
+            "FunctionName": "target",
+            "EventSourceArn": {"Fn::GetAtt": ["Queue", "Arn"]},
+            "ScalingConfig": {"MaximumConcurrency": "20"},
+        },
+    }
+    _create_stack(instance, _template(Queue=queue, Mapping=mapping))
+    sqs = client(instance, "sqs")
+    url = sqs.get_queue_url(QueueName="executions")["QueueUrl"]
+    sqs.send_message(QueueUrl=url, MessageBody="polled")
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+
+    def is_empty() -> bool:
+        counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+        return set(counts.values()) == {"0"}
+
+    wait_until(is_empty, "the message was not polled")
+    [described] = client(instance, "lambda").list_event_source_mappings()["EventSourceMappings"]
+    assert described["ScalingConfig"] == {"MaximumConcurrency": 20}
+
+
+def test_a_start_that_was_cut_off_before_its_record_is_done_again(state_dir: Path) -> None:
+    """Its server holds the directory's lock, and no record names it."""
+    unrecorded = start(state_dir, 0, tied=True)
+    (state_dir / "embedded.json").unlink()
+    again = start(state_dir, 0, tied=True)
+    assert again.pid != unrecorded.pid
+    assert _group(unrecorded) == []
 
 
 def test_starting_again_reuses_what_runs(state_dir: Path) -> None:
@@ -226,6 +318,12 @@ def test_it_listens_on_the_loopback_alone(deployed: Embedded) -> None:
 
 def _template(**resources: Any) -> str:
     return json.dumps({"Resources": resources})
+
+
+def _create_stack(instance: Embedded, template: str) -> None:
+    cloudformation = client(instance, "cloudformation")
+    cloudformation.create_stack(StackName="minute8-test", TemplateBody=template)
+    wait_until(lambda: _status(cloudformation) == "CREATE_COMPLETE", lambda: _status(cloudformation))
 
 
 def _status(cloudformation: Any) -> str:
