@@ -11,82 +11,63 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from api import console
-from api.http.admission import admit
+from api.http.paging import check_range
 from api.http.problems import CONTENT_TYPE, MethodNotAllowed, NoSuchRoute, Problem, problem_of
-from api.http.ranges import check_range
 from api.http.requests import Request, bearer, raw_body
-from api.http.routing import JSON, Reply, Route
+from api.http.routing import JSON, Response, Route, Routes
 from api.routes import (
-    audit,
     bulk,
     calendars,
-    dead_letters,
-    deletions,
     expected,
-    explain,
-    failures,
-    holds,
     jobs,
-    keys,
     manual,
-    many,
-    overview,
-    planning,
+    platform,
     runs,
-    schedules,
     subscriptions,
-    summaries,
-    tenant,
     tenants,
-    unrecorded,
     upcoming,
-    version,
-    webhooks,
-    zone_changes,
 )
 from api.services import Services
 from common import telemetry
 from common.errors import InvalidInput, shown
 from common.platform.credential import Credential
+from common.version import VERSION
 
 Event = dict[str, Any]
 """What API Gateway sends and takes, payload format 2.0."""
 
-
-def openapi(services: Services, request: Request) -> Reply:
-    """GET /v1/openapi.json"""
-    return Reply(_document())
-
-
-ROUTES: tuple[Route, ...] = (
-    *jobs.ROUTES,
-    *bulk.ROUTES,
-    *runs.ROUTES,
-    *summaries.ROUTES,
-    *expected.ROUTES,
-    *explain.ROUTES,
-    *failures.ROUTES,
-    *upcoming.ROUTES,
-    *zone_changes.ROUTES,
-    *manual.ROUTES,
-    *many.ROUTES,
-    *calendars.ROUTES,
-    *schedules.ROUTES,
-    *tenant.ROUTES,
-    *webhooks.ROUTES,
-    *subscriptions.ROUTES,
-    *keys.ROUTES,
-    *tenants.ROUTES,
-    *overview.ROUTES,
-    *planning.ROUTES,
-    *dead_letters.ROUTES,
-    *deletions.ROUTES,
-    *holds.ROUTES,
-    *unrecorded.ROUTES,
-    *audit.ROUTES,
-    *version.ROUTES,
-    Route("GET", "/v1/openapi.json", "get_openapi", openapi, None, "This document", "OpenApi"),
+ROUTES = Routes(
+    jobs.ROUTES
+    | bulk.ROUTES
+    | runs.ROUTES
+    | expected.ROUTES
+    | upcoming.ROUTES
+    | manual.ROUTES
+    | calendars.ROUTES
+    | subscriptions.ROUTES
+    | tenants.ROUTES
+    | platform.ROUTES
 )
+
+
+@ROUTES.add(Route("GET", "/v1", None, gives="Version"))
+def get_version(services: Services, request: Request) -> Response:
+    """The version."""
+    return Response({"version": VERSION})
+
+
+@ROUTES.add(Route("GET", "/v1/openapi.json", None, gives="OpenApi"))
+def get_openapi(services: Services, request: Request) -> Response:
+    """This document."""
+    return Response(_document())
+
+
+@cache
+def _document() -> dict[str, Any]:
+    from api.http.openapi import document  # only this route needs it
+
+    return document(ROUTES)
+
 
 # The base path of EventBridge Scheduler's API, whose clients sign their requests.
 EVENTBRIDGE: Final = "/eventbridge/"
@@ -95,13 +76,6 @@ EVENTBRIDGE: Final = "/eventbridge/"
 _NOBODY = Credential(tenant="", role="read", key_id="")
 # No id contains other characters, so a path with them cannot match a route.
 _PARAMETER = re.compile(r"[-._~()'!*:@,;=+&$%<> \[\]{}|^\w]+")
-
-
-@cache
-def _document() -> dict[str, Any]:
-    from api.http.openapi import document  # only this route needs it
-
-    return document(ROUTES)
 
 
 def resolve(services: Services, event: Event) -> Event:
@@ -118,7 +92,7 @@ def resolve(services: Services, event: Event) -> Event:
             return answering.answer(services, event, place.removeprefix(EVENTBRIDGE))
         route, path = _route(method, place)
         request = _request(services, event, route, path)
-        return _response(route.answer(services.acting_for(request.credential), request), request_id)
+        return _response(ROUTES[route](services.acting_for(request.credential), request), request_id)
     except Exception as error:  # noqa: BLE001  the client gets a problem document for any error
         return _problem(error, request_id)
 
@@ -164,8 +138,7 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
     credential = _NOBODY
     if route.role is not None:
         credential = services.authenticate(bearer(headers), now)
-        admit(
-            services,
+        services.admit(
             credential,
             route.role,
             now,
@@ -193,7 +166,7 @@ def _request(services: Services, event: Event, route: Route, path: dict[str, str
     )
 
 
-def _response(reply: Reply, request_id: str) -> Event:
+def _response(reply: Response, request_id: str) -> Event:
     headers = {**_headers(request_id), **reply.headers}
     if reply.status == HTTPStatus.NO_CONTENT:
         return _answer(reply.status, headers, "")  # some gateways refuse an answer whose body is None

@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from api.auth.token_settings import TokenSettings
-from api.auth.tokens import Tokens, is_token
+from api.auth.tokens import Tokens, TokenSettings, is_token
 from common.clock import Clock, SystemClock
 from common.config import Config
+from common.errors import Forbidden, Unauthenticated
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth, TenantHealth
 from common.history.run_lists import RunLists, TenantRuns
 from common.history.upcoming import Upcoming
+from common.jobs.ledger import require_active
 from common.jobs.store import JobStore
 from common.jobs.wiring import job_store
 from common.notices.subscription import Subscriptions
 from common.planning.executions_queue import ExecutionsQueue
 from common.platform.alarms import Alarms
-from common.platform.credential import Credential
+from common.platform.credential import OPERATOR, Credential, Role
 from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
 from common.platform.planning_state import PlanningState
@@ -40,6 +41,7 @@ from common.storage.table import Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
+from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.webhook_secrets import WebhookSecrets
 
 # How many executions that a change of a job enqueues count as one more request.
@@ -175,6 +177,29 @@ class Services:
         if self.tokens is not None and is_token(credential):
             return self.tokens.authenticate(credential, now)
         return self.tenants.api_keys.authenticate(credential, now)
+
+    def admit(
+        self,
+        credential: Credential,
+        needed: Role,
+        now: float,
+        *,
+        weight: int = 1,
+        while_suspended: bool = False,
+    ) -> None:
+        """Count the request, which needs the role `needed`. A suspended tenant may read, and do `while_suspended`.
+
+        Raises Unauthenticated, RateExceeded, TenantSuspended, Forbidden.
+        """
+        if credential.role != OPERATOR:
+            rules = self.known_tenants.rules(credential.tenant, now)
+            if rules is None or rules.state not in (ACTIVE, SUSPENDED):
+                raise Unauthenticated  # the tenant was deleted, or never existed
+            self.request_rate.take(credential.tenant, rules.quotas.requests_per_minute, now, weight)
+            if credential.may(needed) and not (needed == "read" or while_suspended):
+                require_active(rules, credential.tenant)
+        if not credential.may(needed):
+            raise Forbidden(credential.role, needed)
 
     def count_as(self, tenant: str, now: float, requests: int, counted: int = 1) -> None:
         """Count a request as so many, of which `counted` are counted already. Raises RateExceeded.

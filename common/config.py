@@ -46,7 +46,7 @@ class Config:
     spread_s: int
     # What something in front of the API takes off the path: clients of the EventBridge endpoint sign the whole path.
     api_path_prefix: str
-    # Signed tokens as an alternative to API keys (api/auth/token_settings.py). Without an issuer none are accepted.
+    # Signed tokens as an alternative to API keys (api/auth/tokens.py). Without an issuer none are accepted.
     jwt_issuer: str
     jwt_audience: str
     jwt_tenant_claim: str

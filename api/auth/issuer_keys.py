@@ -14,7 +14,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 
 import jwt
 
-from api.auth.token_settings import ALGORITHMS, TokenSettings, check_https
+from api.auth.tokens import ALGORITHMS, TokenSettings, check_https
 from api.http.problems import IssuerUnreachable
 from api.http.requests import read_json
 from common import telemetry

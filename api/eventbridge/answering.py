@@ -12,7 +12,6 @@ from urllib.parse import parse_qsl, quote, unquote
 from api.eventbridge import groups, schedules
 from api.eventbridge.operation import Asked, Operation
 from api.eventbridge.signature import Sent, SignatureRefused, check_signature, read_authorization
-from api.http.admission import admit
 from api.http.problems import Malformed, MethodNotAllowed, NoSuchRoute, TooLarge
 from api.http.requests import raw_body, read_json
 from api.services import Services
@@ -87,7 +86,7 @@ def answer(services: Services, event: Event, place: str) -> Event:
         body = raw_body(event.get("body"), bool(event.get("isBase64Encoded")), MAX_BODY)
         now = services.clock.now()
         credential, signature = _authenticate(services, event, headers, query, body, now)
-        admit(services, credential, operation.role, now)
+        services.admit(credential, operation.role, now)
         asked = Asked(
             operation=operation.name,
             tenant=credential.tenant,

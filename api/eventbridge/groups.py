@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from api.eventbridge.operation import Asked, Operation
-from api.http.cursors import read_cursor, write_cursor
+from api.http.paging import read_cursor, write_cursor
 from api.services import Services
 from common.errors import InvalidInput, NotFound
 from common.eventbridge.shapes import (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api.eventbridge.operation import Asked
-from api.http.cursors import read_cursor, write_cursor
-from api.http.job_filter import MAX_SEEN
+from api.http.paging import read_cursor, write_cursor
+from api.routes.jobs import MAX_JOBS_READ
 from api.services import Services
 from common.errors import Conflict, InvalidInput, NotFound
 from common.eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
@@ -57,7 +57,7 @@ def list_page(services: Services, asked: Asked) -> Mapping[str, Any]:
     page: list[Mapping[str, Any]] = []
     last = after = _after(asked, of)
     for seen, item in enumerate(_jobs_after(services, asked.tenant, job_id_prefixes(group, prefix), after)):
-        if seen == MAX_SEEN or len(page) == limit:
+        if seen == MAX_JOBS_READ or len(page) == limit:
             return {"Schedules": page, "NextToken": write_cursor(asked.tenant, of, last)}
         last, origin = item["job_id"], item.get("origin")
         if (
@@ -118,7 +118,7 @@ def _jobs_after(
                 tenant,
                 sk_prefix=keys.JOB_PREFIX + prefix,
                 after=start,
-                page=MAX_SEEN + 1,
+                page=MAX_JOBS_READ + 1,
                 attributes=attributes,
             )
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
 from api.http.problems import CONTENT_TYPE as PROBLEM
 from api.http.problems import KINDS, Kind
-from api.http.routing import NDJSON, Route
+from api.http.routing import NDJSON, Handler, Route, Routes
 from common.ids import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS, TENANT_ID_CHARS, id_pattern
 from common.platform.credential import OPERATOR
 from common.platform.letter import QUEUES
@@ -60,22 +60,24 @@ _SECURITY = {
 }
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def document(routes: Routes) -> dict[str, Any]:
     """OpenAPI 3.1."""
     # Imported here: pydantic's JSON schema would slow the cold start of all other routes.
     from pydantic.json_schema import models_json_schema
 
     from api.http.field_words import described
-    from api.shapes import GIVEN, TAKEN
+    from api.shapes import SHAPES
 
-    models = [(shape, "validation") for shape in TAKEN.values()] + [
-        (shape, "serialization") for shape in GIVEN.values()
+    taken = {route.takes for route in routes if route.takes}
+    given = {route.gives for route in routes if route.gives in SHAPES} | {"Problem"}
+    models = [(SHAPES[name], "validation") for name in sorted(taken)] + [
+        (SHAPES[name], "serialization") for name in sorted(given)
     ]
     refs, schemas = models_json_schema(models, ref_template=_REF)  # type: ignore[arg-type]
     named = {shape.__name__: ref for (shape, _), ref in refs.items()}
     paths: dict[str, dict[str, Any]] = {}
-    for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, named)
+    for route, handler in routes.items():
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, handler, named)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -93,12 +95,13 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, named: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: Route, handler: Handler, named: dict[str, Any]) -> dict[str, Any]:
+    summary, _, _ = (inspect.getdoc(handler) or "").partition("\n")
     operation: dict[str, Any] = {
-        "operationId": route.name,
-        "summary": route.summary,
+        "operationId": handler.__name__,
+        "summary": summary.removesuffix("."),
         "tags": [(route.path.split("/")[2:3] or ["version"])[0].removesuffix(".json")],
-        "responses": _responses(route, named),
+        "responses": _responses(route, summary.removesuffix("."), named),
     }
     if parameters := _parameters(route):
         operation["parameters"] = parameters
@@ -151,8 +154,8 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
     return parameters
 
 
-def _responses(route: Route, named: dict[str, Any]) -> dict[str, Any]:
-    done: dict[str, Any] = {"description": route.summary}
+def _responses(route: Route, summary: str, named: dict[str, Any]) -> dict[str, Any]:
+    done: dict[str, Any] = {"description": summary}
     if route.gives:
         done["content"] = {route.gives_type: {"schema": named.get(route.gives, {"type": "object"})}}
     if route.gives_type == NDJSON:

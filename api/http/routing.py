@@ -22,7 +22,7 @@ MAX_PAGE_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class Response:
     """What a route's handler returns; `body` is the text itself if the route does not return JSON."""
 
     body: Any = None
@@ -40,7 +40,7 @@ class Query:
     schema: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """One method of one path, for credentials with at least the role `role` (None: public).
 
@@ -51,11 +51,8 @@ class Route:
 
     method: str
     path: str
-    name: str
-    answer: Callable[[Services, Request], Reply]
     role: Role | None
-    summary: str
-    gives: str
+    gives: str = ""
     status: HTTPStatus = HTTPStatus.OK
     also: HTTPStatus | None = None
     takes: str = ""
@@ -68,6 +65,28 @@ class Route:
     weight: int = 1
     takes_key: bool = False
     longest_body: int = MAX_BODY
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+Handler = Callable[[Services, Request], Response]
+
+
+class Routes(dict[Route, Handler]):
+    """Routes with the functions that answer them.
+
+    A function's name is the operation's id in the OpenAPI document; its docstring is the summary and the description.
+    """
+
+    def add(self, route: Route) -> Callable[[Handler], Handler]:
+        """A decorator that declares the route which a function answers."""
+
+        def declare(handler: Handler) -> Handler:
+            self[route] = handler
+            return handler
+
+        return declare
 
 
 # The weight of a request that may read or change a thousand jobs.

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections import Counter
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
 
-from api.http.cursors import read_cursor, write_cursor
-from api.http.problems import line_view
-from api.http.requests import Request
+from api.http.paging import bounds, check_range, parsed_cursor, read_cursor, write_cursor
+from api.http.problems import line_view, problem_of
+from api.http.requests import Request, boolean
 from api.http.routing import (
     A_THOUSAND_JOBS,
     CURSOR,
     MAX_BODY,
+    MAX_PAGE,
     MAX_PAGE_BYTES,
     NDJSON,
     Query,
-    Reply,
+    Response,
     Route,
+    Routes,
 )
-from api.routes.jobs import PAST, registry_for
+from api.routes.jobs import FILTERS, MAX_JOBS_READ, PAST, JobFilter, registry_for
+from api.routes.runs import RECENT_S, failure_cursor_of
 from api.services import Services
 from api.views import job_line
-from common.jobs.job import exists
+from common.errors import Busy, InvalidInput, Minute8Error
+from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup, cursor_after
+from common.history.run_lists import RunFilter
+from common.history.runs_cursor import RunsCursor
+from common.ids import NONCE_CHARS, check_id
+from common.jobs.job import Job, exists
+from common.planning.execution import execution_id
 from common.registration import bulk
+from common.runs.states import QUEUED, RETRYING
+from common.texts import NOTE_CHARS, check_note
+from common.timing.instants import DAY_S
 
 # What fits into a request's time on the slowest deployed Lambda; docs/cli.md has the figures.
 MAX_LINES: Final = 1_000
@@ -34,16 +50,41 @@ _LINES_A_REQUEST: Final = 10
 _EXPORT: Final = "export"
 # The function has 29 s, and a transaction with conflicts can take some seconds.
 _WRITING_S: Final = 18
-
 _BULK_FLAGS = (
     Query("atomic", "Store nothing unless every line can be.", {"type": "boolean", "default": False}),
     Query("dry_run", "Tell what would change, and store nothing.", {"type": "boolean", "default": False}),
     PAST,
 )
+# The most jobs or runs that one request changes, and how long it may take: each is a transaction of its own.
+AT_ONCE: Final = 100
+_ACTING_S: Final = 18
+_ERROR_FIELDS: Final = ("error_type", "fingerprint")
+_JOB_FIELDS: Final = ("all", *(query.name for query in FILTERS), *_ERROR_FIELDS)
+_MAX_TEXT: Final = 200
+_LONGEST: Final = {"cursor": 2_000, "target": 2_000, "note": NOTE_CHARS}
+# How far back the error filter looks: as far as the groups of failures.
+SINCE_S: Final = 7 * DAY_S
+# How many jobs are in memory at a time, with payloads of up to 128 KB.
+_LOADED_AT_ONCE: Final = 25
+
+ROUTES = Routes()
 
 
-def put_all(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs/_bulk"""
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/jobs/_bulk",
+        "write",
+        gives="BulkResult",
+        takes="BulkJob",
+        takes_type=NDJSON,
+        query=_BULK_FLAGS,
+        weight=A_THOUSAND_JOBS,
+        longest_body=MAX_BULK,
+    )
+)
+def put_jobs(services: Services, request: Request) -> Response:
+    """Create and replace many jobs."""
     dry_run = request.flag("dry_run")
     lines = request.lines(MAX_LINES, MAX_BODY)
     services.count_as(request.tenant, request.now, len(lines) // _LINES_A_REQUEST, A_THOUSAND_JOBS)
@@ -56,7 +97,7 @@ def put_all(services: Services, request: Request) -> Reply:
         dry_run=dry_run,
     )
     counts = Counter(outcome.result for outcome in outcomes)
-    return Reply(
+    return Response(
         {
             "dry_run": dry_run,
             **{result: counts[result] for result in bulk.RESULTS},
@@ -65,8 +106,9 @@ def put_all(services: Services, request: Request) -> Reply:
     )
 
 
-def export(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs/_export"""
+@ROUTES.add(Route("GET", "/v1/jobs/_export", "read", gives="ExportedJob", gives_type=NDJSON, query=(CURSOR,)))
+def export_jobs(services: Services, request: Request) -> Response:
+    """All jobs as they can be put again."""
     after = read_cursor(request.tenant, _EXPORT, request.query.get("cursor"))
     lines: list[str] = []
     size, last, headers = 0, after, {}
@@ -81,16 +123,257 @@ def export(services: Services, request: Request) -> Reply:
             lines.append(json.dumps(job_line(job), ensure_ascii=False, separators=(",", ":")) + "\n")
             size += len(lines[-1].encode())
         last = job.job_id
-    return Reply("".join(lines), headers=headers, content_type=NDJSON)
+    return Response("".join(lines), headers=headers, content_type=NDJSON)
 
 
-ROUTES = (
+@dataclass(slots=True)
+class _Done:
+    """What a request did so far."""
+
+    dry_run: bool
+    ids: list[str] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
+
+    def reply(self, next_cursor: str | None) -> Response:
+        return Response(
+            {
+                "dry_run": self.dry_run,
+                "matched": len(self.ids),
+                "done": 0 if self.dry_run else len(self.ids) - len(self.refused),
+                "ids": self.ids,
+                "refused": self.refused,
+                "next_cursor": next_cursor,
+            }
+        )
+
+    def act(self, name: str, act: Callable[[], object]) -> bool:
+        """Do it to one; False if the request must stop before it. Raises Busy if nothing was done."""
+        if not self.dry_run:
+            try:
+                act()
+            except Busy:
+                if not self.ids:
+                    raise
+                return False
+            except Minute8Error as error:
+                problem = problem_of(error, "").body
+                self.refused.append({"id": name, **{key: problem[key] for key in ("type", "detail")}})
+        self.ids.append(name)
+        return True
+
+
+@ROUTES.add(
     Route(
-        "GET", "/v1/jobs/_export", "export_jobs", export, "read", "All jobs as they can be put again", "ExportedJob",
-        gives_type=NDJSON, query=(CURSOR,),
-    ),
+        "POST",
+        "/v1/jobs/_all/pause",
+        "write",
+        gives="ManyDone",
+        takes="PauseJobs",
+        body_optional=True,
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def pause_jobs(services: Services, request: Request) -> Response:
+    """Pause the jobs that a filter takes."""
+    fields = _fields(request, *_JOB_FIELDS, "note")
+    note = check_note(fields.get("note", ""))
+    return _jobs(services, request, fields, lambda job_id: services.store.pause(request.tenant, job_id, note))
+
+
+@ROUTES.add(
     Route(
-        "POST", "/v1/jobs/_bulk", "put_jobs", put_all, "write", "Create and replace many jobs", "BulkResult",
-        takes="BulkJob", takes_type=NDJSON, query=_BULK_FLAGS, longest_body=MAX_BULK, weight=A_THOUSAND_JOBS,
-    ),
-)  # fmt: skip
+        "POST",
+        "/v1/jobs/_all/resume",
+        "write",
+        gives="ManyDone",
+        takes="ManyJobs",
+        body_optional=True,
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def resume_jobs(services: Services, request: Request) -> Response:
+    """Resume the jobs that a filter takes."""
+    fields = _fields(request, *_JOB_FIELDS)
+    return _jobs(services, request, fields, lambda job_id: services.store.resume(request.tenant, job_id))
+
+
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/jobs/_all/run",
+        "write",
+        gives="ManyDone",
+        takes="RunJobs",
+        body_optional=True,
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def run_jobs(services: Services, request: Request) -> Response:
+    """Run the jobs that a filter takes now."""
+    fields = _fields(request, *_JOB_FIELDS, "nonce")
+    nonce = check_id("nonce", fields.get("nonce") or secrets.token_hex(6), NONCE_CHARS)
+    if not fields["dry_run"]:
+        services.count_as(request.tenant, request.now, AT_ONCE, A_THOUSAND_JOBS)
+    return _jobs(
+        services, request, fields, lambda job_id: services.manual.run_now(request.tenant, job_id, nonce)
+    )
+
+
+def _jobs(
+    services: Services, request: Request, fields: Mapping[str, Any], act: Callable[[str], object]
+) -> Response:
+    wanted = JobFilter.of({query.name: fields[query.name] for query in FILTERS if query.name in fields})
+    if any(name in fields for name in _ERROR_FIELDS):
+        return _failing_jobs(services, request, fields, wanted, act)
+    if wanted == JobFilter() and not fields["all"]:
+        raise InvalidInput(
+            "all", "no filter is given", accepted=f'"all": true for all jobs, or {", ".join(_JOB_FIELDS[1:])}'
+        )
+    list_name = f"many:{request.path}:{wanted.list_name}"
+    last = read_cursor(request.tenant, list_name, fields.get("cursor"))
+    done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
+    found = services.store.list_jobs(request.tenant, last, MAX_JOBS_READ + 1, payloads=False, deleted=True)
+    for seen, job in enumerate(found):
+        full = not done.dry_run and (len(done.ids) == AT_ONCE or services.clock.now() >= ends_at)
+        if seen == MAX_JOBS_READ or (wanted.takes(job) and full):
+            return done.reply(write_cursor(request.tenant, list_name, last))
+        if wanted.takes(job) and not done.act(job.job_id, partial(act, job.job_id)):
+            return done.reply(write_cursor(request.tenant, list_name, last) if last else None)
+        last = job.job_id
+    return done.reply(None)
+
+
+def _failing_jobs(
+    services: Services,
+    request: Request,
+    fields: Mapping[str, Any],
+    wanted: JobFilter,
+    act: Callable[[str], object],
+) -> Response:
+    """The same for jobs that failed with an error. One with failures on two pages is taken twice: it changes once."""
+    error = {name: fields.get(name, "") for name in _ERROR_FIELDS}
+    list_name = f"many:{request.path}:{wanted.list_name}:{error}"
+    before = parsed_cursor(request.tenant, list_name, fields.get("cursor"), failure_cursor_of)
+    failed = FailureFilter(from_at=max(0, int(request.now) - SINCE_S), **error)
+    groups, place = services.failed_runs.groups(request.tenant, failed, before)
+    done, ends_at = _Done(fields["dry_run"]), request.now + _ACTING_S
+    for job, at in failing_jobs(services, request.tenant, groups, wanted):
+        late = bool(done.ids) and services.clock.now() >= ends_at
+        full = not done.dry_run and (len(done.ids) == AT_ONCE or late)
+        if full or not done.act(job.job_id, partial(act, job.job_id)):
+            place = before
+            break
+        before = at
+    return done.reply(write_cursor(request.tenant, list_name, json.dumps(place)) if place else None)
+
+
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/runs/_all/retry",
+        "write",
+        gives="ManyDone",
+        takes="RetryRuns",
+        body_optional=True,
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def retry_runs(services: Services, request: Request) -> Response:
+    """Try failed runs of a span once more."""
+    fields = _fields(request, "from_at", "until_at", "job_id", "tag", "error_type", "fingerprint")
+    if "from_at" not in fields:
+        raise InvalidInput(
+            "from_at", "is missing", accepted="an RFC 3339 instant: what failed at or after it"
+        )
+    given = bounds(fields)
+    wanted = FailureFilter(
+        from_at=given["from_at"],
+        until_at=given.get("until_at", 0),
+        **{name: fields.get(name, "") for name in ("job_id", "tag", "error_type", "fingerprint")},
+    )
+    list_name = f"many failures:{wanted}"
+    before = parsed_cursor(request.tenant, list_name, fields.get("cursor"), failure_cursor_of)
+    done = _Done(fields["dry_run"])
+    if not done.dry_run:
+        services.count_as(request.tenant, request.now, AT_ONCE)
+    items, place = services.failed_runs.page(request.tenant, wanted, limit=AT_ONCE, before=before)
+    for item in items:
+        name = execution_id(item["tenant"], item["job_id"], item["sk"])
+        if not done.act(name, partial(services.manual.retry, request.tenant, name)):
+            break
+        before = float(item["failed_at"]), item["job_id"], item["sk"]
+    else:
+        before = place
+    return done.reply(write_cursor(request.tenant, list_name, json.dumps(before)) if before else None)
+
+
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/runs/_all/cancel",
+        "write",
+        gives="ManyDone",
+        takes="CancelRuns",
+        body_optional=True,
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def cancel_runs(services: Services, request: Request) -> Response:
+    """Cancel runs that wait."""
+    fields = _fields(request, "from_at", "until_at", "status", "job_prefix", "note")
+    note, prefix = check_note(fields.get("note", "")), fields.get("job_prefix", "")
+    status = fields.get("status", RETRYING)
+    if status not in (QUEUED, RETRYING):
+        raise InvalidInput(
+            "status", "must be one of a waiting run", value=status, accepted=f"{RETRYING}, {QUEUED}"
+        )
+    given = bounds(fields)
+    from_at, until_at = given.get("from_at"), given.get("until_at")
+    if from_at is None:
+        from_at = max(0, (until_at or int(request.now)) - RECENT_S)
+    list_name = f"many waiting:{status}:{prefix}:{from_at if given else ''}:{until_at}"
+    place = parsed_cursor(request.tenant, list_name, fields.get("cursor"), RunsCursor.of_text)
+    place = place or RunsCursor.start(request.now, from_at, until_at)
+    page = services.tenant_runs.page(request.tenant, place, RunFilter(status=status), limit=MAX_PAGE)
+    done = _Done(fields["dry_run"])
+    for item in page.runs:
+        name = execution_id(item["tenant"], item["job_id"], item["sk"])
+        if item["job_id"].startswith(prefix):
+            act = partial(services.manual.cancel, request.tenant, name, note)
+            if not done.act(name, act):  # the same page again: what is cancelled is no longer on it
+                return done.reply(write_cursor(request.tenant, list_name, place.to_text()))
+    following = write_cursor(request.tenant, list_name, page.next.to_text()) if page.next else None
+    return done.reply(following)
+
+
+def _fields(request: Request, *names: str) -> dict[str, Any]:
+    """The body's fields: texts, but for the flags `all` and `dry_run`, which are always there. Raises InvalidInput."""
+    fields = request.fields(*names, "dry_run", "cursor", optional=True)
+    for name, value in fields.items():
+        if name in ("all", "dry_run"):
+            boolean(fields, name)
+        elif (
+            not isinstance(value, str)
+            or len(value) > _LONGEST.get(name, _MAX_TEXT)
+            or not (value or name == "note")
+        ):
+            most = _LONGEST.get(name, _MAX_TEXT)
+            raise InvalidInput(
+                name, "must be a text", value=value, accepted=f"a text of 1 to {most} characters"
+            )
+    check_range(fields)
+    return {"all": False, "dry_run": False, **fields}
+
+
+def failing_jobs(
+    services: Services, tenant: str, groups: Sequence[FailureGroup], wanted: JobFilter
+) -> Iterator[tuple[Job, FailureCursor]]:
+    """The jobs of these groups, the one that failed last first, each once, with its place among the failures."""
+    newest = list({group.job_id: group for group in reversed(groups)}.values())[::-1]
+    for start in range(0, len(newest), _LOADED_AT_ONCE):
+        some = newest[start : start + _LOADED_AT_ONCE]
+        jobs = services.store.load_all(tenant, [group.job_id for group in some])
+        for group in some:
+            job = jobs.get(group.job_id)
+            if job and exists(job) and wanted.takes(job):
+                yield job, cursor_after(group.latest)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from api.http.cursors import read_cursor, write_cursor
-from api.http.job_filter import FILTERS, MAX_SEEN, JobFilter
+from api.http.paging import read_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Reply, Route
-from api.job_health import health_of_jobs
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, MAX_PAGE_BYTES, PAGE, Query, Response, Route, Routes
 from api.services import Services
-from api.views import coming_fires, job_view
+from api.views import coming_fires, job_view, run_view
 from common.errors import InvalidInput, NotFound
+from common.history.expected import AsOf
+from common.history.health import Health
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import Job
+from common.jobs.job import ACTIVE, PAUSED, Job, exists
 from common.planning.execution import Execution
 from common.registration.registry import Registry
 from common.runs.states import SKIPPED
@@ -31,10 +33,56 @@ from common.timing.schedule import CronTiming
 
 _MAX_FIRES = 100
 _FIRES = 5
+_COUNT = Query(
+    "count",
+    "How many fire times.",
+    {"type": "integer", "minimum": 1, "maximum": _MAX_FIRES, "default": _FIRES},
+)
+PAST = Query(
+    "past",
+    "Accept an `at` that is past, which never fires.",
+    {"type": "boolean", "default": False},
+)
+_HEALTH = Query(
+    "health",
+    "Add the last run, the last outcomes, failures in a row and what is overdue.",
+    {"type": "boolean", "default": False},
+)
+# The most jobs that one request reads.
+MAX_JOBS_READ: Final = 2_000
+_MAX_FILTER_CHARS: Final = 200
+FILTERS: Final = (
+    Query("state", "Only jobs in this state.", {"type": "string", "enum": [ACTIVE, PAUSED]}),
+    Query("tag", "Only jobs with this tag.", {"type": "string", "maxLength": _MAX_FILTER_CHARS}),
+    Query(
+        "name_prefix",
+        "Only jobs whose id or name begins so.",
+        {"type": "string", "maxLength": _MAX_FILTER_CHARS},
+    ),
+    Query("target", "Only jobs with this ARN or URL as target.", {"type": "string", "maxLength": 2_000}),
+)
+# How many jobs whose health is read count as one more request.
+JOBS_A_REQUEST: Final = 50
+_OUTCOME_FIELDS: Final = ("fire_at", "status", "trigger", "reason", "lateness_s", "duration_s")
+_LAST_RUN_FIELDS: Final = ("execution_id", *_OUTCOME_FIELDS, "error_type", "error")
+
+ROUTES = Routes()
 
 
-def create(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs"""
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/jobs",
+        "write",
+        gives="Job",
+        status=HTTPStatus.CREATED,
+        takes="NewJob",
+        query=(PAST,),
+        takes_key=True,
+    )
+)
+def create_job(services: Services, request: Request) -> Response:
+    """Create a job."""
     body = request.object()
     definition = {name: value for name, value in body.items() if name != "job_id"}
     named = body.get("job_id")
@@ -46,8 +94,20 @@ def create(services: Services, request: Request) -> Reply:
     return _job_reply(services, job, job.effective_at, HTTPStatus.CREATED)
 
 
-def put(services: Services, request: Request) -> Reply:
-    """PUT /v1/jobs/{job_id}"""
+@ROUTES.add(
+    Route(
+        "PUT",
+        "/v1/jobs/{job_id}",
+        "write",
+        gives="Job",
+        also=HTTPStatus.CREATED,
+        takes="NewJob",
+        query=(PAST,),
+        if_match=True,
+    )
+)
+def put_job(services: Services, request: Request) -> Response:
+    """Create or replace a job."""
     job_id = check_id("job_id", request.path["job_id"], JOB_ID_CHARS)
     definition = request.object()
     named = definition.pop("job_id", None)
@@ -58,27 +118,42 @@ def put(services: Services, request: Request) -> Reply:
     return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
 
 
-def get(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs/{job_id}"""
+@ROUTES.add(Route("GET", "/v1/jobs/{job_id}", "read", gives="Job"))
+def get_job(services: Services, request: Request) -> Response:
+    """Get a job."""
     return _job_reply(services, services.store.get(request.tenant, existing_id(request)), request.now)
 
 
-def delete(services: Services, request: Request) -> Reply:
-    """DELETE /v1/jobs/{job_id}"""
+@ROUTES.add(Route("DELETE", "/v1/jobs/{job_id}", "write", status=HTTPStatus.NO_CONTENT, if_match=True))
+def delete_job(services: Services, request: Request) -> Response:
+    """Delete a job."""
     services.store.delete(request.tenant, existing_id(request), request.if_match())
-    return Reply(status=HTTPStatus.NO_CONTENT)
+    return Response(status=HTTPStatus.NO_CONTENT)
 
 
-def patch(services: Services, request: Request) -> Reply:
-    """PATCH /v1/jobs/{job_id}"""
+@ROUTES.add(
+    Route(
+        "PATCH",
+        "/v1/jobs/{job_id}",
+        "write",
+        gives="Job",
+        takes="JobPatch",
+        takes_type="application/merge-patch+json",
+        query=(PAST,),
+        if_match=True,
+    )
+)
+def patch_job(services: Services, request: Request) -> Response:
+    """Change a part of a job."""
     changes = request.object(also="application/merge-patch+json")
     registry = registry_for(services, request)
     job = registry.patch(request.tenant, existing_id(request), changes, request.if_match())
     return _job_reply(services, job, request.now)
 
 
-def list_page(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs"""
+@ROUTES.add(Route("GET", "/v1/jobs", "read", gives="JobPage", query=(LIMIT, CURSOR, *FILTERS, _HEALTH)))
+def list_jobs(services: Services, request: Request) -> Response:
+    """List jobs."""
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = JobFilter.of(request.query)
     after = read_cursor(request.tenant, wanted.list_name, request.query.get("cursor"))
@@ -86,12 +161,12 @@ def list_page(services: Services, request: Request) -> Reply:
     page: list[dict[str, Any]] = []
     jobs: list[Job] = []
     size, last, cursor = 0, after, None
-    # Few jobs may match, and many may be deleted. A page reads at most MAX_SEEN, so it can be empty and have a next.
+    # Few jobs may match, and many may be deleted. So a page can be empty and have a next one.
     at_once = limit + 1 if wanted == JobFilter() else None
-    found = services.store.list_jobs(request.tenant, after, MAX_SEEN + 1, page=at_once, deleted=True)
+    found = services.store.list_jobs(request.tenant, after, MAX_JOBS_READ + 1, page=at_once, deleted=True)
     for seen, job in enumerate(found):
         full = len(page) == limit or size >= MAX_PAGE_BYTES
-        if seen == MAX_SEEN or (full and wanted.takes(job)):
+        if seen == MAX_JOBS_READ or (full and wanted.takes(job)):
             cursor = write_cursor(request.tenant, wanted.list_name, last)
             break
         if wanted.takes(job):
@@ -102,32 +177,46 @@ def list_page(services: Services, request: Request) -> Reply:
     health = {}
     if request.flag("health"):
         health = {"health": health_of_jobs(services, request.tenant, request.now, jobs, calendars)}
-    return Reply({"jobs": page, **health, "next_cursor": cursor})
+    return Response({"jobs": page, **health, "next_cursor": cursor})
 
 
-def health(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs/{job_id}/health"""
+@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/health", "read", gives="JobHealth"))
+def job_health(services: Services, request: Request) -> Response:
+    """A job's last runs, failures in a row, and whether it is overdue."""
     job = services.store.get(request.tenant, existing_id(request))
     found = health_of_jobs(services, request.tenant, request.now, [job], _calendars(services))
-    return Reply(found[job.job_id])
+    return Response(found[job.job_id])
 
 
-def pause(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs/{job_id}/pause"""
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/jobs/{job_id}/pause",
+        "write",
+        gives="Job",
+        takes="Pause",
+        body_optional=True,
+        if_match=True,
+    )
+)
+def pause_job(services: Services, request: Request) -> Response:
+    """Pause a job."""
     note = request.note()
     job = services.store.pause(request.tenant, existing_id(request), note, request.if_match())
     return _job_reply(services, job, request.now)
 
 
-def resume(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs/{job_id}/resume"""
+@ROUTES.add(Route("POST", "/v1/jobs/{job_id}/resume", "write", gives="Job", if_match=True))
+def resume_job(services: Services, request: Request) -> Response:
+    """Resume a job."""
     request.fields(optional=True)
     job = services.store.resume(request.tenant, existing_id(request), request.if_match())
     return _job_reply(services, job, request.now)
 
 
-def next_fires(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs/{job_id}/next"""
+@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/next", "read", gives="Fires", query=(_COUNT,)))
+def next_fires(services: Services, request: Request) -> Response:
+    """When a job fires next."""
     count = request.number("count", _FIRES, _MAX_FIRES)
     job = services.store.get(request.tenant, existing_id(request))
     timing = job.schedule.timing
@@ -144,7 +233,7 @@ def next_fires(services: Services, request: Request) -> Reply:
         }
         for at, execution in zip(times, executions, strict=True)
     ]
-    return Reply({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
+    return Response({"job_id": job.job_id, "state": job.state, "timezone": zone.key, "fires": fires})
 
 
 def registry_for(services: Services, request: Request) -> Registry:
@@ -177,71 +266,90 @@ def _exists(services: Services, tenant: str, job_id: str) -> bool:
     return True
 
 
-def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HTTPStatus.OK) -> Response:
     headers = {"ETag": f'"{job.revision}"'}
     if status == HTTPStatus.CREATED:
         headers["Location"] = f"/v1/jobs/{job.job_id}"
-    return Reply(job_view(job, now, _excluded(_calendars(services), job)), status, headers)
+    return Response(job_view(job, now, _excluded(_calendars(services), job)), status, headers)
 
 
 def _new_id() -> str:
     return f"job-{secrets.token_hex(8)}"
 
 
-_COUNT = Query(
-    "count",
-    "How many fire times.",
-    {"type": "integer", "minimum": 1, "maximum": _MAX_FIRES, "default": _FIRES},
-)
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """The conditions that a listed job must meet; an empty field sets none."""
 
-PAST = Query(
-    "past",
-    "Accept an `at` that is past, which never fires.",
-    {"type": "boolean", "default": False},
-)
+    state: str = ""
+    tag: str = ""
+    name_prefix: str = ""
+    target: str = ""
 
-_HEALTH = Query(
-    "health",
-    "Add the last run, the last outcomes, failures in a row and what is overdue.",
-    {"type": "boolean", "default": False},
-)
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> JobFilter:
+        """Raises InvalidInput."""
+        given = {parameter.name: query.get(parameter.name, "") for parameter in FILTERS}
+        for parameter in FILTERS:
+            value = given[parameter.name]
+            if len(value) > parameter.schema.get("maxLength", _MAX_FILTER_CHARS):
+                raise InvalidInput(parameter.name, "is too long", value=value, accepted="a shorter text")
+            if parameter.name in query and not value:
+                raise InvalidInput(parameter.name, "is empty", accepted="a text, or no such parameter")
+        if given["state"] not in ("", ACTIVE, PAUSED):
+            raise InvalidInput(
+                "state", "must be a state", value=given["state"], accepted=f"{ACTIVE}, {PAUSED}"
+            )
+        return cls(**given)
 
-ROUTES = (
-    Route(
-        "GET", "/v1/jobs", "list_jobs", list_page, "read", "List jobs", "JobPage",
-        query=(LIMIT, CURSOR, *FILTERS, _HEALTH),
-    ),
-    Route(
-        "GET", "/v1/jobs/{job_id}/health", "job_health", health, "read",
-        "A job's last runs, failures in a row, and whether it is overdue", "JobHealth",
-    ),
-    Route(
-        "POST", "/v1/jobs", "create_job", create, "write", "Create a job", "Job",
-        HTTPStatus.CREATED, takes="NewJob", takes_key=True, query=(PAST,),
-    ),
-    Route("GET", "/v1/jobs/{job_id}", "get_job", get, "read", "Get a job", "Job"),
-    Route(
-        "PUT", "/v1/jobs/{job_id}", "put_job", put, "write", "Create or replace a job", "Job",
-        also=HTTPStatus.CREATED, takes="NewJob", if_match=True, query=(PAST,),
-    ),
-    Route(
-        "PATCH", "/v1/jobs/{job_id}", "patch_job", patch, "write", "Change a part of a job", "Job",
-        takes="JobPatch", takes_type="application/merge-patch+json", if_match=True, query=(PAST,),
-    ),
-    Route(
-        "DELETE", "/v1/jobs/{job_id}", "delete_job", delete, "write", "Delete a job", "",
-        HTTPStatus.NO_CONTENT, if_match=True,
-    ),
-    Route(
-        "POST", "/v1/jobs/{job_id}/pause", "pause_job", pause, "write", "Pause a job", "Job",
-        takes="Pause", body_optional=True, if_match=True,
-    ),
-    Route(
-        "POST", "/v1/jobs/{job_id}/resume", "resume_job", resume, "write", "Resume a job", "Job",
-        if_match=True,
-    ),
-    Route(
-        "GET", "/v1/jobs/{job_id}/next", "next_fires", next_fires, "read", "When a job fires next", "Fires",
-        query=(_COUNT,),
-    ),
-)  # fmt: skip
+    @property
+    def list_name(self) -> str:
+        """The name of the filtered list, to which a cursor is bound."""
+        return f"jobs:{astuple(self)!r}"
+
+    def takes(self, job: Job) -> bool:
+        """Whether the job exists, and is one of these."""
+        return (
+            exists(job)
+            and self.state in ("", job.state)
+            and (not self.tag or self.tag in job.tags)
+            and any(text.startswith(self.name_prefix) for text in (job.job_id, job.name))
+            and self.target in ("", job.target.get("arn"), job.target.get("url"))
+        )
+
+
+def health_of_jobs(
+    services: Services, tenant: str, now: float, jobs: Sequence[Job], calendars: RememberedCalendars
+) -> dict[str, dict[str, Any]]:
+    """The health of each job by its id: a query for each job."""
+    services.count_as(tenant, now, len(jobs) // JOBS_A_REQUEST + 1)
+    mark = services.store.index.mark()
+    as_of = AsOf(now, mark.planned_until if mark else -math.inf, -math.inf)
+    found = services.health.of_jobs(jobs, as_of, calendars)
+    last_runs = services.health.with_errors(
+        [health.outcomes[0] for health in found.values() if health.outcomes]
+    )
+    last_of = {record["job_id"]: run_view(dict(record)) for record in last_runs}
+    return {job_id: _health_view(health, last_of.get(job_id)) for job_id, health in found.items()}
+
+
+def _health_view(health: Health, last: dict[str, Any] | None) -> dict[str, Any]:
+    runs = [run_view(dict(record)) for record in health.outcomes]
+    late = health.overdue
+    return {
+        "last_run": _only(last, _LAST_RUN_FIELDS) if last else None,
+        "outcomes": [_only(run, _OUTCOME_FIELDS) for run in runs],
+        "failures_in_row": health.failures_in_row,
+        "overdue": None
+        if late is None
+        else {
+            "fire_at": rfc3339(late.fire_at),
+            "due_at": rfc3339(late.due_at),
+            "late_s": round(late.late_s or 0.0, 3),
+            "detail": late.detail,
+        },
+    }
+
+
+def _only(run: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: run[name] for name in names if name in run}

@@ -8,28 +8,40 @@ from http import HTTPStatus
 from typing import Any
 
 from api.http.requests import Request, boolean, whole_number
-from api.http.routing import THOUSANDS, Reply, Route
+from api.http.routing import THOUSANDS, Response, Route, Routes
 from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput, NotFound
 from common.ids import NONCE_CHARS, check_id
 from common.jobs.backfill import Backfill
-from common.jobs.skips import MAX_SKIPPED, SKIPPED_AHEAD_S
+from common.jobs.skips import MAX_SKIPPED
 from common.planning.execution import Execution
 from common.registration.definition import payload_text
-from common.registration.manual import MAX_LISTED
 from common.texts import check_note
 from common.timing.durations import parse_instant
-from common.timing.instants import DAY_S, rfc3339
+from common.timing.instants import rfc3339
 
 _MAX_AT_A_TIME = 100
 # How many bytes of a run's own payload count as one more request.
 _BYTES_A_REQUEST = 4 * 1024
 
+ROUTES = Routes()
 
-def run_now(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs/{job_id}/run"""
+
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/jobs/{job_id}/run",
+        "write",
+        gives="Run",
+        status=HTTPStatus.ACCEPTED,
+        takes="RunNow",
+        body_optional=True,
+    )
+)
+def run_job_now(services: Services, request: Request) -> Response:
+    """Run a job now, paused or not."""
     fields = request.fields("nonce", "payload", optional=True)
     nonce, payload = _named(fields, "nonce"), None
     if "payload" in fields:
@@ -40,42 +52,63 @@ def run_now(services: Services, request: Request) -> Reply:
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
-def retry(services: Services, request: Request) -> Reply:
-    """POST /v1/runs/{execution_id}/retry"""
+@ROUTES.add(Route("POST", "/v1/runs/{execution_id}/retry", "write", gives="Run", status=HTTPStatus.ACCEPTED))
+def retry_run(services: Services, request: Request) -> Response:
+    """Try a failed run once more."""
     request.fields(optional=True)
     execution = services.manual.retry(request.tenant, request.path["execution_id"])
     return _run(services, execution, HTTPStatus.ACCEPTED)
 
 
-def cancel(services: Services, request: Request) -> Reply:
-    """POST /v1/runs/{execution_id}/cancel"""
+@ROUTES.add(
+    Route("POST", "/v1/runs/{execution_id}/cancel", "write", gives="Run", takes="Pause", body_optional=True)
+)
+def cancel_run(services: Services, request: Request) -> Response:
+    """Cancel an execution that has not started, or that waits for its next attempt."""
     note = request.note()
     execution = services.manual.cancel(request.tenant, request.path["execution_id"], note)
     return _run(services, execution, HTTPStatus.OK)
 
 
-def skip(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs/{job_id}/skip"""
+@ROUTES.add(
+    Route(
+        "POST", "/v1/jobs/{job_id}/skip", "write", gives="SkippedFires", takes="SkipFires", body_optional=True
+    )
+)
+def skip_fires(services: Services, request: Request) -> Response:
+    """Cancel a job's next fire times beforehand, those within 366 days."""
     fields = request.fields("count", "note", optional=True)
     count, note = whole_number(fields, "count", MAX_SKIPPED), check_note(fields.get("note", ""))
     services.count_as(request.tenant, request.now, count)
     executions = services.manual.skip_next(request.tenant, existing_id(request), count, note)
     items = services.runs.found(executions)
-    return Reply(
+    return Response(
         {"job_id": request.path["job_id"], "runs": [run_view(items[name]) for name in sorted(items)]}
     )
 
 
-def unskip(services: Services, request: Request) -> Reply:
-    """DELETE /v1/jobs/{job_id}/skip"""
+@ROUTES.add(Route("DELETE", "/v1/jobs/{job_id}/skip", "write", gives="RestoredFires", weight=THOUSANDS))
+def unskip_fires(services: Services, request: Request) -> Response:
+    """Undo the cancellation of the next fire times, 50 at most."""
     skipped = services.manual.skipped(request.tenant, existing_id(request))
     services.count_as(request.tenant, request.now, len(skipped), THOUSANDS)
     restored = services.manual.take_back(skipped)
-    return Reply({"job_id": request.path["job_id"], "fires": [rfc3339(one.fire_at) for one in restored]})
+    return Response({"job_id": request.path["job_id"], "fires": [rfc3339(one.fire_at) for one in restored]})
 
 
-def backfill(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs/{job_id}/backfills"""
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/jobs/{job_id}/backfills",
+        "write",
+        gives="Backfill",
+        status=HTTPStatus.ACCEPTED,
+        also=HTTPStatus.OK,
+        takes="NewBackfill",
+    )
+)
+def start_backfill(services: Services, request: Request) -> Response:
+    """Run the fire times of a past range, or count them."""
     fields = request.fields("start_at", "end_at", "concurrency", "dry_run", "backfill_id", optional=True)
     job_id = existing_id(request)
     start, end = (_instant(fields, name) for name in ("start_at", "end_at"))
@@ -83,31 +116,43 @@ def backfill(services: Services, request: Request) -> Reply:
     dry_run = boolean(fields, "dry_run")
     total = services.manual.backfills.count(request.tenant, job_id, start, end)
     if dry_run:
-        return Reply({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
+        return Response({"job_id": job_id, "total": total, "sent": 0, "dry_run": True})
     named = _named(fields, "backfill_id")
     services.count_as(request.tenant, request.now, total)
     started = services.manual.backfills.start(request.tenant, job_id, start, end, concurrency, named)
-    return Reply(_backfill_view(started), HTTPStatus.ACCEPTED)
+    return Response(_backfill_view(started), HTTPStatus.ACCEPTED)
 
 
-def backfill_progress(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs/{job_id}/backfills/{backfill_id}"""
+@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "read", gives="Backfill"))
+def get_backfill(services: Services, request: Request) -> Response:
+    """How far a backfill is."""
     named = _backfill_id(request)
-    return Reply(
+    return Response(
         _backfill_view(services.manual.backfills.progress(request.tenant, existing_id(request), named))
     )
 
 
-def backfills(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs/{job_id}/backfills"""
+@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/backfills", "read", gives="Backfills", weight=THOUSANDS))
+def list_backfills(services: Services, request: Request) -> Response:
+    """A job's backfills of the last 90 days, the newest first; 200 at most."""
     found = services.manual.backfills.listed(request.tenant, existing_id(request))
-    return Reply({"backfills": [_backfill_view(one) for one in found]})
+    return Response({"backfills": [_backfill_view(one) for one in found]})
 
 
-def cancel_backfill(services: Services, request: Request) -> Reply:
-    """POST /v1/jobs/{job_id}/backfills/{backfill_id}/cancel"""
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/jobs/{job_id}/backfills/{backfill_id}/cancel",
+        "write",
+        gives="Backfill",
+        takes="Pause",
+        body_optional=True,
+    )
+)
+def cancel_backfill(services: Services, request: Request) -> Response:
+    """Cancel what a backfill has not started."""
     named, note = _backfill_id(request), request.note()
-    return Reply(
+    return Response(
         _backfill_view(services.manual.backfills.cancel(request.tenant, existing_id(request), named, note))
     )
 
@@ -122,11 +167,11 @@ def _named(fields: Mapping[str, Any], name: str) -> str:
     return check_id(name, secrets.token_hex(6) if given is None else given, NONCE_CHARS)
 
 
-def _run(services: Services, execution: Execution, status: HTTPStatus) -> Reply:
+def _run(services: Services, execution: Execution, status: HTTPStatus) -> Response:
     item = services.runs.get(execution)
     if item is None:
         raise NotFound("run", execution.execution_id)
-    return Reply(run_view(item), status, {"Location": f"/v1/runs/{execution.execution_id}"})
+    return Response(run_view(item), status, {"Location": f"/v1/runs/{execution.execution_id}"})
 
 
 def _backfill_view(backfill: Backfill) -> dict[str, Any]:
@@ -148,47 +193,3 @@ def _instant(fields: Mapping[str, Any], name: str) -> int:
     if name not in fields:
         raise InvalidInput(name, "is missing", accepted="an RFC 3339 instant")
     return parse_instant(fields[name], name)
-
-
-ROUTES = (
-    Route(
-        "POST", "/v1/jobs/{job_id}/run", "run_job_now", run_now, "write", "Run a job now, paused or not", "Run",
-        HTTPStatus.ACCEPTED, takes="RunNow", body_optional=True,
-    ),
-    Route(
-        "POST", "/v1/jobs/{job_id}/skip", "skip_fires", skip, "write",
-        f"Cancel a job's next fire times beforehand, those within {SKIPPED_AHEAD_S // DAY_S} days",
-        "SkippedFires", takes="SkipFires", body_optional=True,
-    ),
-    Route(
-        "DELETE", "/v1/jobs/{job_id}/skip", "unskip_fires", unskip, "write",
-        f"Undo the cancellation of the next fire times, {MAX_SKIPPED} at most", "RestoredFires", weight=THOUSANDS,
-    ),
-    Route(
-        "POST", "/v1/runs/{execution_id}/retry", "retry_run", retry, "write", "Try a failed run once more", "Run",
-        HTTPStatus.ACCEPTED,
-    ),
-    Route(
-        "POST", "/v1/runs/{execution_id}/cancel", "cancel_run", cancel, "write",
-        "Cancel an execution that has not started, or that waits for its next attempt", "Run",
-        takes="Pause", body_optional=True,
-    ),
-    Route(
-        "POST", "/v1/jobs/{job_id}/backfills", "start_backfill", backfill, "write",
-        "Run the fire times of a past range, or count them", "Backfill",
-        HTTPStatus.ACCEPTED, also=HTTPStatus.OK, takes="NewBackfill",
-    ),
-    Route(
-        "GET", "/v1/jobs/{job_id}/backfills", "list_backfills", backfills, "read",
-        f"A job's backfills of the last 90 days, the newest first; {MAX_LISTED} at most", "Backfills",
-        weight=THOUSANDS,
-    ),
-    Route(
-        "GET", "/v1/jobs/{job_id}/backfills/{backfill_id}", "get_backfill", backfill_progress, "read",
-        "How far a backfill is", "Backfill",
-    ),
-    Route(
-        "POST", "/v1/jobs/{job_id}/backfills/{backfill_id}/cancel", "cancel_backfill", cancel_backfill, "write",
-        "Cancel what a backfill has not started", "Backfill", takes="Pause", body_optional=True,
-    ),
-)  # fmt: skip

@@ -2,20 +2,44 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any, Final
 
-from api.http.cursors import read_cursor, read_place, write_cursor
-from api.http.ranges import INSTANT, bounds
+from api.http.paging import (
+    INSTANT,
+    bounds,
+    check_length,
+    not_of_this_list,
+    parsed_cursor,
+    read_cursor,
+    write_cursor,
+)
 from api.http.requests import Request
-from api.http.routing import A_THOUSAND_JOBS, CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Reply, Route
+from api.http.routing import (
+    A_THOUSAND_JOBS,
+    CURSOR,
+    LIMIT,
+    MAX_PAGE,
+    PAGE,
+    THOUSANDS,
+    Query,
+    Response,
+    Route,
+    Routes,
+)
 from api.routes.jobs import existing_id
 from api.services import Services
 from api.views import run_view
 from common.errors import InvalidInput, NotFound
+from common.history.failed_runs import FailureCursor, FailureFilter, FailureGroup
 from common.history.run_lists import RunFilter
 from common.history.runs_cursor import RunsCursor
-from common.planning.execution import split_execution_id
+from common.history.summary import Summary
+from common.ids import JOB_ID_CHARS, is_id
+from common.planning.execution import execution_id, split_execution_id, split_run_name
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
+from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 
 STATUSES = (QUEUED, RUNNING, DISPATCHED, SUCCEEDED, FAILED, RETRYING, SKIPPED)
@@ -23,10 +47,43 @@ TRIGGERS = ("schedule", "manual", "retry", "backfill")
 _LATEST = 1e11
 # How far back the list of all runs goes without `from_at`.
 RECENT_S = DAY_S
+_FILTERS = (
+    Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
+    Query("trigger", "Only runs started by this.", {"type": "string", "enum": list(TRIGGERS)}),
+    Query("from_at", "Only fire times at or after this.", INSTANT),
+    Query("until_at", "Only fire times before this.", INSTANT),
+)
+_SUMMARY_DAYS: Final = 7
+_MAX_SUMMARY_DAYS: Final = 92
+_SUMMARY_QUERY = (
+    CURSOR,
+    Query("from_at", f"Only fire times at or after this; {_SUMMARY_DAYS} days unless given.", INSTANT),
+    Query("until_at", "Only fire times before this; the end of today (UTC) unless given.", INSTANT),
+    Query(
+        "values",
+        "Show every value, so that answers can be merged exactly.",
+        {"type": "boolean", "default": False},
+    ),
+)
+_LATEST_FAILURE_AT: Final = 1e11
+_GROUPED_DAYS: Final = 7
+_TAG_CHARS: Final = 200
+_FAILURE_FILTERS: Final = (
+    Query("from_at", "Only those that failed at or after this.", INSTANT),
+    Query("job_id", "Only those of this job.", {"type": "string", "minLength": 1, "maxLength": JOB_ID_CHARS}),
+    Query(
+        "tag",
+        "Only those of jobs that have this tag now.",
+        {"type": "string", "minLength": 1, "maxLength": _TAG_CHARS},
+    ),
+)
+
+ROUTES = Routes()
 
 
-def of_job(services: Services, request: Request) -> Reply:
-    """GET /v1/jobs/{job_id}/runs"""
+@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/runs", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FILTERS)))
+def list_runs_of_job(services: Services, request: Request) -> Response:
+    """A job's runs, newest first."""
     job_id = existing_id(request)
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request.query)
@@ -36,18 +93,28 @@ def of_job(services: Services, request: Request) -> Reply:
     if not page and not before and not services.runs.of_job(request.tenant, job_id, limit=1):
         services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty list
     cursor = write_cursor(request.tenant, list_name, next_place) if next_place else None
-    return Reply({"runs": [run_view(item) for item in page], "next_cursor": cursor})
+    return Response({"runs": [run_view(item) for item in page], "next_cursor": cursor})
 
 
-def of_tenant(services: Services, request: Request) -> Reply:
-    """GET /v1/runs"""
+@ROUTES.add(
+    Route(
+        "GET",
+        "/v1/runs",
+        "read",
+        gives="TenantRunPage",
+        query=(LIMIT, CURSOR, *_FILTERS),
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def list_runs(services: Services, request: Request) -> Response:
+    """The runs of all jobs, newest first."""
     limit = request.number("limit", PAGE, MAX_PAGE)
     wanted = _filter(request.query)
     list_name = f"runs::{wanted}"
-    place = read_place(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
+    place = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text)
     place = place or _newest(request.now, wanted)
     page = services.tenant_runs.page(request.tenant, place, wanted, limit=limit)
-    return Reply(
+    return Response(
         {"runs": [run_view(item) for item in page.runs], **next_place(request, list_name, place, page.next)}
     )
 
@@ -71,8 +138,9 @@ def next_place(
     }
 
 
-def get(services: Services, request: Request) -> Reply:
-    """GET /v1/runs/{execution_id}"""
+@ROUTES.add(Route("GET", "/v1/runs/{execution_id}", "read", gives="Run"))
+def get_run(services: Services, request: Request) -> Response:
+    """Get a run with its attempts."""
     execution_id = request.path["execution_id"]
     named = split_execution_id(execution_id)
     if named is None or named[0] != request.tenant:
@@ -80,7 +148,7 @@ def get(services: Services, request: Request) -> Reply:
     item = services.runs.named(*named)
     if item is None:
         raise NotFound("run", execution_id)
-    return Reply(run_view(item))
+    return Response(run_view(item))
 
 
 def _filter(query: Mapping[str, str]) -> RunFilter:
@@ -92,21 +160,154 @@ def _filter(query: Mapping[str, str]) -> RunFilter:
     return RunFilter(**bounds(query), status=query.get("status", ""), trigger=query.get("trigger", ""))
 
 
-_FILTERS = (
-    Query("status", "Only runs with this status.", {"type": "string", "enum": list(STATUSES)}),
-    Query("trigger", "Only runs started by this.", {"type": "string", "enum": list(TRIGGERS)}),
-    Query("from_at", "Only fire times at or after this.", INSTANT),
-    Query("until_at", "Only fire times before this.", INSTANT),
-)
+@ROUTES.add(Route("GET", "/v1/jobs/{job_id}/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY))
+def summarise_job(services: Services, request: Request) -> Response:
+    """What became of a job's runs, by day."""
+    job_id = existing_id(request)
+    summary, reply = _summary(services, request, job_id)
+    if not summary.records and not services.runs.of_job(request.tenant, job_id, limit=1):
+        services.store.get(request.tenant, job_id)  # raises NotFound: a job without runs has an empty summary
+    return reply
 
-ROUTES = (
+
+@ROUTES.add(
+    Route("GET", "/v1/summary", "read", gives="RunSummary", query=_SUMMARY_QUERY, weight=A_THOUSAND_JOBS)
+)
+def summarise(services: Services, request: Request) -> Response:
+    """What became of the runs of all jobs, by day."""
+    return _summary(services, request)[1]
+
+
+def _summary(services: Services, request: Request, job_id: str = "") -> tuple[Summary, Response]:
+    start, values = _summary_start(request), request.flag("values")
+    list_name = f"summary:{job_id}:{request.query.get('from_at')}:{request.query.get('until_at')}"
+    place = parsed_cursor(request.tenant, list_name, request.query.get("cursor"), RunsCursor.of_text) or start
+    if place.until_at is None:
+        raise not_of_this_list(request.query.get("cursor"))
+    summary, following = services.tenant_runs.summary(request.tenant, place, job_id)
+    complete_from_at = following.complete_from_at if following else place.from_at
+    shown = summary.to_json(values=values)
+    for day in shown["days"]:
+        begins_at = max(place.from_at, parse_instant(f"{day['date']}T00:00:00Z", "date"))
+        day["complete"] = complete_from_at is not None and complete_from_at <= begins_at
+    shown |= {
+        "from_at": rfc3339(place.from_at),
+        "until_at": rfc3339(place.until_at),
+        "complete": following is None,
+        **next_place(request, list_name, place, following),
+    }
+    return summary, Response(shown)
+
+
+def _summary_start(request: Request) -> RunsCursor:
+    """The start of the requested range; without one, whole days. Raises InvalidInput."""
+    given = bounds(request.query)
+    until_at = given.get("until_at", int(request.now) // DAY_S * DAY_S + DAY_S)
+    from_at = given.get("from_at", max(0, (until_at - 1) // DAY_S * DAY_S - (_SUMMARY_DAYS - 1) * DAY_S))
+    check_length(from_at, until_at, _MAX_SUMMARY_DAYS)
+    return RunsCursor.start(request.now, from_at, until_at)
+
+
+@ROUTES.add(Route("GET", "/v1/failures", "read", gives="RunPage", query=(LIMIT, CURSOR, *_FAILURE_FILTERS)))
+def list_failures(services: Services, request: Request) -> Response:
+    """The failed runs of all jobs, latest failure first."""
+    limit = request.number("limit", PAGE, MAX_PAGE)
+    wanted = _failure_filter(request, 0)
+    list_name = f"failures:{_failure_list(request)}"
+    before = _read_failure_cursor(request, list_name)
+    page, place = services.failed_runs.page(request.tenant, wanted, limit=limit, before=before)
+    return Response(
+        {
+            "runs": [run_view(item) for item in page],
+            "next_cursor": _write_failure_cursor(request, list_name, place),
+        }
+    )
+
+
+@ROUTES.add(
     Route(
-        "GET", "/v1/jobs/{job_id}/runs", "list_runs_of_job", of_job, "read", "A job's runs, newest first",
-        "RunPage", query=(LIMIT, CURSOR, *_FILTERS),
-    ),
-    Route(
-        "GET", "/v1/runs", "list_runs", of_tenant, "read", "The runs of all jobs, newest first",
-        "TenantRunPage", query=(LIMIT, CURSOR, *_FILTERS), weight=A_THOUSAND_JOBS,
-    ),
-    Route("GET", "/v1/runs/{execution_id}", "get_run", get, "read", "Get a run with its attempts", "Run"),
-)  # fmt: skip
+        "GET",
+        "/v1/failures/groups",
+        "read",
+        gives="FailureGroups",
+        query=(CURSOR, *_FAILURE_FILTERS),
+        weight=THOUSANDS,
+    )
+)
+def list_failure_groups(services: Services, request: Request) -> Response:
+    """The failed runs of the last 7 days by job and error, latest failure first."""
+    wanted = _failure_filter(request, max(0, int(request.now) - _GROUPED_DAYS * DAY_S))
+    list_name = f"failure groups:{_failure_list(request)}"
+    found, place = services.failed_runs.groups(
+        request.tenant, wanted, _read_failure_cursor(request, list_name)
+    )
+    return Response(
+        {
+            "from_at": rfc3339(wanted.from_at),
+            "groups": [_group_view(group) for group in found],
+            "next_cursor": _write_failure_cursor(request, list_name, place),
+        }
+    )
+
+
+def _group_view(group: FailureGroup) -> dict[str, Any]:
+    latest = group.latest
+    return {
+        "job_id": group.job_id,
+        "fingerprint": group.fingerprint,
+        "error_type": group.error_type,
+        "error": group.error,
+        "count": group.count,
+        "first_at": rfc3339(int(group.first_at)),
+        "last_at": rfc3339(int(group.last_at)),
+        "last_execution_id": execution_id(latest["tenant"], latest["job_id"], latest["sk"]),
+    }
+
+
+def _failure_filter(request: Request, from_at: int) -> FailureFilter:
+    query = request.query
+    for parameter in _FAILURE_FILTERS:
+        most = parameter.schema.get("maxLength")
+        if most and len(query.get(parameter.name, "")) > most:
+            raise InvalidInput(
+                parameter.name,
+                "is too long",
+                value=query[parameter.name],
+                accepted=f"at most {most} characters",
+            )
+    return FailureFilter(
+        from_at=parse_instant(query["from_at"], "from_at") if "from_at" in query else from_at,
+        job_id=_text(query, "job_id", JOB_ID_CHARS),
+        tag=_text(query, "tag", _TAG_CHARS),
+    )
+
+
+def _text(query: Mapping[str, str], name: str, most: int) -> str:
+    """A filter's text; empty if it is not given. Raises InvalidInput."""
+    text = query.get(name, "")
+    if len(text) > most or (name in query and not text):
+        raise InvalidInput(name, "has a wrong length", value=text, accepted=f"1 to {most} characters")
+    return text
+
+
+def _failure_list(request: Request) -> str:
+    return json.dumps([request.query.get(name) for name in ("from_at", "job_id", "tag")])
+
+
+def _write_failure_cursor(request: Request, list_name: str, place: FailureCursor | None) -> str | None:
+    return write_cursor(request.tenant, list_name, json.dumps(place)) if place else None
+
+
+def _read_failure_cursor(request: Request, list_name: str) -> FailureCursor | None:
+    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), failure_cursor_of)
+
+
+def failure_cursor_of(text: str) -> FailureCursor:
+    """The failure after which the list continues, for `parsed_cursor`. Raises ValueError, TypeError."""
+    failed_at, job_id, run_name = json.loads(text)
+    # Neither true, which counts as 1, nor a number that DynamoDB cannot hold.
+    if type(failed_at) not in (int, float) or not 1 <= failed_at < _LATEST_FAILURE_AT:
+        raise ValueError
+    if not is_id(job_id, JOB_ID_CHARS) or split_run_name(run_name) is None:
+        raise ValueError
+    return failed_at, job_id, run_name

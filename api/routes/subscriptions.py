@@ -6,52 +6,72 @@ from http import HTTPStatus
 from typing import Any
 
 from api.http.requests import Request
-from api.http.routing import Reply, Route
+from api.http.routing import Response, Route, Routes
 from api.services import Services
 from common.notices.state import FAILED, OVERDUE, Sent, State
 from common.notices.subscription import Subscription
 from common.registration.subscriptions import NAME_CHARS
 from common.timing.instants import rfc3339
 
+ROUTES = Routes()
 
-def list_all(services: Services, request: Request) -> Reply:
-    """GET /v1/subscriptions"""
+
+@ROUTES.add(Route("GET", "/v1/subscriptions", "read", gives="SubscriptionList"))
+def list_subscriptions(services: Services, request: Request) -> Response:
+    """All addresses that get messages about failures, recoveries and overdue jobs."""
     found = services.subscriptions.stored.of_tenant(request.tenant)
-    return Reply({"subscriptions": [_view(one) for one in found]})
+    return Response({"subscriptions": [_subscription_view(one) for one in found]})
 
 
-def put(services: Services, request: Request) -> Reply:
-    """PUT /v1/subscriptions/{name}"""
+@ROUTES.add(
+    Route(
+        "PUT",
+        "/v1/subscriptions/{name}",
+        "write",
+        gives="SubscriptionView",
+        also=HTTPStatus.CREATED,
+        takes="NewSubscription",
+    )
+)
+def put_subscription(services: Services, request: Request) -> Response:
+    """Create or replace a subscription; a disabled address is enabled again."""
     stored = services.subscriptions.put(
         request.tenant, request.path["name"], request.object(), request.now, services.store.audited
     )
-    return Reply(_view(stored), HTTPStatus.CREATED if stored.version == 1 else HTTPStatus.OK)
+    return Response(_subscription_view(stored), HTTPStatus.CREATED if stored.version == 1 else HTTPStatus.OK)
 
 
-def get(services: Services, request: Request) -> Reply:
-    """GET /v1/subscriptions/{name}"""
-    return Reply(_view(services.subscriptions.stored.get(request.tenant, _existing(request))))
+@ROUTES.add(Route("GET", "/v1/subscriptions/{name}", "read", gives="SubscriptionView"))
+def get_subscription(services: Services, request: Request) -> Response:
+    """A subscription, and how its deliveries went."""
+    return Response(_subscription_view(services.subscriptions.stored.get(request.tenant, _existing(request))))
 
 
-def delete(services: Services, request: Request) -> Reply:
-    """DELETE /v1/subscriptions/{name}"""
+@ROUTES.add(Route("DELETE", "/v1/subscriptions/{name}", "write", status=HTTPStatus.NO_CONTENT))
+def delete_subscription(services: Services, request: Request) -> Response:
+    """Delete a subscription; what waits is not sent."""
     services.subscriptions.delete(request.tenant, _existing(request), request.now, services.store.audited)
-    return Reply(status=HTTPStatus.NO_CONTENT)
+    return Response(status=HTTPStatus.NO_CONTENT)
 
 
-def test(services: Services, request: Request) -> Reply:
-    """POST /v1/subscriptions/{name}/test"""
+@ROUTES.add(
+    Route(
+        "POST", "/v1/subscriptions/{name}/test", "write", gives="SubscriptionView", status=HTTPStatus.ACCEPTED
+    )
+)
+def test_subscription(services: Services, request: Request) -> Response:
+    """Have a test message sent, within two minutes."""
     asked = services.subscriptions.ask_test(
         request.tenant, _existing(request), request.now, services.store.audited
     )
-    return Reply(_view(asked), HTTPStatus.ACCEPTED)
+    return Response(_subscription_view(asked), HTTPStatus.ACCEPTED)
 
 
 def _existing(request: Request) -> str:
     return request.path_id("name", "subscription", NAME_CHARS)
 
 
-def _view(subscription: Subscription) -> dict[str, Any]:
+def _subscription_view(subscription: Subscription) -> dict[str, Any]:
     return {
         "name": subscription.name,
         **subscription.given(),
@@ -63,9 +83,9 @@ def _view(subscription: Subscription) -> dict[str, Any]:
 
 def _delivery(state: State) -> dict[str, Any]:
     shown = {
-        "state": _word(state),
-        "last_try": _sent(state.last_sent),
-        "last_test": _sent(state.last_test),
+        "state": _delivery_state(state),
+        "last_try": _delivery_view(state.last_sent),
+        "last_test": _delivery_view(state.last_test),
         "test_waits": state.test is not None,
         "delivered_at": _instant(state.delivered_at),
         "failing_since": _instant(state.failing_since),
@@ -88,7 +108,7 @@ def _delivery(state: State) -> dict[str, Any]:
     return shown
 
 
-def _word(state: State) -> str:
+def _delivery_state(state: State) -> str:
     if state.disabled_at is not None:
         return "disabled"
     if state.failing_since is not None:
@@ -96,7 +116,7 @@ def _word(state: State) -> str:
     return "working" if state.delivered_at is not None else "new"
 
 
-def _sent(result: Sent | None) -> dict[str, Any] | None:
+def _delivery_view(result: Sent | None) -> dict[str, Any] | None:
     if result is None:
         return None
     return {"at": rfc3339(int(result.at)), "ok": result.ok, "error": result.error}
@@ -106,26 +126,17 @@ def _instant(at: float | None) -> str | None:
     return None if at is None else rfc3339(int(at))
 
 
-ROUTES = (
-    Route(
-        "GET", "/v1/subscriptions", "list_subscriptions", list_all, "read",
-        "All addresses that get messages about failures, recoveries and overdue jobs", "SubscriptionList",
-    ),
-    Route(
-        "GET", "/v1/subscriptions/{name}", "get_subscription", get, "read",
-        "A subscription, and how its deliveries went", "SubscriptionView",
-    ),
-    Route(
-        "PUT", "/v1/subscriptions/{name}", "put_subscription", put, "write",
-        "Create or replace a subscription; a disabled address is enabled again", "SubscriptionView",
-        also=HTTPStatus.CREATED, takes="NewSubscription",
-    ),
-    Route(
-        "DELETE", "/v1/subscriptions/{name}", "delete_subscription", delete, "write",
-        "Delete a subscription; what waits is not sent", "", HTTPStatus.NO_CONTENT,
-    ),
-    Route(
-        "POST", "/v1/subscriptions/{name}/test", "test_subscription", test, "write",
-        "Have a test message sent, within two minutes", "SubscriptionView", HTTPStatus.ACCEPTED,
-    ),
-)  # fmt: skip
+@ROUTES.add(Route("GET", "/v1/webhook-secret", "admin", gives="WebhookSecret"))
+def get_webhook_secret(services: Services, request: Request) -> Response:
+    """The secret that signs calls of HTTP targets; made when first asked for."""
+    return Response(
+        {"secret": services.webhook_secrets.ensure(request.tenant, request.now, by=request.credential.by)}
+    )
+
+
+@ROUTES.add(Route("POST", "/v1/webhook-secret/rotate", "admin", gives="WebhookSecret"))
+def rotate_webhook_secret(services: Services, request: Request) -> Response:
+    """A new secret; the one before goes on signing for a day."""
+    return Response(
+        {"secret": services.webhook_secrets.rotate(request.tenant, request.now, by=request.credential.by)}
+    )

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any, Final
 
-from api.http.cursors import read_cursor, write_cursor
-from api.http.requests import Request
-from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Reply, Route
+from api.http.paging import INSTANT, read_cursor, write_cursor
+from api.http.requests import Request, boolean
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Route, Routes
 from api.services import Services
 from common.ids import TENANT_ID_CHARS, check_id
+from common.platform.api_keys import ApiKey
+from common.platform.deletion import Deletion
 from common.platform.tenants import Tenant
-from common.platform.views import tenant_summary, tenant_view
+from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
 from common.storage import keys
+from common.tenants.audit import EntryFilter
 from common.tenants.rules import EDITABLE, SETTABLE
+from common.timing.durations import parse_instant
+
+_REVOKE = "Revoke a key: within a minute it is refused everywhere"
+_AUDIT_FILTERS: Final = (
+    Query("subject", "Only changes of this job, calendar or key, by its id.", {"type": "string"}),
+    Query("action", "Only this action (`job.paused`), or this kind (`job`).", {"type": "string"}),
+    Query("from_at", "Only changes at or after this.", INSTANT),
+    Query("until_at", "Only changes before this.", INSTANT),
+)
+
+ROUTES = Routes()
 
 
-def create(services: Services, request: Request) -> Reply:
-    """POST /v1/tenants"""
+@ROUTES.add(
+    Route("POST", "/v1/tenants", "operator", gives="TenantView", status=HTTPStatus.CREATED, takes="NewTenant")
+)
+def create_tenant(services: Services, request: Request) -> Response:
+    """Create a tenant."""
     fields = request.fields("tenant_id", "name", *SETTABLE)
     tenant_id = check_id("tenant_id", fields.pop("tenant_id", None), TENANT_ID_CHARS)
     name = fields.pop("name", None)
@@ -24,23 +42,36 @@ def create(services: Services, request: Request) -> Reply:
     return _reply(tenant, HTTPStatus.CREATED, Location=f"/v1/tenants/{tenant_id}")
 
 
-def list_page(services: Services, request: Request) -> Reply:
-    """GET /v1/tenants"""
+@ROUTES.add(Route("GET", "/v1/tenants", "operator", gives="TenantPage", query=(LIMIT, CURSOR)))
+def list_tenants(services: Services, request: Request) -> Response:
+    """List tenants."""
     limit = request.number("limit", PAGE, MAX_PAGE)
     after = read_cursor(keys.OPERATORS, "tenants", request.query.get("cursor"))
     found = list(services.tenants.list_tenants(after, limit + 1))
     page = found[:limit]
     cursor = write_cursor(keys.OPERATORS, "tenants", page[-1].tenant_id) if len(found) > limit else None
-    return Reply({"tenants": [tenant_summary(tenant) for tenant in page], "next_cursor": cursor})
+    return Response({"tenants": [tenant_summary(tenant) for tenant in page], "next_cursor": cursor})
 
 
-def get(services: Services, request: Request) -> Reply:
-    """GET /v1/tenants/{tenant_id}"""
+@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}", "operator", gives="TenantView"))
+def get_tenant_of_platform(services: Services, request: Request) -> Response:
+    """Get a tenant."""
     return _reply(services.tenants.get(existing_tenant(request)))
 
 
-def patch(services: Services, request: Request) -> Reply:
-    """PATCH /v1/tenants/{tenant_id}"""
+@ROUTES.add(
+    Route(
+        "PATCH",
+        "/v1/tenants/{tenant_id}",
+        "operator",
+        gives="TenantView",
+        takes="TenantPatch",
+        takes_type="application/merge-patch+json",
+        if_match=True,
+    )
+)
+def patch_tenant(services: Services, request: Request) -> Response:
+    """Change what a tenant may."""
     tenant_id = existing_tenant(request)
     changes = request.fields("name", *EDITABLE, also="application/merge-patch+json")
     tenant = services.tenants.edit(
@@ -49,15 +80,26 @@ def patch(services: Services, request: Request) -> Reply:
     return _reply(tenant)
 
 
-def suspend(services: Services, request: Request) -> Reply:
-    """POST /v1/tenants/{tenant_id}/suspend"""
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/tenants/{tenant_id}/suspend",
+        "operator",
+        gives="TenantView",
+        takes="Suspension",
+        body_optional=True,
+    )
+)
+def suspend_tenant(services: Services, request: Request) -> Response:
+    """Stop a tenant's jobs and changes."""
     note = request.note()
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.suspend(tenant_id, note, request.now, by=request.credential.by))
 
 
-def resume(services: Services, request: Request) -> Reply:
-    """POST /v1/tenants/{tenant_id}/resume"""
+@ROUTES.add(Route("POST", "/v1/tenants/{tenant_id}/resume", "operator", gives="TenantView"))
+def resume_tenant(services: Services, request: Request) -> Response:
+    """Let a suspended tenant go on."""
     request.fields(optional=True)
     tenant_id = existing_tenant(request)
     return _reply(services.tenants.resume(tenant_id, request.now, by=request.credential.by))
@@ -68,31 +110,220 @@ def existing_tenant(request: Request) -> str:
     return request.path_id("tenant_id", "tenant", TENANT_ID_CHARS)
 
 
-def _reply(tenant: Tenant, status: HTTPStatus = HTTPStatus.OK, **headers: str) -> Reply:
-    return Reply(tenant_view(tenant), status, {"ETag": f'"{tenant.revision}"', **headers})
+def _reply(tenant: Tenant, status: HTTPStatus = HTTPStatus.OK, **headers: str) -> Response:
+    return Response(tenant_view(tenant), status, {"ETag": f'"{tenant.revision}"', **headers})
 
 
-ROUTES = (
+@ROUTES.add(Route("GET", "/v1/tenant", "read", gives="Tenant"))
+def get_tenant(services: Services, request: Request) -> Response:
+    """Who you are."""
+    tenant = services.tenants.get(request.tenant)
+    key = {"key_id": request.credential.key_id, "role": request.credential.role}
+    return Response({**tenant_view(tenant), "key": key})
+
+
+@ROUTES.add(
     Route(
-        "GET", "/v1/tenants", "list_tenants", list_page, "operator", "List tenants", "TenantPage",
-        query=(LIMIT, CURSOR),
-    ),
+        "DELETE",
+        "/v1/tenants/{tenant_id}",
+        "operator",
+        gives="TenantDeletion",
+        status=HTTPStatus.ACCEPTED,
+        also=HTTPStatus.OK,
+    )
+)
+def delete_tenant(services: Services, request: Request) -> Response:
+    """Stop a tenant at once and for good, and remove all of it in the background."""
+    tenant_id = existing_tenant(request)
+    return _deletion_response(
+        services.deletions.begin(tenant_id, request.now, by=request.credential.by), request.now
+    )
+
+
+@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}/deletion", "operator", gives="TenantDeletion"))
+def get_tenant_deletion(services: Services, request: Request) -> Response:
+    """How far the removal of a tenant is."""
+    deletion = services.deletions.progress(existing_tenant(request))
+    return Response(deletion_view(deletion, request.now))
+
+
+def _deletion_response(deletion: Deletion, now: float) -> Response:
+    status = HTTPStatus.ACCEPTED if deletion.finished_at is None else HTTPStatus.OK
+    where = {"Location": f"/v1/tenants/{deletion.tenant_id}/deletion"}
+    return Response(deletion_view(deletion, now), status, where)
+
+
+@ROUTES.add(Route("GET", "/v1/keys", "admin", gives="KeyPage", query=(LIMIT, CURSOR), while_suspended=True))
+def list_keys(services: Services, request: Request) -> Response:
+    """List the tenant's keys."""
+    return _key_page(services, request, request.tenant)
+
+
+@ROUTES.add(Route("POST", "/v1/keys", "admin", gives="MadeKey", status=HTTPStatus.CREATED, takes="NewKey"))
+def create_key(services: Services, request: Request) -> Response:
+    """Create a key, which is shown this once."""
+    return _create_key(services, request, request.tenant)
+
+
+@ROUTES.add(Route("DELETE", "/v1/keys/{key_id}", "admin", gives="KeyView", while_suspended=True))
+def revoke_key(services: Services, request: Request) -> Response:
+    """Revoke a key: within a minute it is refused everywhere."""
+    return _revoke_key(services, request, request.tenant)
+
+
+@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}/keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR)))
+def list_keys_of_tenant(services: Services, request: Request) -> Response:
+    """List a tenant's keys."""
+    return _key_page(services, request, _tenant_of_path(services, request))
+
+
+@ROUTES.add(
     Route(
-        "POST", "/v1/tenants", "create_tenant", create, "operator", "Create a tenant", "TenantView",
-        HTTPStatus.CREATED, takes="NewTenant",
-    ),
-    Route("GET", "/v1/tenants/{tenant_id}", "get_tenant_of_platform", get, "operator", "Get a tenant", "TenantView"),
+        "POST",
+        "/v1/tenants/{tenant_id}/keys",
+        "operator",
+        gives="MadeKey",
+        status=HTTPStatus.CREATED,
+        takes="NewKey",
+    )
+)
+def create_key_of_tenant(services: Services, request: Request) -> Response:
+    """Create a key for a tenant, which is shown this once."""
+    return _create_key(services, request, existing_tenant(request))
+
+
+@ROUTES.add(Route("DELETE", "/v1/tenants/{tenant_id}/keys/{key_id}", "operator", gives="KeyView"))
+def revoke_key_of_tenant(services: Services, request: Request) -> Response:
+    """Revoke a key: within a minute it is refused everywhere."""
+    return _revoke_key(services, request, _tenant_of_path(services, request))
+
+
+@ROUTES.add(Route("GET", "/v1/operator-keys", "operator", gives="KeyPage", query=(LIMIT, CURSOR)))
+def list_operator_keys(services: Services, request: Request) -> Response:
+    """List the platform's own keys."""
+    return _key_page(services, request, keys.OPERATORS)
+
+
+@ROUTES.add(
     Route(
-        "PATCH", "/v1/tenants/{tenant_id}", "patch_tenant", patch, "operator",
-        "Change what a tenant may", "TenantView",
-        takes="TenantPatch", takes_type="application/merge-patch+json", if_match=True,
-    ),
+        "POST",
+        "/v1/operator-keys",
+        "operator",
+        gives="MadeKey",
+        status=HTTPStatus.CREATED,
+        takes="NewOperatorKey",
+    )
+)
+def create_operator_key(services: Services, request: Request) -> Response:
+    """Create a key of the platform's own, which is shown this once."""
+    made = services.tenants.api_keys.create_operator_key(
+        request.now, **_name_and_expiry(request.fields("name", "expires_at")), by=request.credential.by
+    )
+    return _key_response(*made, request.now)
+
+
+@ROUTES.add(Route("DELETE", "/v1/operator-keys/{key_id}", "operator", gives="KeyView"))
+def revoke_operator_key(services: Services, request: Request) -> Response:
+    """Revoke a key: within a minute it is refused everywhere."""
+    return _revoke_key(services, request, keys.OPERATORS)
+
+
+def _tenant_of_path(services: Services, request: Request) -> str:
+    return services.tenants.get(existing_tenant(request)).tenant_id
+
+
+def _key_page(services: Services, request: Request, owner: str) -> Response:
+    limit = request.number("limit", PAGE, MAX_PAGE)
+    after = read_cursor(owner, "keys", request.query.get("cursor"))
+    found = [key for key in services.tenants.api_keys.keys_of(owner) if _key_position(key) > after]
+    page = found[:limit]
+    cursor = write_cursor(owner, "keys", _key_position(page[-1])) if len(found) > limit else None
+    return Response({"keys": [key_view(key, request.now) for key in page], "next_cursor": cursor})
+
+
+def _key_position(key: ApiKey) -> str:
+    """The key's position in the list, as `keys_of` sorts it."""
+    return f"{key.created_at:012}-{key.key_id}"
+
+
+def _create_key(services: Services, request: Request, tenant: str) -> Response:
+    fields = request.fields("role", "name", "expires_at", "aws")
+    # This route needs the highest role (admin), so the new key cannot have more rights than its creator.
+    role = fields.pop("role", None)
+    made = services.tenants.api_keys.create_key(
+        tenant,
+        role,
+        request.now,
+        **_name_and_expiry(fields),
+        masters=services.masters.required(request.now) if boolean(fields, "aws") else None,
+        by=request.credential.by,
+    )
+    return _key_response(*made, request.now)
+
+
+def _name_and_expiry(fields: dict[str, Any]) -> dict[str, Any]:
+    expires_at = fields.get("expires_at")
+    return {
+        "name": fields.get("name"),
+        "expires_at": None if expires_at is None else parse_instant(expires_at, "expires_at"),
+    }
+
+
+def _key_response(raw_key: str, key: ApiKey, now: float) -> Response:
+    return Response({**key_view(key, now), "key": raw_key}, HTTPStatus.CREATED)
+
+
+def _revoke_key(services: Services, request: Request, owner: str) -> Response:
+    """Revoke a key. A key may revoke itself: this ends a leaked key, and completes a rotation."""
+    key_id = request.path["key_id"]
+    key = services.tenants.api_keys.revoke_key(owner, key_id, request.now, by=request.credential.by)
+    return Response(key_view(key, request.now))
+
+
+@ROUTES.add(
     Route(
-        "POST", "/v1/tenants/{tenant_id}/suspend", "suspend_tenant", suspend, "operator",
-        "Stop a tenant's jobs and changes", "TenantView", takes="Suspension", body_optional=True,
-    ),
+        "GET",
+        "/v1/audit",
+        "admin",
+        gives="AuditPage",
+        query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
+        while_suspended=True,
+    )
+)
+def list_audit(services: Services, request: Request) -> Response:
+    """Who changed what, newest first."""
+    return audit_page(services, request, request.tenant)
+
+
+@ROUTES.add(
     Route(
-        "POST", "/v1/tenants/{tenant_id}/resume", "resume_tenant", resume, "operator",
-        "Let a suspended tenant go on", "TenantView",
-    ),
-)  # fmt: skip
+        "GET",
+        "/v1/tenants/{tenant_id}/audit",
+        "operator",
+        gives="AuditPage",
+        query=(LIMIT, CURSOR, *_AUDIT_FILTERS),
+    )
+)
+def list_audit_of_tenant(services: Services, request: Request) -> Response:
+    """Who changed what of a tenant's, newest first."""
+    return audit_page(services, request, services.tenants.get(existing_tenant(request)).tenant_id)
+
+
+@ROUTES.add(
+    Route("GET", "/v1/operator-audit", "operator", gives="AuditPage", query=(LIMIT, CURSOR, *_AUDIT_FILTERS))
+)
+def list_operator_audit(services: Services, request: Request) -> Response:
+    """Who made and revoked the platform's keys and deleted tenants, newest first."""
+    return audit_page(services, request, keys.OPERATORS)
+
+
+def audit_page(services: Services, request: Request, owner: str) -> Response:
+    """A page of the entries of `owner` (a tenant or the platform), filtered by the query."""
+    wanted = EntryFilter.of(request.query)
+    limit = request.number("limit", PAGE, MAX_PAGE)
+    list_name = f"audit:{wanted}"
+    before = read_cursor(owner, list_name, request.query.get("cursor"))
+    entries, next_place = services.audit.page(owner, wanted, limit=limit, before_id=before)
+    cursor = write_cursor(owner, list_name, next_place) if next_place else None
+    names = services.tenants.api_keys.author_names(owner, {entry.by for entry in entries})
+    return Response({"entries": [entry_view(entry, names) for entry in entries], "next_cursor": cursor})

@@ -6,32 +6,68 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from api.http.cursors import read_place, write_cursor
-from api.http.ranges import INSTANT, bounds
+from api.http.paging import INSTANT, bounds, parsed_cursor, write_cursor
 from api.http.requests import Request
-from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Reply, Route
+from api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Response, Route, Routes
 from api.services import Services
+from api.views import schedule_view
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS, Density, jobs_in, proposal
 from common.history.upcoming import DensityCursor, PacedJobs, UpcomingCursor, platform_density
-from common.ids import JOB_ID_CHARS, is_id
+from common.ids import JOB_ID_CHARS, check_id, is_id
+from common.planning.execution import job_key
 from common.storage import keys
+from common.timing.durations import parse_instant
+from common.timing.fires import due_at
 from common.timing.instants import DAY_S, rfc3339
+from common.timing.schedule import Schedule, Timing
 
 PAGE: Final = 100
 MAX_PAGE: Final = 1_000
 _HOUR_S: Final = 3_600
 _TENANTS_SHOWN: Final = 10
+_LIMIT: Final = Query(
+    "limit",
+    "How many at most.",
+    {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
+)
+# The most timings whose fires one call compares with those of an earlier tzdata release.
+MAX_COMPARED: Final = 50
+_MAX_PREVIEWED = 100
+_PREVIEWED = 10
 
 
-def upcoming(services: Services, request: Request) -> Reply:
-    """GET /v1/upcoming"""
+def _between(default: str) -> Iterable[Query]:
+    return (
+        CURSOR,
+        Query("from_at", "Only fire times at or after this; now unless given.", INSTANT),
+        Query("until_at", f"Only fire times before this; {default} later unless given.", INSTANT),
+    )
+
+
+ROUTES = Routes()
+
+
+@ROUTES.add(
+    Route(
+        "GET",
+        "/v1/upcoming",
+        "read",
+        gives="UpcomingPage",
+        query=(_LIMIT, *_between("a day")),
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def list_upcoming(services: Services, request: Request) -> Response:
+    """The next executions of all jobs, the earliest first."""
     start, end = _span(request, DAY_S)
     limit = request.number("limit", PAGE, MAX_PAGE)
     list_name = f"upcoming:{start if 'from_at' in request.query else ''}:{request.query.get('until_at', '')}"
-    place = read_place(request.tenant, list_name, request.query.get("cursor"), _place_of) or UpcomingCursor()
+    place = (
+        parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _place_of) or UpcomingCursor()
+    )
     found, following = services.upcoming.page(request.tenant, place, start, end, request.now, limit)
-    return Reply(
+    return Response(
         {
             "from_at": rfc3339(start),
             "until_at": rfc3339(end),
@@ -47,8 +83,18 @@ def upcoming(services: Services, request: Request) -> Reply:
     )
 
 
-def density(services: Services, request: Request) -> Reply:
-    """GET /v1/density"""
+@ROUTES.add(
+    Route(
+        "GET",
+        "/v1/density",
+        "read",
+        gives="TenantDensity",
+        query=(*_between("a day"),),
+        weight=A_THOUSAND_JOBS,
+    )
+)
+def density(services: Services, request: Request) -> Response:
+    """How many executions are due in each minute, and which minutes are crowded."""
     start, end = _span(request, DAY_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
     after = after_job_id(request, list_name)
@@ -61,7 +107,7 @@ def density(services: Services, request: Request) -> Reply:
         }
         for minute, count in page.density.crowded()
     ]
-    return Reply(
+    return Response(
         {
             "from_at": rfc3339(start),
             "until_at": rfc3339(end),
@@ -76,14 +122,17 @@ def density(services: Services, request: Request) -> Reply:
     )
 
 
-def of_platform(services: Services, request: Request) -> Reply:
-    """GET /v1/operator-density"""
+@ROUTES.add(
+    Route("GET", "/v1/operator-density", "operator", gives="PlatformDensity", query=(*_between("an hour"),))
+)
+def density_of_platform(services: Services, request: Request) -> Response:
+    """How many executions of all tenants are due in each minute."""
     start, end = _span(request, _HOUR_S)
     list_name = f"density:{request.query.get('from_at', '')}:{request.query.get('until_at', '')}"
-    spot = read_place(keys.OPERATORS, list_name, request.query.get("cursor"), _spot_of) or DensityCursor()
+    spot = parsed_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), _spot_of) or DensityCursor()
     page = platform_density(services.store.index, spot, start, end, request.now)
     cursor = page.next and json.dumps([page.next.partition, page.next.shard, page.next.entry])
-    return Reply(
+    return Response(
         {
             "from_at": rfc3339(start),
             "until_at": rfc3339(end),
@@ -145,7 +194,7 @@ def _span(request: Request, default_s: int) -> tuple[int, int]:
 
 def after_job_id(request: Request, list_name: str) -> str:
     """The last job of the page before; empty at the beginning. Raises InvalidInput."""
-    return read_place(request.tenant, list_name, request.query.get("cursor"), _job_id_of) or ""
+    return parsed_cursor(request.tenant, list_name, request.query.get("cursor"), _job_id_of) or ""
 
 
 def _job_id_of(text: str) -> str:
@@ -173,34 +222,132 @@ def _spot_of(text: str) -> DensityCursor:
     return DensityCursor(partition, shard, entry)
 
 
-def _between(default: str) -> Iterable[Query]:
-    return (
-        CURSOR,
-        Query("from_at", "Only fire times at or after this; now unless given.", INSTANT),
-        Query("until_at", f"Only fire times before this; {default} later unless given.", INSTANT),
+@ROUTES.add(
+    Route(
+        "GET", "/v1/clock-changes", "read", gives="ClockChangePage", query=(CURSOR,), weight=A_THOUSAND_JOBS
+    )
+)
+def list_clock_changes(services: Services, request: Request) -> Response:
+    """The jobs that the next clock change of their time zones moves."""
+    # Imported here: only routes that describe schedules need it.
+    from common.preview.preview import next_clock_change
+
+    after = after_job_id(request, "clock-changes")
+    jobs, after_job = services.upcoming.jobs(request.tenant, after)
+    moved = [(job, change) for job in jobs if (change := next_clock_change(job.schedule, int(request.now)))]
+    return Response(
+        {
+            "moved": [
+                {
+                    "job_id": job.job_id,
+                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
+                    "change_at": rfc3339(at),
+                    "text": text,
+                }
+                for job, (at, text) in moved
+            ],
+            "next_cursor": write_cursor(request.tenant, "clock-changes", after_job) if after_job else None,
+        }
     )
 
 
-_LIMIT: Final = Query(
-    "limit",
-    "How many at most.",
-    {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": PAGE},
+@ROUTES.add(
+    Route(
+        "GET",
+        "/v1/tzdata-changes",
+        "read",
+        gives="TzdataChangePage",
+        query=(
+            CURSOR,
+            Query(
+                "since",
+                "An earlier tzdata release, such as 2026e; the one before the present one unless given.",
+                {"type": "string", "minLength": 1, "maxLength": 10},
+            ),
+        ),
+        weight=A_THOUSAND_JOBS,
+    )
 )
+def list_tzdata_changes(services: Services, request: Request) -> Response:
+    """The jobs whose coming year an update of the time zone data changed."""
+    # Imported here: no other route needs it.
+    from common.preview.zone_releases import check_release, compared, moved
+    from common.timing.zones import TZDATA_VERSION
 
-ROUTES = (
-    Route(
-        "GET", "/v1/upcoming", "list_upcoming", upcoming, "read",
-        "The next executions of all jobs, the earliest first", "UpcomingPage",
-        query=(_LIMIT, *_between("a day")), weight=A_THOUSAND_JOBS,
-    ),
-    Route(
-        "GET", "/v1/density", "density", density, "read",
-        "How many executions are due in each minute, and which minutes are crowded", "TenantDensity",
-        query=(*_between("a day"),), weight=A_THOUSAND_JOBS,
-    ),
-    Route(
-        "GET", "/v1/operator-density", "density_of_platform", of_platform, "operator",
-        "How many executions of all tenants are due in each minute", "PlatformDensity",
-        query=(*_between("an hour"),),
-    ),
-)  # fmt: skip
+    since = check_release(request.query.get("since"))
+    list_name = f"tzdata-changes:{since}"
+    jobs, after_job = services.upcoming.jobs(request.tenant, after_job_id(request, list_name))
+    timings: set[Timing] = set()
+    for number, job in enumerate(jobs):
+        if timing := compared(job.schedule, since):
+            timings.add(timing)
+        if len(timings) > MAX_COMPARED:
+            jobs, after_job = jobs[:number], jobs[number - 1].job_id
+            break
+    found = [(job, change) for job in jobs if (change := moved(job.schedule, since, int(request.now)))]
+    return Response(
+        {
+            "tzdata": TZDATA_VERSION,
+            "since": since,
+            "moved": [
+                {
+                    "job_id": job.job_id,
+                    "timezone": job.schedule.to_item().get("timezone", "UTC"),
+                    "before_at": rfc3339(change.before_at) if change.before_at is not None else None,
+                    "after_at": rfc3339(change.after_at) if change.after_at is not None else None,
+                }
+                for job, change in found
+            ],
+            "next_cursor": write_cursor(request.tenant, list_name, after_job) if after_job else None,
+        }
+    )
+
+
+@ROUTES.add(Route("POST", "/v1/schedules/preview", "read", gives="SchedulePreview", takes="PreviewRequest"))
+def preview_schedule(services: Services, request: Request) -> Response:
+    """When a schedule fires, in words, and what may surprise you about it."""
+    # Imported here: no other route describes schedules in words.
+    from common.preview.preview import preview as look_ahead
+
+    fields = _check_preview(request.fields("schedule", "count", "from_at", "until_at", "job_id"))
+    key = job_key(request.tenant, check_id("job_id", fields.get("job_id", "job"), JOB_ID_CHARS))
+    ahead = look_ahead(
+        fields["schedule"],
+        now=parse_instant(fields["from_at"], "from_at") if "from_at" in fields else int(request.now),
+        count=fields.get("count", _PREVIEWED),
+        until=parse_instant(fields["until_at"], "until_at") if "until_at" in fields else None,
+        job_key=key,
+        default_spread_s=services.registry.default_spread_s(request.tenant),
+    )
+    schedule = Schedule.from_item(ahead.schedule)
+    return Response(
+        {
+            "sentence": ahead.sentence,
+            "warnings": list(ahead.warnings),
+            "schedule_resolved": schedule_view(schedule),
+            "timezone": ahead.timezone,
+            "fires": [
+                {
+                    "fire_at": rfc3339(fire.at),
+                    "local": fire.local,
+                    "due_at": rfc3339(due_at(schedule, key, fire.at)),
+                }
+                for fire in ahead.fires
+            ],
+            "tzdata": ahead.tzdata,
+        }
+    )
+
+
+def _check_preview(body: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(body.get("schedule"), dict):
+        raise InvalidInput(
+            "schedule",
+            "must be an object",
+            value=body.get("schedule"),
+            accepted='such as {"cron": "30 2 * * *"}',
+        )
+    count = body.get("count", _PREVIEWED)
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= _MAX_PREVIEWED:
+        raise InvalidInput("count", "is out of range", value=count, accepted=f"1 to {_MAX_PREVIEWED}")
+    return body

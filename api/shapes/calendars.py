@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.shapes.parts import Answer, Instant, Shapes
+from api.shapes.base import Answer, Instant
 
 
 class NewCalendar(BaseModel):
@@ -41,10 +41,3 @@ class CalendarPage(Answer):
 
     calendars: list[CalendarView]
     next_cursor: str | None
-
-
-TAKEN: Shapes = (NewCalendar,)
-GIVEN: Shapes = (
-    CalendarView,
-    CalendarPage,
-)

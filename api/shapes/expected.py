@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
+from api.shapes.base import Answer, Instant, JobId, Seconds
 
 _Status = Literal[
     "on_time",
@@ -115,11 +115,3 @@ class Explanation(Answer):
     schedule_revision: int | None
     since: Change | None = Field(description="null: it is too old for the audit.")
     next_due_at: Instant | None = Field(description="When it is due next after that, within a year.")
-
-
-TAKEN: Shapes = ()
-GIVEN: Shapes = (
-    ExpectedOfJob,
-    ExpectedPage,
-    Explanation,
-)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
-from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
+from api.shapes.base import Answer, Instant, JobId, Seconds
 from common.registration.definition import JobDefinition
 from common.texts import NOTE_CHARS
 from common.timing.instants import DAY_S
@@ -156,16 +156,3 @@ class Fires(Answer):
     state: Literal["active", "paused"]
     timezone: str
     fires: list[Fire]
-
-
-TAKEN: Shapes = (
-    NewJob,
-    JobPatch,
-    Pause,
-)
-GIVEN: Shapes = (
-    Job,
-    JobPage,
-    JobHealth,
-    Fires,
-)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
-from api.shapes.parts import Answer, Instant, JobId, Seconds, Shapes
+from api.shapes.base import Answer, Instant, JobId, Seconds
 from common.ids import NONCE_CHARS, id_pattern
 from common.jobs.skips import MAX_SKIPPED
 from common.texts import NOTE_CHARS
@@ -225,21 +225,3 @@ class Backfills(Answer):
     """The backfills of a job, the newest first."""
 
     backfills: list[Backfill]
-
-
-TAKEN: Shapes = (
-    RunNow,
-    SkipFires,
-    NewBackfill,
-)
-GIVEN: Shapes = (
-    Run,
-    RunPage,
-    TenantRunPage,
-    RunSummary,
-    FailureGroups,
-    Backfill,
-    Backfills,
-    SkippedFires,
-    RestoredFires,
-)

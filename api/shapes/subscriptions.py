@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from api.shapes.parts import Answer, Instant, Shapes
+from api.shapes.base import Answer, Instant
 from common.registration.subscriptions import SubscriptionDefinition
 
 
@@ -83,7 +83,3 @@ class SubscriptionList(Answer):
     """All subscriptions of the tenant, by name; there are few."""
 
     subscriptions: list[SubscriptionView] = Field(description="By name.")
-
-
-TAKEN: Shapes = (NewSubscription,)
-GIVEN: Shapes = (SubscriptionView, SubscriptionList)

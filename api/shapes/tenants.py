@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from api.shapes.parts import Answer, Instant, Shapes
+from api.shapes.base import Answer, Instant
 from common.ids import TENANT_ID_CHARS, id_pattern
 from common.texts import NAME_CHARS, NOTE_CHARS
 
@@ -144,14 +144,101 @@ class WebhookSecret(Answer):
     secret: str = Field(examples=["whsec_…"])
 
 
-TAKEN: Shapes = (
-    NewTenant,
-    TenantPatch,
-    Suspension,
-)
-GIVEN: Shapes = (
-    Tenant,
-    TenantView,
-    TenantPage,
-    WebhookSecret,
-)
+class Removed(Answer):
+    """How many items went, at least."""
+
+    keys: int
+    jobs: int
+    runs: int
+    others: int = Field(description="Calendars, backfills, the audit, the webhook secret, counters.")
+
+
+class TenantDeletion(Answer):
+    """How far the removal of a tenant is."""
+
+    tenant_id: str
+    state: Literal["waiting", "removing", "finished"] = Field(
+        description="`waiting`: stopped; a minute passes until every process knows, and only keys go before."
+    )
+    by: str = Field(description="Who began it, as the audit names them.")
+    started_at: Instant
+    finished_at: Instant | None
+    jobs_registered: int = Field(description="How many were registered when it began.")
+    removed: Removed
+
+
+_KeyName = Annotated[
+    str | None,
+    StringConstraints(max_length=NAME_CHARS),
+    Field(description="What it is for.", examples=["dashboard"]),
+]
+_Expiry = Annotated[Instant | None, Field(description="When it expires; never if left out.")]
+
+
+class NewOperatorKey(BaseModel):
+    """A key of the platform's own."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: _KeyName = None
+    expires_at: _Expiry = None
+
+
+class NewKey(NewOperatorKey):
+    """A key of a tenant."""
+
+    role: Literal["read", "write", "admin"] = Field(description="Each may do what those before it may.")
+    aws: bool = Field(
+        default=False, description="A pair with which AWS's SDKs sign requests to the EventBridge endpoint."
+    )
+
+
+class KeyView(Answer):
+    """What is known of a key: all but the key."""
+
+    key_id: str
+    name: str
+    role: Literal["read", "write", "admin", "operator"]
+    prefix: str = Field(description="How the key begins.", examples=["m8_0aB1c"])
+    access_key_id: str | None = Field(description="Of a pair for AWS's SDKs.")
+    state: Literal["active", "expired", "revoked"]
+    created_at: Instant
+    expires_at: Instant | None = Field(description="When it ends; of a revoked one, when it leaves the list.")
+    revoked_at: Instant | None
+
+
+class MadeKey(KeyView):
+    """A new key. It is not stored, and shown in this answer alone."""
+
+    key: str = Field(description="The key; of a pair, its secret access key.", examples=["m8_…"])
+
+
+class KeyPage(Answer):
+    """Some keys, oldest first; revoked ones stay listed for 30 days."""
+
+    keys: list[KeyView]
+    next_cursor: str | None
+
+
+class AuditEntry(Answer):
+    """One change."""
+
+    entry_id: str
+    at: Instant
+    by: str = Field(
+        description="The key's id; `operator:` and a key's id; `aws`: with AWS credentials; `minute8`: Minute8 itself."
+    )
+    by_name: str | None = Field(
+        default=None, description="The name of that key, if it has one and is listed."
+    )
+    action: str = Field(examples=["job.paused"])
+    subject: str = Field(description="The id of what was changed; of a run, its job's.")
+    before: dict[str, Any] = Field(description="What it was, of what differs; long values as size and hash.")
+    after: dict[str, Any] = Field(description="What it became, of what differs.")
+
+
+class AuditPage(Answer):
+    """Some changes, newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None

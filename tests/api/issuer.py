@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from api.auth.issuer_keys import IssuerKeys
-from api.auth.token_settings import TokenSettings
-from api.auth.tokens import Tokens
+from api.auth.tokens import Tokens, TokenSettings
 from common.config import Config
 
 ISSUER = "https://login.example.com/"

@@ -9,7 +9,7 @@ import pytest
 
 from api import handler
 from api.routes import bulk
-from api.shapes import GIVEN
+from api.shapes import SHAPES
 from common.jobs.store import JobStore
 from common.platform.tenants import Tenants
 from minute8_client import Client, InvalidInput
@@ -28,7 +28,7 @@ def line(job_id: str, **fields: Any) -> dict[str, Any]:
 
 def told(answer: Answer) -> list[tuple[str | None, str]]:
     assert answer.status == 200, answer
-    GIVEN["BulkResult"].model_validate_json(answer.text)
+    SHAPES["BulkResult"].model_validate_json(answer.text)
     results = [(one["job_id"], one["result"]) for one in answer.json["results"]]
     for result in ("created", "replaced", "unchanged", "refused"):
         assert answer.json[result] == [what for _, what in results].count(result)
@@ -136,7 +136,7 @@ def test_atomic_stores_nothing_unless_all_can_be(office: Office) -> None:
     refused = office.alice("POST", f"{URL}?atomic=true", lines)
     assert (refused.status, refused.problem) == (422, "bulk-refused")
     assert [(one["line"], one["job_id"]) for one in refused.json["results"]] == [(3, "bad")]
-    GIVEN["Problem"].model_validate_json(refused.text)
+    SHAPES["Problem"].model_validate_json(refused.text)
     assert office.stored() == before
     assert told(office.alice("POST", f"{URL}?atomic=true", lines[:2])) == [
         ("good", "created"),

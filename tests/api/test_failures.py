@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from api.http.cursors import write_cursor
+from api.http.paging import write_cursor
 from common.history import failed_runs
 from common.history.failed_runs import fingerprint
 from common.runs.outcome import Outcome

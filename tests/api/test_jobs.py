@@ -286,7 +286,7 @@ def test_a_list_by_what_is_wanted(office: Office) -> None:
 def test_a_rare_job_is_found_over_pages_of_bounded_work(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.routes.jobs.MAX_SEEN", 3)
+    monkeypatch.setattr("api.routes.jobs.MAX_JOBS_READ", 3)
     for n in range(8):
         office.alice("PUT", f"/v1/jobs/job-{n}", job(cron="0 3 * * *", tags=["rare"] if n == 6 else []))
     found, cursor, pages = [], "", 0
@@ -302,7 +302,11 @@ def test_a_rare_job_is_found_over_pages_of_bounded_work(
 
 def test_a_page_reads_past_few_deleted_jobs(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenant with a million deleted ones kept a function busy until its end, with each request."""
-    for place in ("api.routes.jobs.MAX_SEEN", "api.routes.many.MAX_SEEN", "api.routes.bulk.MAX_LINES"):
+    for place in (
+        "api.routes.jobs.MAX_JOBS_READ",
+        "api.routes.bulk.MAX_JOBS_READ",
+        "api.routes.bulk.MAX_LINES",
+    ):
         monkeypatch.setattr(place, 3)
     for nth in range(7):
         office.alice("PUT", f"/v1/jobs/gone-{nth}", job(cron="0 3 * * *"))

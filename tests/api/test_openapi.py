@@ -12,7 +12,7 @@ from api.app import ROUTES
 from api.http.field_words import FIELDS, has_description
 from api.http.openapi import document
 from api.http.routing import NDJSON, Route
-from api.shapes import GIVEN, TAKEN
+from api.shapes import SHAPES
 from api.shapes.jobs import JobPatch
 from common.registration.definition import JobDefinition
 from common.version import VERSION
@@ -32,7 +32,7 @@ def test_it_is_served_to_everybody(office: Office) -> None:
 def test_the_version_is_served_to_everybody(office: Office) -> None:
     served = send("GET", "/v1")
     assert (served.status, served.json) == (200, {"version": VERSION})
-    GIVEN["Version"].model_validate_json(served.text)
+    SHAPES["Version"].model_validate_json(served.text)
 
 
 def test_all_references_lead_somewhere() -> None:
@@ -80,7 +80,9 @@ def test_operations_have_names_and_declared_parameters() -> None:
 
 @pytest.mark.parametrize("with_a", ["key", "token"])
 @pytest.mark.parametrize(
-    "route", [route for route in ROUTES if route.role and route.gives in GIVEN], ids=lambda r: r.name
+    "route",
+    [route for route in ROUTES if route.role and route.gives in SHAPES],
+    ids=lambda route: f"{route.method} {route.path}",
 )
 def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, with_a: str) -> None:
     settle(office, office.alice)
@@ -91,7 +93,7 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
         caller("DELETE", "/v1/tenants/alice")
     answer = caller(call.method, call.url, call.body)
     assert answer.status in (route.status, route.also)
-    shape = GIVEN[route.gives]
+    shape = SHAPES[route.gives]
     assert answer.headers["content-type"] == route.gives_type
     if route.gives_type == NDJSON:
         assert answer.text.endswith("\n")
@@ -102,7 +104,7 @@ def test_answers_have_the_shape_that_is_promised(office: Office, route: Route, w
     assert answer.json.keys() <= shape.model_fields.keys()
     for name, inner in (("jobs", "Job"), ("runs", "Run"), ("keys", "KeyView")):
         for item in answer.json.get(name, []):
-            assert item.keys() <= GIVEN[inner].model_fields.keys()
+            assert item.keys() <= SHAPES[inner].model_fields.keys()
 
 
 def test_a_patch_can_say_all_that_a_job_can() -> None:
@@ -118,7 +120,7 @@ def test_a_body_has_the_fields_of_its_shape_and_no_others(settled: Office, call:
     """Routes do not read bodies through the document's models, so the two lists of names must be the same."""
     (shape,) = [route.takes for route in ROUTES if (route.method, route.path) == (call.method, call.path)]
     assert shape
-    wanted = TAKEN[shape].model_fields.keys()
+    wanted = SHAPES[shape].model_fields.keys()
     accepted = set(_about_unknown(settled, call, {})["accepted"].removeprefix("the fields ").split(", "))
     assert accepted <= wanted
     apart = {name: BESIDE[name] for name in wanted - accepted}
@@ -140,8 +142,8 @@ def _about_unknown(office: Office, call: Call, more: dict[str, Any]) -> dict[str
 
 def test_refusals_have_their_shape(office: Office) -> None:
     refused = office.alice("POST", "/v1/jobs", {"schedule": {"cron": "61 * * * *"}, "target": _TARGET})
-    GIVEN["Problem"].model_validate_json(refused.text)
-    assert refused.json.keys() <= GIVEN["Problem"].model_fields.keys()
+    SHAPES["Problem"].model_validate_json(refused.text)
+    assert refused.json.keys() <= SHAPES["Problem"].model_fields.keys()
 
 
 _TARGET = {"kind": "lambda", "arn": "arn:aws:lambda:us-east-1:123456789012:function:target"}

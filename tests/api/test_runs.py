@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from api.http.cursors import write_cursor
+from api.http.paging import write_cursor
 from common.runs.outcome import Outcome
 from tests.api.calls import Office
 from tests.worlds import job

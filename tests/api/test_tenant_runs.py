@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.http.cursors import write_cursor
+from api.http.paging import write_cursor
 from common.history.run_lists import RunFilter
 from common.runs.outcome import Outcome
 from tests.api.calls import Caller, Office

@@ -10,8 +10,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from api.auth.token_settings import ALGORITHMS, TokenSettings
-from api.auth.tokens import LEEWAY_S, is_token
+from api.auth.tokens import ALGORITHMS, LEEWAY_S, TokenSettings, is_token
 from common import telemetry
 from common.errors import InvalidInput, Unauthenticated
 from common.platform.key_format import new_key

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from api.routes import zone_changes
+from api.routes import upcoming as upcoming_routes
 from common.history import density, upcoming
 from common.history.density import due_times
 from common.preview.preview import preview
@@ -246,7 +246,7 @@ def test_a_call_compares_few_timings(office: Office, monkeypatch: pytest.MonkeyP
     """A thousand jobs took 17 s."""
     former = {"releases": {"2001a": {"Europe/Paris": [[NOW - 86_400, 3_600]]}}}
     monkeypatch.setattr("common.preview.zone_releases._file", lambda: former)
-    monkeypatch.setattr(zone_changes, "MAX_COMPARED", 2)
+    monkeypatch.setattr(upcoming_routes, "MAX_COMPARED", 2)
     for hour in range(5):
         office.alice("PUT", f"/v1/jobs/at-{hour}", job(cron=f"0 {hour + 8} * * *", timezone="Europe/Paris"))
         office.alice("PUT", f"/v1/jobs/same-{hour}", job(cron="0 8 * * *", timezone="Europe/Paris"))

@@ -6,10 +6,12 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 from common.errors import InvalidInput
+from common.timing.durations import parse_instant
+from common.timing.instants import DAY_S, rfc3339
 
 _LONGEST: Final = 2_000
 _MAX_KEY: Final = 1_000
@@ -43,7 +45,7 @@ def read_cursor(tenant: str, of: str, cursor: str | None) -> str:
     return last
 
 
-def read_place(tenant: str, of: str, cursor: str | None, parse: Callable[[str], Place]) -> Place | None:
+def parsed_cursor(tenant: str, of: str, cursor: str | None, parse: Callable[[str], Place]) -> Place | None:
     """What `parse` makes of the text in a cursor; None if the request has no cursor.
 
     A client can write a cursor itself, so `parse` raises ValueError or TypeError for all that is no place of this list.
@@ -73,3 +75,33 @@ def _is_key(last: str) -> bool:
 
 def _scope(tenant: str, of: str) -> str:
     return hashlib.sha256(f"{tenant}#{of}".encode()).hexdigest()[:16]
+
+
+# The schema of an instant in a query.
+INSTANT: Final = {"type": "string", "format": "date-time"}
+
+
+def bounds(given: Mapping[str, str]) -> dict[str, int]:
+    """Those of `from_at` and `until_at` that are given, in epoch seconds. Raises InvalidInput."""
+    return {name: parse_instant(given[name], name) for name in ("from_at", "until_at") if name in given}
+
+
+def check_range(given: Mapping[str, str]) -> None:
+    """Refuse a range that ends before it begins. Raises InvalidInput."""
+    if not {"from_at", "until_at"} <= given.keys():
+        return
+    found = bounds(given)
+    if found["until_at"] < found["from_at"]:
+        after = f"{given['from_at']} or later"
+        raise InvalidInput("until_at", "is before from_at", value=given["until_at"], accepted=after)
+
+
+def check_length(from_at: int, until_at: int, most_days: int) -> None:
+    """Refuse a range of more than `most_days`. Raises InvalidInput."""
+    if until_at - from_at > most_days * DAY_S:
+        raise InvalidInput(
+            "from_at",
+            "is too far from until_at",
+            value=rfc3339(from_at),
+            accepted=f"a range of up to {most_days} days",
+        )

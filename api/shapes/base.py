@@ -1,12 +1,33 @@
-"""Refusals: of a request, and of a line of one."""
+"""What shapes have in common."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from api.shapes.parts import Answer, Shapes
+from common.ids import JOB_ID_CHARS, id_pattern
+
+Instant = Annotated[
+    str,
+    Field(
+        description="RFC 3339, UTC.",
+        json_schema_extra={"format": "date-time"},
+        examples=["2026-11-21T03:18:00Z"],
+    ),
+]
+Seconds = Annotated[float, Field(description="Seconds.", ge=0)]
+JobId = Annotated[
+    str,
+    StringConstraints(pattern=id_pattern(JOB_ID_CHARS)),
+    Field(examples=["nightly-report"]),
+]
+
+
+class Answer(BaseModel):
+    """What the API gives."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 class FieldProblem(Answer):
@@ -65,5 +86,7 @@ class Problem(Answer):
     results: list[BulkLine] | None = Field(default=None, description="The lines that are in the way.")
 
 
-TAKEN: Shapes = ()
-GIVEN: Shapes = (Problem,)
+class Version(Answer):
+    """What is deployed."""
+
+    version: str = Field(description="Of Minute8, as `minute8 --version` prints the command's.")

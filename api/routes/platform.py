@@ -1,0 +1,410 @@
+"""The platform's view of its tenants: how they are, and what a change of their rules would break."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from itertools import islice
+from typing import Any, Final
+
+from api.http.paging import INSTANT, bounds, check_length, read_cursor, write_cursor
+from api.http.requests import Request
+from api.http.routing import CURSOR, LIMIT, MAX_PAGE, PAGE, Query, Response, Route, Routes
+from api.routes.tenants import existing_tenant
+from api.services import Services
+from common.errors import InvalidInput
+from common.history.expected import AsOf
+from common.history.health import FailureCounts
+from common.planning.due_index import Mark
+from common.planning.planned_windows import PlannedWindow
+from common.planning.quarantine import SetAside
+from common.platform.dead_letters import MOST, Done, write_down
+from common.platform.findings import Finding, Level
+from common.platform.letter import QUEUES, Letter
+from common.platform.planning_checks import findings, ticks_missed
+from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects, overused
+from common.platform.tenants import Tenant, edited
+from common.platform.unrecorded import unrecorded_view
+from common.platform.views import hold_view, tenant_summary, tenant_view
+from common.storage import keys
+from common.tenants.allowed_targets import Hold
+from common.tenants.audit import AuditedCommit
+from common.tenants.rules import EDITABLE
+from common.tenants.states import SUSPENDED
+from common.timing.durations import parse_instant
+from common.timing.instants import DAY_S, rfc3339
+
+_MAX_DAYS: Final = 31
+_SPAN: Final = (
+    Query("from_at", "Only what happened at or after this; a day before `until_at` unless given.", INSTANT),
+    Query("until_at", "Only what happened before this; now unless given.", INSTANT),
+)
+_PROBLEMS: Final = Query(
+    "problems", "Only suspended tenants, and those with failures.", {"type": "boolean", "default": False}
+)
+# A day of windows.
+_MAX_WINDOWS: Final = 144
+_WINDOWS: Final = 36
+# The most groups and shares set aside that are shown, the oldest first.
+_MAX_SET_ASIDE: Final = 50
+_LEVELS: Final = {level: level.name.lower() for level in Level}
+_FROM: Final = Query(
+    "from_at",
+    "Only those that were due at or after this.",
+    INSTANT,
+)
+# How many executions of a pack are named.
+_MAX_NAMED: Final = 10
+_ID_CHARS: Final = 100
+
+ROUTES = Routes()
+
+
+@ROUTES.add(
+    Route(
+        "GET", "/v1/operator-overview", "operator", gives="Overview", query=(LIMIT, CURSOR, *_SPAN, _PROBLEMS)
+    )
+)
+def overview(services: Services, request: Request) -> Response:
+    """All tenants with their use of quotas, and their failures in a range."""
+    from_at, until_at = _span(request)
+    limit = request.number("limit", PAGE, MAX_PAGE)
+    list_name = ":".join(
+        ["overview", *(request.query.get(name, "") for name in ("from_at", "until_at", "problems"))]
+    )
+    after = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
+    found = list(services.tenants.list_tenants(after, limit + 1))
+    page = services.tenants.with_counts([tenant.tenant_id for tenant in found[:limit]])
+    failed = services.tenant_health.failures([tenant.tenant_id for tenant in page], from_at, until_at)
+    problems = request.flag("problems")
+    cursor = found[limit - 1].tenant_id if len(found) > limit else ""
+    return Response(
+        {
+            "from_at": rfc3339(from_at),
+            "until_at": rfc3339(until_at),
+            "tenants": [
+                _tenant_line(tenant, failures)
+                for tenant in page
+                if (failures := failed[tenant.tenant_id]).count
+                or not problems
+                or tenant.rules.state == SUSPENDED
+            ],
+            "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor) if cursor else None,
+        }
+    )
+
+
+def _tenant_line(tenant: Tenant, failures: FailureCounts) -> dict[str, Any]:
+    return {
+        **tenant_summary(tenant),
+        **{name: tenant_view(tenant)[name] for name in ("usage", "quotas")},
+        "failures": {
+            **asdict(failures),
+            "last_at": rfc3339(int(failures.last_at)) if failures.last_at is not None else None,
+        },
+    }
+
+
+@ROUTES.add(Route("GET", "/v1/tenants/{tenant_id}/health", "operator", gives="TenantHealth", query=_SPAN))
+def tenant_health(services: Services, request: Request) -> Response:
+    """How a tenant is: counts and lateness of its runs in a range, failing and overdue jobs."""
+    tenant_id = services.tenants.get(existing_tenant(request)).tenant_id
+    from_at, until_at = _span(request)
+    total, complete = services.tenant_health.runs(tenant_id, from_at, until_at, request.now)
+    mark = services.store.index.mark()
+    as_of = AsOf(request.now, mark.planned_until if mark else -math.inf, -math.inf)
+    return Response(
+        {
+            "tenant_id": tenant_id,
+            "from_at": rfc3339(from_at),
+            "until_at": rfc3339(until_at),
+            "run_totals": {**total.to_json(), "complete": complete},
+            "job_counts": asdict(services.tenant_health.jobs(tenant_id, as_of)),
+        }
+    )
+
+
+@ROUTES.add(
+    Route(
+        "POST",
+        "/v1/tenants/{tenant_id}/check",
+        "operator",
+        gives="RuleEffects",
+        takes="TenantPatch",
+        takes_type="application/merge-patch+json",
+        if_match=True,
+    )
+)
+def check_tenant(services: Services, request: Request) -> Response:
+    """What a change of a tenant's rules would break; changes nothing."""
+    changes: Mapping[str, Any] = request.fields("name", *EDITABLE, also="application/merge-patch+json")
+    before = services.tenants.get(existing_tenant(request))
+    after = edited(before, changes, request.if_match())
+    found = effects(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
+    return Response(
+        {
+            "tenant": tenant_view(after),
+            "jobs_read": found.jobs_read,
+            "complete": found.complete,
+            "not_allowed": found.not_allowed.total(),
+            "targets": [
+                {"target": target, "jobs": count}
+                for target, count in found.not_allowed.most_common(TARGETS_NAMED)
+            ],
+            "interval_too_short": found.interval_too_short,
+            "payload_too_large": found.payload_too_large,
+            "overused": [{"quota": name, **counts} for name, counts in overused(after).items()],
+        }
+    )
+
+
+def _span(request: Request) -> tuple[int, int]:
+    """The requested range; without one, the last day. Raises InvalidInput."""
+    given = bounds(request.query)
+    until_at = given.get("until_at", int(request.now) + 1)
+    from_at = given.get("from_at", max(0, until_at - DAY_S))
+    check_length(from_at, until_at, _MAX_DAYS)
+    return from_at, until_at
+
+
+@ROUTES.add(
+    Route(
+        "GET",
+        "/v1/operator-planning",
+        "operator",
+        gives="PlatformPlanning",
+        query=(
+            Query(
+                "windows",
+                "How many of the last windows at most.",
+                {"type": "integer", "minimum": 1, "maximum": _MAX_WINDOWS, "default": _WINDOWS},
+            ),
+        ),
+    )
+)
+def planning_of_platform(services: Services, request: Request) -> Response:
+    """Up to when all is planned, how the last windows went, what is set aside, and findings."""
+    windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
+    state = services.planning
+    mark = state.index().mark()
+    quarantine = state.quarantine()
+    set_aside = [*islice(quarantine.waiting(), _MAX_SET_ASIDE)]
+    set_aside += islice(quarantine.bad_entries(), _MAX_SET_ASIDE - len(set_aside))
+    return Response(
+        {
+            "mark": _mark_view(mark, request.now) if mark else None,
+            "shares_left": len(state.shares().left(mark)) if mark and mark.is_divided else 0,
+            "calls_at_once": services.calls_at_once,
+            "windows": [_window_view(one, mark) for one in state.index().windows.newest(windows)],
+            "set_aside": [_set_aside_view(one) for one in set_aside],
+            "findings": [
+                {"check": one.check, "level": _LEVELS[one.level], "found": one.found, "remedy": one.remedy}
+                for one in [*_alarms(services, request.now), *findings(state)]
+            ],
+        }
+    )
+
+
+def _alarms(services: Services, now: float) -> list[Finding]:
+    found = services.alarms.findings(now) if services.alarms else []
+    return [replace(one, check="alarms") for one in found]
+
+
+def _mark_view(mark: Mark, now: float) -> dict[str, Any]:
+    return {
+        "planned_until_at": rfc3339(mark.planned_until),
+        "planning_until_at": rfc3339(mark.planning_until),
+        "lag_s": max(0, round(now - mark.planned_until, 3)),
+        "ticks_missed": ticks_missed(mark, now),
+        "decided_at": rfc3339(int(mark.decided_at)),
+        "divided": mark.is_divided,
+        "tzdata": mark.tzdata,
+    }
+
+
+def _window_view(one: PlannedWindow, mark: Mark | None) -> dict[str, Any]:
+    return {
+        "start_at": rfc3339(one.start),
+        "end_at": rfc3339(one.end),
+        "began_at": rfc3339(one.began_at),
+        "took_s": round(max(0.0, one.ended_at - one.began_at), 3),
+        # Negative: it was planned after it had begun.
+        "ahead_s": round(one.start - one.ended_at, 3),
+        "finished": bool(mark and mark.planned_until >= one.end),
+        "executions": one.planned,
+        "missed": one.missed,
+        "bad_entries": one.bad_entries,
+        "ticks": one.ticks,
+        "planners": one.planners,
+    }
+
+
+def _set_aside_view(one: SetAside) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "name": one.name,
+        "reason": one.reason,
+        "seen_at": rfc3339(one.seen_at),
+        "start_at": rfc3339(one.start_at) if one.start_at else None,
+        "end_at": rfc3339(one.end_at) if one.end_at else None,
+        "tries": one.tries,
+    }
+
+
+@ROUTES.add(Route("GET", "/v1/holds", "operator", gives="Holds"))
+def list_holds(services: Services, request: Request) -> Response:
+    """The targets that the platform holds."""
+    return _holds_response(services.holds.all())
+
+
+@ROUTES.add(Route("POST", "/v1/holds", "operator", gives="Holds", takes="NewHold"))
+def hold_target(services: Services, request: Request) -> Response:
+    """Skip the runs of all tenants that would call a target."""
+    fields = request.fields("pattern", "note")
+    note = fields.get("note", "")
+    return _holds_response(services.holds.hold(_pattern(fields), note, request.now, by=request.credential.by))
+
+
+@ROUTES.add(Route("POST", "/v1/holds/release", "operator", gives="Holds", takes="Release"))
+def release_target(services: Services, request: Request) -> Response:
+    """Let a held target be called again."""
+    pattern = _pattern(request.fields("pattern"))
+    return _holds_response(services.holds.release(pattern, request.now, by=request.credential.by))
+
+
+def _pattern(fields: dict[str, Any]) -> str:
+    pattern = fields.get("pattern")
+    if not isinstance(pattern, str) or not pattern:
+        raise InvalidInput(
+            "pattern", "must be a pattern of targets", value=pattern, accepted="such as * or an ARN"
+        )
+    return pattern
+
+
+def _holds_response(holds: list[Hold]) -> Response:
+    return Response({"holds": [hold_view(one) for one in holds]})
+
+
+@ROUTES.add(
+    Route("GET", "/v1/platform/unrecorded", "operator", gives="UnrecordedPage", query=(LIMIT, CURSOR, _FROM))
+)
+def list_unrecorded(services: Services, request: Request) -> Response:
+    """The executions that were enqueued and have no record."""
+    limit = request.number("limit", PAGE, MAX_PAGE)
+    given = request.query.get("from_at", "")
+    from_at = parse_instant(given, "from_at") if "from_at" in request.query else 0
+    list_name = f"unrecorded:{given}"
+    after_id = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"))
+    found, next_id = services.run_again.unrecorded.page(after_id, from_at, limit)
+    return Response(
+        {
+            "executions": [unrecorded_view(one) for one in found],
+            "next_cursor": write_cursor(keys.OPERATORS, list_name, next_id) if next_id else None,
+        }
+    )
+
+
+@ROUTES.add(
+    Route("POST", "/v1/platform/unrecorded/run", "operator", gives="RanUnrecorded", takes="RunUnrecorded")
+)
+def run_unrecorded(services: Services, request: Request) -> Response:
+    """Send executions again that have no record."""
+    named = request.fields("execution_ids").get("execution_ids")
+    if not isinstance(named, list):
+        raise InvalidInput("execution_ids", "must be a list", value=named, accepted="a list of execution ids")
+    sent, recorded = services.run_again.run(named, by=request.credential.by)
+    return Response({"sent": sent, "recorded": recorded})
+
+
+@ROUTES.add(Route("GET", "/v1/dead-letters", "operator", gives="DeadLetterCounts"))
+def count_dead_letters(services: Services, request: Request) -> Response:
+    """How many messages were given up, by queue."""
+    return Response(
+        {"queues": [{"queue": queue, "letters": services.dead_letters.count(queue)} for queue in QUEUES]}
+    )
+
+
+@ROUTES.add(
+    Route(
+        "GET",
+        "/v1/dead-letters/{queue}",
+        "operator",
+        gives="DeadLetterList",
+        query=(
+            Query(
+                "limit",
+                "How many at most.",
+                {"type": "integer", "minimum": 1, "maximum": MOST, "default": MOST},
+            ),
+        ),
+    )
+)
+def list_dead_letters(services: Services, request: Request) -> Response:
+    """What the given-up messages of a queue are about."""
+    queue, limit = request.path["queue"], request.number("limit", MOST, MOST)
+    found = services.dead_letters.look(queue, limit)
+    return Response(
+        {"queue": queue, "letters": [_dead_letter_view(one) for one in found.left], "more": found.more}
+    )
+
+
+@ROUTES.add(
+    Route(
+        "POST", "/v1/dead-letters/{queue}/redrive", "operator", gives="DeadLettersDone", takes="WhichLetters"
+    )
+)
+def redrive_dead_letters(services: Services, request: Request) -> Response:
+    """Send given-up messages to their queue again."""
+    queue, only = request.path["queue"], _message_ids(request)
+    return _done(services, request, services.dead_letters.redrive(queue, MOST, only))
+
+
+@ROUTES.add(
+    Route(
+        "POST", "/v1/dead-letters/{queue}/discard", "operator", gives="DeadLettersDone", takes="WhichLetters"
+    )
+)
+def discard_dead_letters(services: Services, request: Request) -> Response:
+    """Delete given-up messages."""
+    queue, only = request.path["queue"], _message_ids(request)
+    return _done(services, request, services.dead_letters.discard(queue, MOST, only))
+
+
+def _message_ids(request: Request) -> list[str] | None:
+    """The wanted ids; None: all. Raises InvalidInput."""
+    fields = request.fields("message_ids", "all")
+    ids, every = fields.get("message_ids"), fields.get("all", False)
+    if every is True and ids is None:
+        return None
+    accepted = f"1 to {MOST} ids, or `all`: true"
+    if every or not isinstance(ids, list) or not 0 < len(ids) <= MOST:
+        raise InvalidInput("message_ids", "must say which letters", value=ids, accepted=accepted)
+    for one in ids:
+        if not isinstance(one, str) or not 0 < len(one) <= _ID_CHARS:
+            raise InvalidInput("message_ids", "has no such id", value=one, accepted="ids of the list")
+    return ids
+
+
+def _done(services: Services, request: Request, done: Done) -> Response:
+    queue, count = request.path["queue"], len(done.moved) + len(done.discarded)
+    commit = AuditedCommit(services.audit, request.credential.by, services.clock)
+    write_down(commit, queue, done, request.now)
+    return Response(
+        {
+            "queue": queue,
+            "done": count,
+            "left": [_dead_letter_view(one) for one in done.left],
+            "more": done.more,
+        }
+    )
+
+
+def _dead_letter_view(letter: Letter) -> dict[str, Any]:
+    return {
+        "message_id": letter.message_id,
+        "sent_at": rfc3339(letter.sent_at),
+        "bytes": letter.size,
+        "about": list(letter.about[:_MAX_NAMED]),
+        "problem": letter.problem or None,
+    }

@@ -1,0 +1,292 @@
+"""The platform's view of its tenants."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from api.shapes.base import Answer, Instant, Seconds
+from api.shapes.runs import Totals
+from api.shapes.tenants import QuotaView, TenantSummary, TenantView, Usage
+from common.platform.unrecorded import MAX_RUN
+from common.texts import NOTE_CHARS
+
+
+class FailureCount(Answer):
+    """The failed runs of a tenant in the range."""
+
+    count: int
+    jobs: int = Field(description="Of how many jobs.")
+    last_at: Instant | None
+    complete: bool = Field(description="False: there are more than 1,000.")
+
+
+class TenantLine(TenantSummary):
+    """A tenant, its use of quotas, and its failures."""
+
+    usage: Usage
+    quotas: QuotaView
+    failures: FailureCount
+
+
+class Overview(Answer):
+    """Tenants in the order of their ids."""
+
+    from_at: Instant
+    until_at: Instant
+    tenants: list[TenantLine]
+    next_cursor: str | None
+
+
+class RunTotals(Totals):
+    """The totals of a tenant's runs."""
+
+    complete: bool = Field(description="False: of the newest 10,000 runs of 1,000 jobs only.")
+
+
+class JobCounts(Answer):
+    """How many of a tenant's jobs are how, now."""
+
+    read: int
+    active: int
+    paused: int
+    failing: int = Field(description="Their last scheduled run failed for good.")
+    overdue: int = Field(description="A due instant has passed without a run.")
+    most_late_s: Seconds = Field(description="Of the most overdue one.")
+    complete: bool = Field(description="False: of the first 500 jobs only.")
+
+
+class TenantHealth(Answer):
+    """How a tenant is, without what its jobs and runs contain."""
+
+    tenant_id: str
+    from_at: Instant
+    until_at: Instant
+    run_totals: RunTotals
+    job_counts: JobCounts
+
+
+class LostTarget(Answer):
+    """A target that the tenant could not call any more."""
+
+    target: str
+    jobs: int
+
+
+class Overused(Answer):
+    """A quota of which the tenant would use more than it has."""
+
+    quota: str
+    used: int
+    allowed: int
+
+
+class RuleEffects(Answer):
+    """What a change of a tenant's rules would break."""
+
+    tenant: TenantView = Field(description="As it would be.")
+    jobs_read: int
+    complete: bool = Field(description="False: it read 2,000 jobs, and there are more.")
+    not_allowed: int = Field(description="Jobs that run now and would be skipped as `target_not_allowed`.")
+    targets: list[LostTarget] = Field(description="Their targets, those of most jobs first; 20 at most.")
+    interval_too_short: int = Field(description="Jobs that go on, and could not be registered any more.")
+    payload_too_large: int = Field(description="Jobs that go on, and could not be registered any more.")
+    overused: list[Overused] = Field(description="It keeps its jobs, and could add none.")
+
+
+class PlanningMark(Answer):
+    """Up to when everything is planned."""
+
+    planned_until_at: Instant = Field(description="Everything before it is handed over.")
+    planning_until_at: Instant = Field(description="Later than `planned_until_at` while a window is open.")
+    lag_s: Seconds = Field(description="How far the mark is behind the present: executions are late by it.")
+    ticks_missed: int = Field(description="How many ticks should have moved the mark and did not.")
+    decided_at: Instant = Field(description="When the last window was announced.")
+    divided: bool = Field(description="Planners have shares of the open window.")
+    tzdata: str = Field(description="The release of the time zone data that ticks plan by.")
+
+
+class WindowPlanned(Answer):
+    """How the planning of a window went."""
+
+    start_at: Instant
+    end_at: Instant
+    began_at: Instant = Field(description="When its first tick began.")
+    took_s: Seconds = Field(description="From the tick's begin to the end of its last part.")
+    ahead_s: float = Field(description="How long before the window this was; negative: after it had begun.")
+    finished: bool = Field(description="Whether the mark has passed it.")
+    executions: int = Field(description="Handed over; more than are due if parts were planned again.")
+    missed: int = Field(description="How many fire times were skipped as missed.")
+    bad_entries: int = Field(description="How many jobs could not be planned.")
+    ticks: int = Field(description="How many ticks worked at it.")
+    planners: int = Field(description="How many shares were planned by planners.")
+
+
+class NotPlanned(Answer):
+    """A group, a share or a job's entry that could not be planned."""
+
+    kind: Literal["group", "share", "entry"] = Field(description="What it is.")
+    name: str = Field(description="Of an entry: tenant and job.")
+    reason: str = Field(description="Why it could not be planned.")
+    seen_at: Instant = Field(description="When that was noticed last.")
+    start_at: Instant | None = Field(description="From when on it is not planned.")
+    end_at: Instant | None = Field(description="Until when it is not planned.")
+    tries: int = Field(description="How many times it was tried again.")
+
+
+class DoctorFinding(Answer):
+    """What a check of the doctor found."""
+
+    check: str = Field(description="The check, as `minute8 doctor` calls it.")
+    level: Literal["failed", "warning", "not_checked", "ok"] = Field(description="How bad it is.")
+    found: str = Field(description="What it found.")
+    remedy: str = Field(description="What to do about it.")
+
+
+class PlatformPlanning(Answer):
+    """How the planning of all tenants' jobs is."""
+
+    mark: PlanningMark | None = Field(description="Null: nothing has been planned yet.")
+    shares_left: int = Field(description="Shares of the open window that planners have not finished.")
+    calls_at_once: int = Field(
+        description="How many calls of targets the deployment's parameters allow at once."
+    )
+    windows: list[WindowPlanned] = Field(description="The newest first.")
+    set_aside: list[NotPlanned] = Field(description="Groups and shares first; 50 at most.")
+    findings: list[DoctorFinding] = Field(
+        description="The alarms that are on, then what the checks found that read only what ticks wrote down."
+    )
+
+
+_Pattern = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+
+
+class NewHold(BaseModel):
+    """Which targets to hold: a pattern as in `allowed_targets`, `*` for all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pattern: _Pattern = Field(
+        description="ARNs or hosts, with wildcards.",
+        examples=["arn:aws:lambda:*:123456789012:function:billing-*"],
+    )
+    note: Annotated[str, StringConstraints(max_length=NOTE_CHARS)] = Field(
+        default="", description="Why; skipped runs show it."
+    )
+
+
+class Release(BaseModel):
+    """Which hold to end."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"pattern": "hooks.example.com"}]}
+    )
+
+    pattern: _Pattern = Field(description="As it was held.")
+
+
+class Hold(Answer):
+    """A pattern of targets that no run calls."""
+
+    pattern: str = Field(description="ARNs or hosts, with wildcards; `*` is everything.")
+    note: str = Field(description="Why; skipped runs show it.")
+    held_at: Instant = Field(description="When it was held, or its note changed.")
+    by: str = Field(description="As in the audit.")
+
+
+class Holds(Answer):
+    """What is held, the oldest hold first."""
+
+    holds: list[Hold] = Field(description="The oldest first.")
+
+
+class RunUnrecorded(BaseModel):
+    """Which of the executions without a record to send again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    execution_ids: Annotated[list[str], Field(min_length=1, max_length=MAX_RUN)] = Field(
+        description="As the list has them.", examples=[["acme:nightly-report:20261121T013000Z:4"]]
+    )
+
+
+class WithoutRecord(Answer):
+    """An execution that was enqueued, and of which nothing is recorded."""
+
+    execution_id: str
+    tenant_id: str
+    job_id: str
+    fire_at: Instant
+    due_at: Instant
+    found_at: Instant = Field(description="When a tick found that it has no record.")
+    sent_at: Instant | None = Field(description="When it was last sent again.")
+
+
+class UnrecordedPage(Answer):
+    """A page of them, by their ids. It may hold fewer than were asked for, and have a cursor all the same."""
+
+    executions: list[WithoutRecord]
+    next_cursor: str | None
+
+
+class RanUnrecorded(Answer):
+    """What became of the executions."""
+
+    sent: list[str] = Field(description="They are in the queue again.")
+    recorded: list[str] = Field(description="They have a record meanwhile, and were not sent.")
+
+
+_Queue = Literal["executions", "planning", "outcomes"]
+_MessageId = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+
+
+class WhichLetters(BaseModel):
+    """Which given-up messages: some by their ids, or `all`, of which a request takes 100."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"all": True}]})
+
+    message_ids: Annotated[list[_MessageId], Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="As the list shows them."
+    )
+    all: bool = Field(default=False, description="All of the queue, 100 at most; without ids.")
+
+
+class DeadLetterCount(Answer):
+    """How many messages of a queue were given up."""
+
+    queue: _Queue = Field(description="The queue that they were of.")
+    letters: int = Field(description="About; those that somebody looks at are included.")
+
+
+class DeadLetterCounts(Answer):
+    """The queues with their given-up messages."""
+
+    queues: list[DeadLetterCount] = Field(description="All of them.")
+
+
+class DeadLetter(Answer):
+    """A given-up message, without its text."""
+
+    message_id: str = Field(description="What SQS calls it.")
+    sent_at: Instant = Field(description="When it was sent first.")
+    bytes: int = Field(description="The length of its text.")
+    about: list[str] = Field(description="Executions, or the share of a window; 10 at most.")
+    problem: str | None = Field(description="Why it cannot be read; then it is not sent again.")
+
+
+class DeadLetterList(Answer):
+    """Some given-up messages of a queue, in no order."""
+
+    queue: _Queue = Field(description="The queue that they were of.")
+    letters: list[DeadLetter] = Field(description="What they are about.")
+    more: bool = Field(description="There may be others.")
+
+
+class DeadLettersDone(Answer):
+    """What became of given-up messages."""
+
+    queue: _Queue = Field(description="The queue that they were of.")
+    done: int = Field(description="How many were sent again or deleted.")
+    left: list[DeadLetter] = Field(description="Those that cannot be read and stay.")
+    more: bool = Field(description="Others may be left.")
