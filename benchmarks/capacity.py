@@ -12,7 +12,6 @@ from benchmarks.modelled_aws import BATCH, Outcome, Setting, measured
 from benchmarks.registered import SHARE_ENTRIES
 from benchmarks.requests import EXECUTOR_GB, EXECUTOR_MB
 from common.planning.packs import MAX_IN_A_PACK, MAX_WAKES, PACK_FROM
-from scripts.embedded.strict.quota import PROCESSOR_MB
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Result, Table
 from scripts.measure.rounds import percentile, track
@@ -39,8 +38,6 @@ _HOURS_A_MONTH = 730
 SANDBOX_S = 0.5
 # A new table's 4,000 writes a second take over four minutes for a million, whatever reads the queue.
 _MAX_ON_NEW_TABLES = 100_000
-# What the table of choices shows.
-_CHOICES_OF = (1_000, 10_000, 100_000)
 # A plot needs no more.
 _POINTS = 200
 
@@ -113,35 +110,6 @@ def with_executor(setting: Setting, memory_mb: int) -> Setting:
     return replace(setting, executor=found, cold_s=SANDBOX_S + found.init_s)
 
 
-def choices(load: int) -> Iterator[Case]:
-    """The same burst with the default pollers on warm tables, and one choice after the other."""
-    before = Setting(account_concurrency=10_000, target_s=_TARGET_S, warm_reads=300_000, warm_writes=100_000)
-    yield Case(load, "before: 0.3 s a batch of ten, 1.2 s a cold start, single messages", before)
-    quick = with_executor(before, EXECUTOR_MB)
-    yield Case(load, "less processor time a run, and a quicker init", quick)
-    packs = replace(quick, pack=pack_of(load))
-    yield Case(load, "packs (`packFrom: 50`)", packs)
-    yield Case(load, "packs and wakes (as `serverless.yml` has it)", replace(packs, wakes=wakes_of(load)))
-    yield Case(
-        load, f"packs, and a whole processor ({PROCESSOR_MB:,} MB)", with_executor(packs, PROCESSOR_MB)
-    )
-    yield Case(
-        load, "packs, and 50 environments warm from earlier runs", replace(packs, warm_environments=50)
-    )
-    yield Case(load, "packs, and 20 pollers", replace(packs, minimum_pollers=20, maximum_pollers=50))
-
-
-def _choices(scale: float) -> list[list[str]]:
-    rows = []
-    for load in _CHOICES_OF:
-        for case in choices(load):
-            executions = max(100, int(load * scale))
-            found = _found(executions, burst(executions, case.setting))
-            late = [f"{found[name]:,.1f}" for name in ("p50_s", "most_s")]
-            rows.append([f"{executions:,}", case.name, *late, f"{found['batches']:,}"])
-    return rows
-
-
 def run(scale: float) -> Result:
     """Simulate; `scale` shrinks the loads."""
     rows, recommended, figures = [], [], {}
@@ -182,23 +150,15 @@ def run(scale: float) -> Result:
                 recommended,
             ),
             Table("Lateness, throttling and cost of a burst, simulated", _HEAD, rows),
-            Table(
-                "What each choice saves: one after the other, with default polling and warm tables",
-                ["due at one second", "choice", "p50, s", "most, s", "batches"],
-                _choices(scale),
-            ),
         ],
         goals=[],
         figures=figures,
         notes=[
-            "Every burst comes out of silence: no environment is warm before the wakes. A cold one takes"
-            f" {SANDBOX_S} s (assumed) and the measured init phase. Batches take as long as Strict lateness measured at"
-            f" {EXECUTOR_MB} MB, by size ([performance.md](performance.md#strict-lateness)); a target takes"
-            f" {_TARGET_S} s in the same account. 1,000 tenants share each burst evenly.",
-            "Throttled: requests that DynamoDB turned away. Came back: executions turned away four times, which come"
-            " again after 2 s, 4 s and so on.",
-            "Dollars: queue, executor and tables, by scripts/measure/prices.json; what warming a table costs once is"
-            " not among them. Pollers are paid by the hour, whether they have work or not.",
+            f"Every burst comes out of silence. A cold environment takes {SANDBOX_S} s (assumed) and the measured init"
+            f" phase; batches take as long as in Strict lateness at {EXECUTOR_MB} MB; a target takes {_TARGET_S} s in"
+            " the same account; 1,000 tenants share each burst. Throttled counts requests that DynamoDB turned away;"
+            " came back counts executions turned away four times. Dollars are queue, executor and tables by"
+            " scripts/measure/prices.json, without warming.",
         ],
     )
 

@@ -27,7 +27,7 @@ def texts() -> Mapping[str, str]:
     """The contents of the files in docs/, by name."""
     performance, capacity = kept(_PERFORMANCE), kept(_CAPACITY)
     return {
-        "performance.md": _whole("introduction", performance, "changes"),
+        "performance.md": _whole("introduction", performance, ""),
         "capacity.md": _whole("capacity_document", capacity, "capacity_limits"),
         **_plots({result.name: result for result in capacity}),
     }

@@ -107,15 +107,12 @@ def run(scale: float) -> Result:
         }
         | {"held": asdict(held)},
         notes=[
-            "Requests, units and bytes are counted from runs through the executor's own handler. A batch lasts while it"
-            f" is held, and then as long as one of {EXECUTOR_MB} MB did in Strict lateness. How long it is"
-            f" held was measured on {int(_SENT * scale):,} executions that the queue's own sender sends late in each"
-            f" second, by the real clock. It was {held.mean_s:.3f} s on average if requests took no time."
-            f" {held.late:.1%} came out late, by {held.latest_s * 1000:.0f} ms at most, if each took 10."
-            " That wait is the scheduler's GB-s:"
-            f" {held.rate:,.0f} executions a second and processor. The rules are those of 1,000 tenants with a million"
-            f" runs a day in one environment, for an hour, with the log that is asked every 15 s. `RequestResponse`"
-            f" adds a target of {_TARGET_S} s. What the target itself costs is its tenant's.",
+            f"A batch lasts while it is held, and then as long as a batch of {EXECUTOR_MB} MB in Strict lateness."
+            f" It is held for {held.mean_s:.3f} s on average, measured with the queue's own sender,"
+            f" {int(_SENT * scale):,} executions and the real clock; {held.late:.1%} came out late."
+            f" That sender handles {held.rate:,.0f} executions a second and processor, which gives the planner's GB-s."
+            " The rules are those of 1,000 tenants with a million runs a day in one environment."
+            f" `RequestResponse` adds a target of {_TARGET_S} s.",
         ],
     )
 

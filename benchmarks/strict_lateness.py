@@ -110,7 +110,6 @@ def run(scale: float) -> Result:
         ],
         figures=figures,
         notes=[
-            "A batch of a hundred is ten packs of ten. A woken environment has received wakes, and nothing else.",
             f"Of {max(1, round(_ENVIRONMENTS * scale))} environments the quickest, of its {_WARM} warm batches the"
             " median. A batch comes when it is due; SQS delivers up to a second before, which hides as much of a cold"
             " start. Requests take "
