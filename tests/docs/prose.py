@@ -1,11 +1,9 @@
-"""The sentences of a Markdown document, and the docstrings and comments of a Python file."""
+"""The sentences of a Markdown document, and the docstrings of a Python file."""
 
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,24 +61,3 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
             continue
         if text := ast.get_docstring(node):
             yield node.lineno, text
-
-
-def remarks(path: Path) -> Iterator[tuple[int, str]]:
-    """Line numbers and texts of a Python file's docstrings and comments; neighbouring comment lines are one."""
-    source = path.read_text()
-    for node in ast.walk(ast.parse(source)):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if documented and (text := ast.get_docstring(node)):
-            yield getattr(node, "lineno", 1), text
-    last, start, comment = -1, 0, ""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT:
-            continue
-        if token.start[0] != last + 1:
-            if comment:
-                yield start, comment
-            start, comment = token.start[0], ""
-        comment += " " + token.string.lstrip("# ")
-        last = token.start[0]
-    if comment:
-        yield start, comment
