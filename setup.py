@@ -16,7 +16,7 @@ from typing import Any
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
-INSTALLED = {"cli": "minute8", "common": "minute8.common"}
+INSTALLED = {"cli": "minute8", "common": "minute8.common", "eventbridge": "minute8.eventbridge"}
 
 
 def installed_name(module: str) -> str:
@@ -60,7 +60,7 @@ class BuildMoved(build_py):
         return built
 
 
-folders = find_packages(include=["cli", "cli.*", "common", "common.*", "minute8_client"])
+folders = find_packages(include=["cli", "cli.*", "common", "common.*", "eventbridge", "minute8_client"])
 setup(
     version=json.loads(Path("common/version.json").read_text("utf-8"))["version"],
     packages=[installed_name(folder) for folder in folders],

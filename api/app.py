@@ -87,9 +87,9 @@ def resolve(services: Services, event: Event) -> Event:
             accepts = str((event.get("headers") or {}).get("accept-encoding", ""))
             return console.answer(method, place, accepts)
         if place.startswith(EVENTBRIDGE):
-            from api.eventbridge import answering  # only its own clients need it
+            from eventbridge.api import endpoint  # only its own clients need it
 
-            return answering.answer(services, event, place.removeprefix(EVENTBRIDGE))
+            return endpoint.answer(services, event, place.removeprefix(EVENTBRIDGE))
         route, path = _route(method, place)
         request = _request(services, event, route, path)
         return _response(ROUTES[route](services.acting_for(request.credential), request), request_id)

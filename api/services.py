@@ -43,6 +43,9 @@ from common.tenants.holds import Holds
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.webhook_secrets import WebhookSecrets
+from eventbridge.guard import schedule_guard
+from eventbridge.import_lines import ScheduleLines
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 
 # How many executions that a change of a job enqueues count as one more request.
 _EXECUTIONS_A_REQUEST: Final = 10
@@ -99,6 +102,7 @@ class Services:
             plain_http=settings.plain_http_targets,
             loopback=settings.loopback_targets,
             spread_s=settings.spread_s,
+            payload_formats=PAYLOAD_FORMATS,
         )
         tokens = Tokens(of_tokens) if (of_tokens := TokenSettings.of(settings)) else None
         masters = StoredMasters(lambda: read_parameter(parameter_name(settings.stage)))
@@ -133,11 +137,11 @@ class Services:
     ) -> Services:
         """The services for these tables. Without `masters` the deployment has none."""
         known_tenants = KnownTenants(tables.tenants)
-        store = job_store(tables, queue, clock, known_tenants, by=AWS)
+        store = job_store(tables, queue, clock, known_tenants, by=AWS, guards=[schedule_guard(tables.jobs)])
         runs = Runs(tables.runs)
         secrets = WebhookSecrets(tables.tenants)
         return cls(
-            registry=Registry(store, limits),
+            registry=Registry(store, limits, ScheduleLines()),
             runs=runs,
             run_lists=RunLists(tables.runs),
             tenant_runs=TenantRuns(tables.jobs, tables.runs),
@@ -146,7 +150,7 @@ class Services:
             upcoming=Upcoming(tables.jobs),
             failed_runs=FailedRuns(tables.jobs, tables.runs),
             tenant_health=TenantHealth(tables.jobs, tables.runs),
-            manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
+            manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, limits.payload_formats),
             tenants=Tenants(tables.tenants, clock),
             known_tenants=known_tenants,
             request_rate=RequestRate(tables.tenants),

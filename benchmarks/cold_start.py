@@ -21,7 +21,7 @@ from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import ratio, take_turns
 
 ROOT = Path(__file__).resolve().parent.parent
-_SOURCES = ("common", "scheduler", "executor", "api")
+_SOURCES = ("common", "scheduler", "executor", "api", "eventbridge")
 # Import the handler, and build its clients and other parts.
 _EMPTY = "empty handler: boto3, powertools"
 _CANDIDATES = {

@@ -6,8 +6,8 @@ from typing import Any
 
 from common import telemetry
 from common.errors import shown
-from common.eventbridge.context import input_text
 from common.jobs.job import Job
+from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
 from common.planning.execution import Execution, traceparent
 from common.runs.claims import Claim
@@ -17,10 +17,10 @@ from common.timing.instants import rfc3339
 from executor.targets import Kind
 
 
-def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Steps[Outcome]:
+def call(kind: Kind, job: Job, claim: Claim, timeout_s: float, formats: PayloadFormats) -> Steps[Outcome]:
     """Call the job's target once, for the claimed attempt. Every error becomes an outcome; nothing is raised."""
     try:
-        sent = event(job, claim.execution, claim.token)
+        sent = event(job, claim.execution, claim.token, formats)
         if kind.in_steps:
             return (yield from kind.in_steps(job.target, sent, timeout_s))
         return kind.call(job.target, sent, timeout_s)
@@ -38,7 +38,7 @@ def call(kind: Kind, job: Job, claim: Claim, timeout_s: float) -> Steps[Outcome]
         return Outcome(ok=False, error_type=type(error).__name__, error=said)
 
 
-def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
+def event(job: Job, execution: Execution, token: str, formats: PayloadFormats) -> dict[str, Any]:
     """The target's event: the payload with its placeholders replaced, and the context of the execution, such as its id
     and nominal time. Raises PayloadTooLarge."""
     execution_id = execution.execution_id
@@ -57,10 +57,8 @@ def event(job: Job, execution: Execution, token: str) -> dict[str, Any]:
         # Lambda passes it to the function's destination; there it proves which attempt the outcome belongs to.
         context["outcome_token"] = token
     payload = job.payload
-    if schedule_arn := job.target.get("schedule_arn"):
-        payload = input_text(
-            payload, schedule_arn, execution.fire_at, execution.execution_id, execution.attempt
-        )
+    if payload_format := format_of(job.target, formats):
+        payload = payload_format.render(job, execution)
     elif has_placeholders(payload):
         timezone = job.schedule_given.get("timezone", "UTC")
         payload = render(payload, values_for(execution, timezone))

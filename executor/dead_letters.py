@@ -14,6 +14,7 @@ from common import telemetry
 from common.clock import Clock
 from common.errors import shown
 from common.jobs.job import Job
+from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import Execution
 from common.runs.changes import RunChanges
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
@@ -37,6 +38,7 @@ class DeadLetters:
 
     changes: RunChanges
     rules: RulesOf
+    payload_formats: PayloadFormats
     clock: Clock
 
     def send(
@@ -54,7 +56,8 @@ class DeadLetters:
                 return
             for left in reversed(range(_TRIES)):
                 try:
-                    _send(job, execution, attributes(job, execution, error_type, error, exhausted))
+                    event = calling.event(job, execution, "", self.payload_formats)
+                    _send(job, event, attributes(job, execution, error_type, error, exhausted))
                     return
                 except Exception as raised:
                     if not left:
@@ -103,8 +106,7 @@ def attributes(
     }
 
 
-def _send(job: Job, execution: Execution, said: dict[str, dict[str, str]]) -> None:
-    event = calling.event(job, execution, "")
+def _send(job: Job, event: Event, said: dict[str, dict[str, str]]) -> None:
     queue = _queue(job)
     client("sqs", queue, event, _TIMEOUT_S).send_message(
         QueueUrl=queue_url(queue["arn"]), MessageBody=_body(job, event), MessageAttributes=said

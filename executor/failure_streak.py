@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from common import events
-from common.clock import Clock
 from common.errors import NotFound
 from common.events import Events
 from common.jobs.job import PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
-from common.planning.executions_queue import ExecutionsQueue
 from common.runs.outcome import Outcome, last_attempt
 from common.runs.states import FAILED
-from common.storage import aws
-from common.storage.table import Tables
 from common.storage.wire import Item
-from common.tenants.rules_cache import KnownTenants
 
 if TYPE_CHECKING:
     from common.jobs.store import JobStore
@@ -91,17 +86,6 @@ class FailureStreak:
     def _publish_paused(self, job: Job) -> None:
         detail = {"tenant": job.tenant, "job_id": job.job_id, "note": job.note, "revision": job.revision}
         self._events.publish(events.JOB_PAUSED, {**detail, **responsible(job)})
-
-
-def store_of_failures(tables: Tables, queue: ExecutionsQueue, clock: Clock, known: KnownTenants) -> JobStore:
-    """The job store. It is imported when a run fails for good, or ends a streak: most batches have neither."""
-
-    def build() -> JobStore:
-        from common.jobs.wiring import job_store
-
-        return job_store(tables, queue, clock, known)
-
-    return aws.on_first_use(build)
 
 
 def responsible(job: Job | None) -> dict[str, str]:

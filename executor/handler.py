@@ -18,7 +18,7 @@ from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from executor import wiring
 from executor.batch import MAX_EVENTS_AT_ONCE, execute_batch
-from executor.failure_streak import store_of_failures
+from executor.failure_store import store_of_failures
 from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery

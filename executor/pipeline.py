@@ -8,6 +8,7 @@ from typing import Final
 
 from common.clock import Clock
 from common.jobs.job import Job
+from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
@@ -102,6 +103,7 @@ class Executor:
     recorder: Recorder
     clock: Clock
     kinds: Mapping[str, Kind]
+    payload_formats: PayloadFormats
     tenants: RulesOf
     # The times from a single claim to its call, and from a claim together with others.
     lead: Lead = field(default_factory=Lead)
@@ -217,7 +219,9 @@ class Executor:
         """The outcome, and when the call went out."""
         began_at = self.clock.now()
         outgoing.forget()
-        outcome = yield from call(attempt.kind, attempt.job, attempt.claim, attempt.timeout_s)
+        outcome = yield from call(
+            attempt.kind, attempt.job, attempt.claim, attempt.timeout_s, self.payload_formats
+        )
         ago_s = outgoing.went_s_ago()
         return outcome, began_at if ago_s is None else self.clock.now() - ago_s
 

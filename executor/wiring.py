@@ -13,6 +13,7 @@ from common.runs.records import Runs
 from common.storage.aws import on_first_use
 from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.dead_letters import DeadLetters
 from executor.due_jobs import DueJobs
 from executor.failure_streak import FailureStreak
@@ -50,7 +51,7 @@ def executor(
         changes=RunChanges(tables.runs),
         overlap=overlap,
         failure_streak=FailureStreak(store, events),
-        dead_letters=DeadLetters(RunChanges(tables.runs), rules, clock),
+        dead_letters=DeadLetters(RunChanges(tables.runs), rules, PAYLOAD_FORMATS, clock),
         backfills=_backfills(tables.jobs, tables.runs, clock),
         ended_jobs=_ended_jobs(tables.due, tables.jobs),
         events=events,
@@ -65,6 +66,7 @@ def executor(
         recorder=recorder,
         clock=clock,
         kinds=kinds,
+        payload_formats=PAYLOAD_FORMATS,
         tenants=rules,
     )
 

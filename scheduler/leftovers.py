@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from itertools import chain
 
-from common.storage import group_keys, keys
+from common.storage import keys
 from common.storage.table import Query, Table
+from eventbridge import keys as group_keys
 
 
 def anything_left(due: Table, tenants: Table) -> bool:

@@ -12,7 +12,6 @@ from typing import Any, Final
 from common import telemetry
 from common.clock import Clock
 from common.jobs.ended import EndedJobs
-from common.jobs.group_deletion import STEP, GroupDeletions
 from common.jobs.wiring import job_store
 from common.planning.due_index import DueIndex
 from common.planning.executions_queue import ExecutionsQueue
@@ -20,6 +19,8 @@ from common.platform.deletion import Deletion, Deletions
 from common.runs.records import Runs
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
+from eventbridge.group_deletion import STEP, GroupDeletions
+from eventbridge.guard import schedule_guard
 from scheduler.ended import Completion
 
 # The latest start of another slice, after the tick's start. A slice takes seconds; the function has 300 s
@@ -57,7 +58,9 @@ class Removal:
 def removal(tables: Tables, queue: ExecutionsQueue, clock: Clock) -> Removal:
     """The removal of a deployment."""
     index = DueIndex(tables.due)
-    store = job_store(tables, queue, clock, KnownTenants(tables.tenants))
+    store = job_store(
+        tables, queue, clock, KnownTenants(tables.tenants), guards=[schedule_guard(tables.jobs)]
+    )
     return Removal(
         Completion(EndedJobs(tables.due, tables.jobs), store, Runs(tables.runs)),
         GroupDeletions(store),

@@ -27,7 +27,7 @@ LAYERS = {"layer": ROOT / "requirements.txt", "layer-jwt": ROOT / "requirements-
 SERVICES = {"cloudwatch", "dynamodb", "events", "lambda", "sns", "sqs", "stepfunctions", "sts"}
 
 # The functions' own code, as serverless.yml packages it.
-_CODE = ("common", "scheduler", "executor", "notifier", "api")
+_CODE = ("common", "scheduler", "executor", "notifier", "api", "eventbridge")
 
 # Lambda's python3.13 on arm64 runs Amazon Linux 2023; manylinux2014 wheels fit it.
 _PLATFORM_ARGUMENTS = {

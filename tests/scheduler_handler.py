@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from common.jobs.group_deletion import GroupDeletions
 from common.platform.deletion import Deletions
+from eventbridge.group_deletion import GroupDeletions
 from scheduler import handler
 from scheduler.leftovers import anything_left
 from scheduler.removal import Removal

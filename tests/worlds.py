@@ -31,6 +31,9 @@ from common.storage import keys
 from common.storage.table import Table, Tables
 from common.tenants.rules_cache import RulesOf
 from common.timing.slots import EVERYWHERE
+from eventbridge.guard import schedule_guard
+from eventbridge.import_lines import ScheduleLines
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.batch import execute_batch
 from executor.pipeline import Executor, Message
 from executor.recorder import Report
@@ -211,7 +214,14 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
     sqs = SimulatedQueue(clock)
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
     tables = Tables(lambda name: Table(dynamodb, f"test-{name}"))
-    store = job_store(tables, queue, clock, StoredOnDemand(tables.tenants), random.Random(8))
+    store = job_store(
+        tables,
+        queue,
+        clock,
+        StoredOnDemand(tables.tenants),
+        guards=[schedule_guard(tables.jobs)],
+        rng=random.Random(8),
+    )
     published, target = PublishedEvents(), Calls(clock)
     kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
     runs = Runs(tables.runs)
@@ -222,7 +232,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         tables=tables,
         queue=queue,
         target=target,
-        registry=Registry(store, Limits()),
+        registry=Registry(store, Limits(payload_formats=PAYLOAD_FORMATS), ScheduleLines()),
         scheduler=scheduler(tables, queue, clock, published),
         completion=Completion(EndedJobs(tables.due, tables.jobs), store, runs),
         reconciler=reconciler(tables, queue, clock, most=10_000),
@@ -230,7 +240,7 @@ def make_world(dynamodb: Any, now: str, tenants: RulesOf | None = None) -> World
         # Nothing here takes long: a killed executor's message waits for the queue's own timeout.
         redelivery=Redelivery(sqs, "queue", clock, takes_long_s=None, random=random.Random(8)),  # type: ignore[arg-type]
         events=published.events,
-        manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock),
+        manual=ManualCommands(store, runs, RunChanges(tables.runs), queue, clock, PAYLOAD_FORMATS),
         runs=runs,
         index=DueIndex(tables.due),
     )

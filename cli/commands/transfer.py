@@ -19,9 +19,10 @@ from cli.job_files import yaml_text
 from cli.options import AsJson, ExitCode
 from cli.output import console, print_json, problem_lines, schedule_words
 from cli.session import session
-from cli.sources import READERS, eventbridge_account, format_of
-from cli.sources.eventbridge_account import PREFIX, fetch
+from cli.sources.readers import READERS, format_of
 from cli.sources.source_job import Defaults, SourceJob
+from eventbridge import account
+from eventbridge.account import PREFIX, fetch
 from minute8_client import BulkLine, Client, Minute8Problem
 
 # Small enough for a progress bar to move; the API accepts more.
@@ -77,7 +78,7 @@ def import_jobs(
 ) -> None:
     """Create and change jobs from a file. Importing it again changes nothing."""
     if file.startswith(PREFIX) and source in (None, "eventbridge"):
-        text, source = fetch(eventbridge_account.client(), file.removeprefix(PREFIX)), "eventbridge"
+        text, source = fetch(account.client(), file.removeprefix(PREFIX)), "eventbridge"
     else:
         text = _text(file)
         source = source or format_of(file, text)

@@ -29,6 +29,9 @@ TOMBSTONE_KEPT_S = 15 * DAY_S
 # EventBridge Scheduler's first attempt and its 185 retries.
 MAX_ATTEMPTS = 186
 
+# The attribute that stores the origin of a job that another API no longer has: it knows former requests alone.
+FORMER_REQUESTS = "former_requests"
+
 Overlap = Literal["allow", "skip", "queue_one"]
 OnCrash = Literal["retry", "fail"]
 AfterCompletion = Literal["keep", "delete"]
@@ -88,15 +91,8 @@ class Job:
     failures_in_row: int = 0
     # Coming fire times that are cancelled beforehand (`skips.py`).
     skips: tuple[int, ...] = ()
-    # For a job that another API created: what that API must return, and a job has no field for.
+    # What the room of another API keeps about a job of this id. Only that room reads it.
     origin: Mapping[str, Any] | None = None
-    # Without an origin: the requests of that API about a job that had this id before. They must not come back.
-    former_requests: str = ""
-
-    @property
-    def requests(self) -> Mapping[str, Any]:
-        """The requests of another API that are known, as `known`."""
-        return self.origin or {"known": self.former_requests}
 
     @property
     def key(self) -> str:
@@ -150,10 +146,10 @@ class Job:
             "name": self.name or None,
             "tags": list(self.tags) or None,
             "note": self.note or None,
-            "origin": dict(self.origin) if self.origin else None,
-            "former_requests": self.former_requests or None,
         }
         item |= {name: value for name, value in optional.items() if value is not None}
+        if self.origin:
+            item |= self.origin if FORMER_REQUESTS in self.origin else {"origin": dict(self.origin)}
         if self.state == DELETED:
             item["expires_at"] = self.updated_at + TOMBSTONE_KEPT_S
         return item
@@ -192,13 +188,14 @@ class Job:
             updated_at=item["updated_at"],
             group=item["group"],
             shard=item["shard"],
-            origin=item.get("origin"),
-            former_requests=item.get("former_requests", ""),
+            origin=item.get("origin")
+            or {name: item[name] for name in (FORMER_REQUESTS,) if name in item}
+            or None,
         )
 
 
 # To read many jobs: all attributes but the payload, which may have 128 KB. It is None then.
-WITHOUT_PAYLOAD = tuple(one.name for one in fields(Job) if one.name != "payload")
+WITHOUT_PAYLOAD = (*(field.name for field in fields(Job) if field.name != "payload"), FORMER_REQUESTS)
 
 
 def exists(job: Job | None) -> bool:

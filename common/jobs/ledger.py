@@ -10,11 +10,11 @@ resuming, another payload) do not write the item.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
+from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import DELETED, PAUSED, Job
 from common.storage import keys
@@ -27,9 +27,6 @@ from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.compiled import compiled
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, Schedule
-
-# Changes of jobs of one tenant: each job before and after.
-JobChanges = Sequence[tuple[Job | None, Job]]
 
 _COUNTED: Final = ("jobs", "executions_per_day")
 # Attributes of a job's item that are internal; the audit leaves them out.

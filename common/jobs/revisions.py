@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from common.eventbridge.origin import of_deleted, with_known
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
 from common.timing.groups import group_key
 
@@ -26,12 +25,9 @@ def resumed(job: Job, now: float) -> Job:
     return _revised(job, now, state=ACTIVE, note="", effective_at=next_second(now), group=group)
 
 
-def deleted(job: Job, now: float, request: str | None = None) -> Job:
-    """The tombstone of a job. `request` is the token of EventBridge's request that deletes it."""
-    origin = of_deleted(job.origin) if job.origin else None
-    if origin and request:
-        origin = with_known(origin, request, now)
-    return _revised(job, now, state=DELETED, payload=None, note="", group="", shard=0, origin=origin)
+def deleted(job: Job, now: float) -> Job:
+    """The tombstone of a job."""
+    return _revised(job, now, state=DELETED, payload=None, note="", group="", shard=0)
 
 
 def next_second(now: float) -> int:

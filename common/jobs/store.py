@@ -13,16 +13,14 @@ from dataclasses import dataclass, field, replace
 
 from common.clock import Clock
 from common.errors import RequestUnderWay
-from common.eventbridge.origin import still_known, with_hashes
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.failures import FailureCounts
+from common.jobs.guards import Guard
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, DELETED, WITHOUT_PAYLOAD, Job, existing
 from common.jobs.ledger import TenantLedger
-from common.jobs.named_calendars import check_named, require_named
 from common.jobs.placement import Placement, moves
 from common.jobs.revisions import deleted, paused, resumed
-from common.jobs.schedule_groups import ScheduleGroups
 from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, Pending
 from common.planning.executions_queue import ExecutionsQueue
@@ -51,7 +49,8 @@ Change = Callable[[Job | None, float], Job]
 class JobStore:
     """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body.
 
-    The `ledger` counts changes against the tenant's quotas and audits them with `by` as the author.
+    The `ledger` counts changes against the tenant's quotas and audits them with `by` as the author. The `guards` add
+    conditions of other data.
     """
 
     jobs: Table
@@ -60,6 +59,7 @@ class JobStore:
     clock: Clock
     rng: random.Random
     ledger: TenantLedger
+    guards: Sequence[Guard]
     by: str = field(default=AWS, kw_only=True)
     # Called with the tenant and the number of executions that a change is about to enqueue.
     before_hand_over: Callable[[str, int], None] = field(
@@ -164,7 +164,7 @@ class JobStore:
                 idempotency_key.check_first(self.jobs, now)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
             pairs = [(olds.get(job_id), new) for job_id, new in news.items()]
-            moved = [(old, _kept(old, new, now)) for old, new in pairs if new is not old]
+            moved = [(old, self._revised(old, new, now)) for old, new in pairs if new is not old]
             if not moved:
                 return news
             try:
@@ -193,14 +193,23 @@ class JobStore:
         placement.tidy()
         return changed
 
+    def _revised(self, old: Job | None, new: Job, now: float) -> Job:
+        """The changed job with the coming skips of the old one, and as the guards revise it."""
+        new = replace(new, failures_in_row=0, skips=kept_skips(old, new))
+        for guard in self.guards:
+            new = guard.revised(old, new, now)
+        return new
+
     def _check_still_possible(
         self, tenant: str, moved: Sequence[tuple[Job | None, Job]], now: float, lost: keys.Key | None
     ) -> None:
         """Raises the reason if trying again is of no use. `lost` is the key whose condition failed."""
         if lost == keys.tenant(tenant):
             self.ledger.check_room(tenant, moved, now)
-        check_named(Calendars(self.jobs), lost)
-        ScheduleGroups(self.jobs).check_required(lost)
+        if lost is None:
+            return
+        for guard in self.guards:
+            guard.explain(lost)
 
     def _commit(
         self,
@@ -220,8 +229,8 @@ class JobStore:
         for old, new in placed:
             self.ledger.audit(tx, self.by, old, new, now, mark.planned_until)
         self.ledger.count(tx, tenant, placed, now)
-        require_named(Calendars(self.jobs), tx, placed)
-        ScheduleGroups(self.jobs).require(tx, placed)
+        for guard in self.guards:
+            guard.require(tx, placed)
         placement.count(tx, placed)
         if idempotency_key:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
@@ -289,15 +298,6 @@ def _starts_anew(old: Job | None, new: Job) -> bool:
         return True
     # Compare both: two changes within one second have the same effective_at.
     return (old.effective_at, old.schedule_revision) != (new.effective_at, new.schedule_revision)
-
-
-def _kept(old: Job | None, new: Job, now: float) -> Job:
-    """The changed job, with what it keeps of the old one: skips, and how it was as a schedule of another API."""
-    former = still_known(old.requests, now) if old and not new.origin else ""
-    origin = new.origin
-    if old and origin and origin is old.origin and "written" not in origin:
-        origin = with_hashes(origin, old.to_item())
-    return replace(new, failures_in_row=0, skips=kept_skips(old, new), origin=origin, former_requests=former)
 
 
 def _unchanged(old: Job | None) -> Expression:

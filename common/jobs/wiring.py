@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from common.clock import Clock
+from common.jobs.calendars import Calendars
+from common.jobs.guards import Guard, NamedCalendars
 from common.jobs.ledger import TenantLedger
 from common.jobs.store import JobStore
 from common.planning.due_index import DueIndex
@@ -19,10 +22,11 @@ def job_store(
     queue: ExecutionsQueue,
     clock: Clock,
     known: KnownTenants,
+    guards: Sequence[Guard],
     rng: random.Random | None = None,
     by: str = ITSELF,
 ) -> JobStore:
-    """The job store whose audit names `by` as the author of changes."""
+    """The job store whose audit names `by` as the author of changes. It has `guards` besides that of calendars."""
     return JobStore(
         jobs=tables.jobs,
         index=DueIndex(tables.due),
@@ -30,5 +34,6 @@ def job_store(
         clock=clock,
         rng=rng or random.Random(),
         ledger=TenantLedger(tables.tenants, known),
+        guards=(NamedCalendars(Calendars(tables.jobs)), *guards),
         by=by,
     )

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
 
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job, exists
-from common.jobs.schedule_groups import DEFAULT, ScheduleGroups, check_room, joins
 from common.jobs.store import MAX_AT_ONCE
 from common.registration.defined_job import changed, defined, definition_of, same_json
-from common.registration.eventbridge_jobs import FIELD, group_in, same_schedule, with_schedule
+from common.registration.origins import Origins
 from common.registration.registry import Checks, Registry, first_state_in
 
 Result = Literal["created", "replaced", "unchanged", "refused"]
@@ -83,7 +82,8 @@ class _Wanted:
     line: Line
     checks: Checks
     job_id: str
-    # The schedule group that the job is to be in, if it was a schedule.
+    origins: Origins
+    # The group of the other API's resource that the line comes from.
     group: str
 
     @property
@@ -94,15 +94,15 @@ class _Wanted:
         """The job that the line makes of the stored one: the same object if nothing changes. Raises InvalidInput."""
         raw = dict(self.line.read())
         del raw["job_id"]
-        schedule = raw.pop(FIELD, None)
+        resource = raw.pop(self.origins.field, None)
         fields, first = first_state_in(raw)
         checks = self.checks
         new = defined(checks.tenant, self.job_id, checks.definition(fields), old, now, checks.limits)
-        if schedule is not None:
-            new = with_schedule(new, schedule, fields, old)
+        if resource is not None:
+            new = self.origins.with_origin(new, resource, fields, old)
         if old is None or not exists(old):
             return first.of(new)
-        return new if not same_schedule(old, new) else changed(old, new)
+        return changed(old, new) if self.origins.are_same(old, new) else new
 
     def outcome(self, old: Job | None, new: Job) -> LineOutcome:
         result: Result = "unchanged"
@@ -113,7 +113,7 @@ class _Wanted:
             before, after = definition_of(old), definition_of(new)
             result = "replaced"
             names = tuple(name for name in after if not same_json(after[name], before[name]))
-            names += () if same_schedule(old, new) else (FIELD,)
+            names += () if self.origins.are_same(old, new) else (self.origins.field,)
         return LineOutcome(self.number, self.job_id, result, new.revision, new.group, names)
 
     def refused(self, error: Minute8Error) -> LineOutcome:
@@ -163,9 +163,9 @@ def _looked_at(
     times = Counter(_id_in(line) for line in lines)
     now = registry.store.clock.now()
     room = registry.store.ledger.room(tenant, now)
-    groups = _GroupsLookedAt(ScheduleGroups(registry.store.jobs), tenant)
+    groups = registry.origins.review(registry.store, tenant)
     for start in range(0, len(lines), _LOOKED_AT_ONCE):
-        named = [_named(checks, line, times) for line in lines[start : start + _LOOKED_AT_ONCE]]
+        named = [_named(registry, checks, line, times) for line in lines[start : start + _LOOKED_AT_ONCE]]
         olds = registry.store.load_all(tenant, [one.job_id for one in named if isinstance(one, _Wanted)])
         for one in named:
             if isinstance(one, LineOutcome):
@@ -175,46 +175,18 @@ def _looked_at(
             try:
                 new = one.of(old, now)
                 if new is not old:
-                    group = one.group if joins(old, new) else DEFAULT
-                    groups.check(group)
+                    groups.check(old, new)
                     room.take([(old, new)])
-                    groups.take(group)
+                    groups.take(old, new)
             except Minute8Error as error:
                 yield one, one.refused(error)
             else:
                 yield one, one.outcome(old, new)
 
 
-@dataclass(slots=True)
-class _GroupsLookedAt:
-    """The groups of a request's schedules: those that are there and take schedules, and the `new` ones."""
-
-    stored: ScheduleGroups
-    tenant: str
-    active: set[str] = field(default_factory=lambda: {DEFAULT})
-    new: set[str] = field(default_factory=set)
-    # How many are stored, when the first new one was found.
-    used: int | None = None
-
-    def check(self, name: str) -> None:
-        """Raises Conflict, QuotaExceeded."""
-        if name in self.active or name in self.new:
-            return
-        if group := self.stored.get(self.tenant, name):
-            group.check_active()
-            self.active.add(name)
-            return
-        if self.used is None:
-            self.used = self.stored.count(self.tenant)
-        check_room(self.used + len(self.new))
-
-    def take(self, name: str) -> None:
-        """A schedule goes into the group, which is made if it is not there."""
-        if name not in self.active:
-            self.new.add(name)
-
-
-def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Wanted | LineOutcome:
+def _named(
+    registry: Registry, checks: Checks, line: Line, times: Mapping[str | None, int]
+) -> _Wanted | LineOutcome:
     """The line with its job's id, or why it is refused."""
     job_id = None
     try:
@@ -225,7 +197,8 @@ def _named(checks: Checks, line: Line, times: Mapping[str | None, int]) -> _Want
         if times[job_id] > 1:
             message = f"appears on {times[job_id]} lines"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
-        return _Wanted(line, checks, job_id, group_in(holds.get(FIELD)))
+        origins = registry.origins
+        return _Wanted(line, checks, job_id, origins, origins.group_in(holds.get(origins.field)))
     except Minute8Error as error:
         return LineOutcome(line.number, job_id, "refused", error=error)
 
@@ -265,9 +238,8 @@ def _written_at_once(
         return one.of(old, now)
 
     try:
-        groups = ScheduleGroups(registry.store.jobs)
         for group in sorted({one.group for one in some} - ensured):
-            groups.ensure(tenant, group, registry.store.clock.now(), registry.store.audited)
+            registry.origins.ensure_group(registry.store, tenant, group)
             ensured.add(group)
         news = registry.store.change_all(tenant, {one.job_id: partial(change, one) for one in some})
     except Minute8Error as error:

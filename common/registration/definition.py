@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -23,9 +23,9 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from common.errors import InvalidInput
-from common.eventbridge import context
 from common.jobs.job import MAX_ATTEMPTS, Retry
-from common.jobs.placeholders import RENDERED_BYTES, check_payload
+from common.jobs.payload_formats import PayloadFormats, format_of
+from common.jobs.placeholders import check_payload
 from common.registration import target_definitions
 from common.registration.problems import invalid_input
 from common.registration.schedule_text import TOLERANCE_S
@@ -54,14 +54,26 @@ class Limits:
     loopback: bool = False
     # Whether `at` may be past. Such a job never fires, so usually it is a mistake.
     past_at: bool = False
+    payload_formats: PayloadFormats = field(default_factory=dict)
 
     @classmethod
     def of_executor(
-        cls, executor_timeout_s: int, *, plain_http: bool = False, loopback: bool = False, spread_s: int = 0
+        cls,
+        executor_timeout_s: int,
+        *,
+        plain_http: bool = False,
+        loopback: bool = False,
+        spread_s: int = 0,
+        payload_formats: PayloadFormats,
     ) -> Limits:
         """The limits of an executor whose function has `executor_timeout_s`."""
-        longest_s = max(1, executor_timeout_s - EXECUTOR_MARGIN_S)
-        return cls(longest_timeout_s=longest_s, plain_http=plain_http, loopback=loopback, spread_s=spread_s)
+        return cls(
+            longest_timeout_s=max(1, executor_timeout_s - EXECUTOR_MARGIN_S),
+            plain_http=plain_http,
+            loopback=loopback,
+            spread_s=spread_s,
+            payload_formats=payload_formats,
+        )
 
 
 def _as_stored(number: float) -> float:
@@ -229,7 +241,10 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             accepted=f"1 to {limits.longest_timeout_s} s; for longer work use invocation Event",
         )
     target = definition.target
-    payload_text(definition.payload, limits, placeholders=not getattr(target, "schedule_arn", None))
+    stored_target = target_definitions.stored(target)
+    payload_text(
+        definition.payload, limits, placeholders=format_of(stored_target, limits.payload_formats) is None
+    )
     if definition.overlap != "allow" and not target_definitions.is_awaited(target):
         raise InvalidInput(
             "overlap",
@@ -237,7 +252,7 @@ def parse_definition(raw: object, limits: Limits) -> JobDefinition:
             value=definition.overlap,
             accepted="allow; or a target that is waited for: lambda with RequestResponse, or http",
         )
-    check_fits(target_definitions.stored(target), definition.payload)
+    check_fits(stored_target, definition.payload, limits.payload_formats)
     if isinstance(target, target_definitions.HttpTarget):
         check_url(target.url, limits)
     return definition
@@ -257,10 +272,10 @@ def check_url(url: str, limits: Limits) -> None:
         )
 
 
-def check_fits(target: Mapping[str, Any], payload: object) -> None:
+def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadFormats) -> None:
     """Whether a target that gets the payload alone can take this one. Raises InvalidInput."""
-    if "schedule_arn" in target:
-        _check_input(target["kind"], payload)
+    if payload_format := format_of(target, formats):
+        payload_format.check(target["kind"], payload)
         return
     if target.get("envelope", True):
         return
@@ -276,30 +291,6 @@ def check_fits(target: Mapping[str, Any], payload: object) -> None:
             "payload",
             "is the whole message, because envelope is false, and a message cannot be empty",
             accepted="a text, or other JSON",
-        )
-
-
-def _check_input(kind: str, payload: object) -> None:
-    """https://docs.aws.amazon.com/scheduler/latest/APIReference/API_Target.html#scheduler-Type-Target-Input"""
-    if payload is None:
-        return
-    if not isinstance(payload, str) or not payload:
-        raise InvalidInput(
-            "payload",
-            "is an EventBridge schedule's Input",
-            value=payload,
-            accepted="a text that is not empty, or null",
-        )
-    if kind in ("lambda", "step_functions", "event_bus") and not context.is_json(
-        payload, an_object=kind == "event_bus"
-    ):
-        accepted = "a JSON object as a text" if kind == "event_bus" else "JSON as a text"
-        raise InvalidInput("payload", f"must be JSON for {kind}", value=payload, accepted=accepted)
-    if (size := context.longest_bytes(payload)) > RENDERED_BYTES:
-        raise InvalidInput(
-            "payload",
-            f"can grow to {size} bytes by its attributes",
-            accepted=f"at most {RENDERED_BYTES} bytes",
         )
 
 

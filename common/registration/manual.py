@@ -13,6 +13,7 @@ from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfill, first_steps
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, Job
+from common.jobs.payload_formats import PayloadFormats
 from common.jobs.skips import MAX_SKIPPED, SKIPPED_AHEAD_S, note_skips
 from common.jobs.store import JobStore
 from common.planning.execution import (
@@ -56,6 +57,7 @@ class ManualCommands:
     changes: RunChanges
     queue: ExecutionsQueue
     clock: Clock
+    payload_formats: PayloadFormats
 
     @property
     def backfills(self) -> BackfillCommands:
@@ -69,7 +71,7 @@ class ManualCommands:
         """
         job = self.store.get(tenant, job_id)
         if payload is not None:
-            check_fits(job.target, json.loads(payload))
+            check_fits(job.target, json.loads(payload), self.payload_formats)
         now = self.clock.now()
         execution = Execution(
             tenant,

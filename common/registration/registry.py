@@ -15,6 +15,7 @@ from common.jobs.store import JobStore
 from common.registration import target_definitions
 from common.registration.defined_job import changed, defined, definition_of, merged
 from common.registration.definition import JobDefinition, Limits, parse_definition
+from common.registration.origins import Origins
 from common.registration.schedule_text import read_exclusions
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import TenantRules, patterns_shown
@@ -32,6 +33,8 @@ class Registry:
 
     store: JobStore
     limits: Limits
+    # Of the lines of bulk requests that come from another API.
+    origins: Origins
 
     def accepting_past(self) -> Registry:
         """The same registry; it also takes one-offs whose `at` is past."""

@@ -17,7 +17,8 @@ from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from executor.completion.outcomes import Outcomes, Result
-from executor.failure_streak import FailureStreak, store_of_failures
+from executor.failure_store import store_of_failures
+from executor.failure_streak import FailureStreak
 
 
 def handle(event: Mapping[str, Any], context: object) -> dict[str, Any]:

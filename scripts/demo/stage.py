@@ -26,6 +26,9 @@ from common.storage.wire import Item, from_wire, to_wire
 from common.tenants.audit import AWS
 from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import DAY_S
+from eventbridge.guard import schedule_guard
+from eventbridge.import_lines import ScheduleLines
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 from scripts.demo import functions
 from scripts.demo.workload import Registration
 
@@ -60,8 +63,19 @@ class Stage:
         url = self._sqs.get_queue_url(QueueName=f"{self.name}-executions")["QueueUrl"]
         queue = ExecutionsQueue(self._sqs, url, self._clock)
         tables = Tables(self._table)
-        self.store = job_store(tables, queue, self._clock, KnownTenants(tables.tenants), by=AWS)
-        self.registry = Registry(self.store, Limits.of_executor(self._executor_timeout_s()))
+        self.store = job_store(
+            tables,
+            queue,
+            self._clock,
+            KnownTenants(tables.tenants),
+            by=AWS,
+            guards=[schedule_guard(tables.jobs)],
+        )
+        self.registry = Registry(
+            self.store,
+            Limits.of_executor(self._executor_timeout_s(), payload_formats=PAYLOAD_FORMATS),
+            ScheduleLines(),
+        )
 
     def client(self, service: str) -> Any:
         """A new client of `service`."""

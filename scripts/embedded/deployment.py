@@ -18,7 +18,7 @@ from scripts.demo.stage import Stage
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 from scripts.one_at_a_time import one_at_a_time
 
-SOURCES = ("common", "scheduler", "executor", "notifier", "api", "canary")
+SOURCES = ("common", "scheduler", "executor", "notifier", "api", "eventbridge", "canary")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
 _DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}

@@ -18,7 +18,6 @@ from common.platform.credential import ROLES
 from common.platform.dead_letters import DeadLetters
 from common.platform.key_format import new_key
 from common.platform.tenants import Tenants
-from common.registration.definition import Limits
 from common.runs.outcome import Outcome
 from common.storage import keys
 from tests.api import issuer
@@ -120,7 +119,14 @@ def serve(
     dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
     alarms = Alarms(board or AlarmBoard(), "test")
     services = Services.wired(
-        world.tables, world.queue, world.clock, Limits(), dead, takes, stored_masters(), alarms=alarms
+        world.tables,
+        world.queue,
+        world.clock,
+        world.registry.limits,
+        dead,
+        takes,
+        stored_masters(),
+        alarms=alarms,
     )
     monkeypatch.setattr(handler, "_services", lambda: services)
     return services.tenants

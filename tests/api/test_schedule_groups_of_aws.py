@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from common.eventbridge.origin import KNOWN_FOR_S
-from common.jobs import group_deletion
-from common.jobs.group_deletion import GroupDeletions
-from common.jobs.group_requests import GroupRequest
-from common.storage import group_keys, keys
+from common.storage import keys
+from eventbridge import group_deletion
+from eventbridge import keys as group_keys
+from eventbridge.group_deletion import GroupDeletions
+from eventbridge.groups import GroupRequest
+from eventbridge.origin import KNOWN_FOR_S
 from scheduler.removal import remove_groups
 from tests.api.aws_schedules import Aws, refusal, schedule
 from tests.api.calls import Office

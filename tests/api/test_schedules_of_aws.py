@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from common.eventbridge.names import job_id_of
-from common.eventbridge.origin import KNOWN_FOR_S
 from common.storage import keys
+from eventbridge.names import job_id_of
+from eventbridge.origin import KNOWN_FOR_S
 from tests.api.aws_schedules import QUEUE, ROLE, Aws, refusal, schedule, target, told
 from tests.api.calls import Office
 from tests.worlds import ARN, at, job

@@ -18,18 +18,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import handler
-from api.eventbridge.answering import parsed_query, possible_paths
-from api.eventbridge.signature import (
+from common.errors import Conflict, Unauthenticated
+from common.platform.key_format import new_key
+from common.platform.signing_masters import Masters, StoredMasters, is_access_key_id
+from common.storage import keys
+from eventbridge.api.endpoint import parsed_query, possible_paths
+from eventbridge.api.signature import (
     SKEW_S,
     Sent,
     SignatureRefused,
     check_signature,
     read_authorization,
 )
-from common.errors import Conflict, Unauthenticated
-from common.platform.key_format import new_key
-from common.platform.signing_masters import Masters, StoredMasters, is_access_key_id
-from common.storage import keys
 from tests.api.calls import Answer, Caller, Office, send
 from tests.api.scheduler_client import HOST, MASTERS, stored_masters
 

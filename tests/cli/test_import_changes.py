@@ -16,13 +16,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.sources import READERS, cronjob_yaml, eventbridge
+from cli.sources import cronjob_yaml
+from cli.sources.readers import READERS
 from cli.sources.source_job import Defaults, SourceJob, literal, payload_of
 from common.errors import InvalidInput
 from common.jobs.placeholders import check_payload, render
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.timing.fires import fires
+from eventbridge import importing
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import ARN, at
 
 TARGET = {"kind": "lambda", "arn": ARN}
@@ -230,7 +233,7 @@ API = set(
 
 
 def test_what_is_read_of_a_schedule_is_in_the_api() -> None:
-    assert set(fields_of(eventbridge.KNOWN)) <= API
+    assert set(fields_of(importing.KNOWN)) <= API
 
 
 @pytest.mark.parametrize("path", sorted(API))
@@ -241,7 +244,7 @@ def test_every_field_of_the_api_is_in_the_documentation(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *sorted({path for path in API if path.count(".") < 2} - set(fields_of(eventbridge.KNOWN))),
+        *sorted({path for path in API if path.count(".") < 2} - set(fields_of(importing.KNOWN))),
         *("Invented", "Target.Invented", "FlexibleTimeWindow.Invented"),
     ],
 )
@@ -269,7 +272,7 @@ def test_what_an_eventbridge_schedule_says_about_its_queue() -> None:
         "source": "com.example",
         "detail_type": "Close",
     }
-    parse_definition(one.definition, Limits())
+    parse_definition(one.definition, Limits(payload_formats=PAYLOAD_FORMATS))
     assert "SqsParameters" in imported(Target={"SqsParameters": {"MessageGroupId": "g"}}).refusal
 
 

@@ -25,7 +25,7 @@ def test_what_the_client_and_the_command_import_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     client = _names(project["dependencies"])
     assert _imported_by("minute8_client") == client
-    command = _imported_by("minute8_client", "cli", "common")
+    command = _imported_by("minute8_client", "cli", "common", "eventbridge")
     assert command - _FUNCTIONS_ONLY == client | _names(project["optional-dependencies"]["cli"])
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from cli.sources import READERS, format_of
+from cli.sources.readers import READERS, format_of
 from cli.sources.source_job import Defaults, SourceJob
 from common.ids import check_id
 from common.registration.definition import Limits, parse_definition
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import ARN
 
 TARGET = {"kind": "lambda", "arn": ARN}
@@ -192,7 +193,7 @@ def test_eventbridge_schedules(given: dict[str, Any], expected: dict[str, Any]) 
         "invocation": "Event",
         "schedule_arn": "arn:aws:scheduler:us-east-1:123456789012:schedule/default/nightly",
     }
-    parse_definition(one.definition, Limits())
+    parse_definition(one.definition, Limits(payload_formats=PAYLOAD_FORMATS))
 
 
 def test_an_eventbridge_schedule_with_all_that_it_can_have() -> None:

@@ -18,7 +18,7 @@ from common.version import VERSION
 from tests.docs.test_architecture import ROOT
 
 _FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-_FOLDERS = ("cli", "common", "minute8_client")
+_FOLDERS = ("cli", "common", "eventbridge", "minute8_client")
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,9 @@ def client_alone(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of an environment with `minute8[cli]`, and foreign packages `common` and `cli` beside it."""
+    """The Python of an environment with `minute8[cli]`, and foreign packages of its own names beside it."""
     directory = tmp_path_factory.mktemp("command")
-    for name in ("common", "cli"):
+    for name in ("common", "cli", "eventbridge"):
         (directory / name).mkdir()
         (directory / name / "__init__.py").write_text("raise RuntimeError('foreign code was imported')\n")
     python = _environment(directory, wheel, extra="cli")

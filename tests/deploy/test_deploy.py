@@ -254,7 +254,7 @@ def test_the_layer_keeps_each_service_that_a_function_calls(tmp_path: Path) -> N
     created = re.compile(r'(?:_create_client|before_any_call|\bclient)\(\s*"(\w+)"')
     code = [
         path.read_text()
-        for name in ("common", "executor", "api", "notifier", "scheduler")
+        for name in ("common", "executor", "api", "eventbridge", "notifier", "scheduler")
         for path in (build_layer.ROOT / name).rglob("*.py")
     ]
     called = {service for text in code for service in created.findall(text)}

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from common.jobs.group_deletion import GroupDeletions
 from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
+from eventbridge.group_deletion import GroupDeletions
 from scheduler import removal
 from tests import worlds
 from tests.api import (

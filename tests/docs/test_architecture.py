@@ -32,7 +32,17 @@ OF_OURS = (
     ),
     ("executor.completion.handler", 58, {"croniter", "common.jobs.store", "common.planning.due_index"}),
 )
-_FOLDERS = ("common", "scheduler", "executor", "notifier", "api", "cli", "minute8_client", "scripts")
+_FOLDERS = (
+    "common",
+    "scheduler",
+    "executor",
+    "notifier",
+    "api",
+    "cli",
+    "eventbridge",
+    "minute8_client",
+    "scripts",
+)
 
 
 @cache
@@ -76,7 +86,7 @@ def test_pure_files_do_not_ask_for_the_time() -> None:
 
 def test_package_files_of_rooms_stay_empty() -> None:
     """A package that imports its modules would load all of them at each cold start."""
-    for folder in ("common", "scheduler", "executor", "notifier", "api"):
+    for folder in ("common", "scheduler", "executor", "notifier", "api", "eventbridge"):
         for path in (ROOT / folder).rglob("__init__.py"):
             if path.parent.name not in ("targets", "shapes"):
                 assert path.read_text() == "", path.relative_to(ROOT)

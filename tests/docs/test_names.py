@@ -18,6 +18,7 @@ FOLDERS = (
     "api",
     "canary",
     "cli",
+    "eventbridge",
     "minute8_client",
     "scripts",
     "benchmarks",

@@ -21,6 +21,7 @@ FOLDERS = (
     "api",
     "canary",
     "cli",
+    "eventbridge",
     "minute8_client",
     "scripts",
     "benchmarks",

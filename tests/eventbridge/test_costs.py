@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from common.registration.eventbridge_mapping import definition_of
+from eventbridge.mapping import definition_of
 from tests.api import calls, scheduler_client
 from tests.api.calls import Office
 from tests.api.conftest import open_office

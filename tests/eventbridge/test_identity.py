@@ -9,17 +9,18 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
-from common.eventbridge import shapes
-from common.eventbridge.names import job_id_of, job_id_prefixes
-from common.eventbridge.origin import changed_parts, is_known, origin_of, request_in, with_hashes, with_known
-from common.eventbridge.shapes import check
 from common.ids import JOB_ID_CHARS, check_id
 from common.jobs.job import Job
 from common.registration.defined_job import defined
 from common.registration.definition import Limits, parse_definition
-from common.registration.eventbridge_mapping import definition_of
 from common.registration.registry import first_state_in
 from common.storage.wire import from_wire, item_to_wire
+from eventbridge import shapes
+from eventbridge.mapping import definition_of
+from eventbridge.names import job_id_of, job_id_prefixes
+from eventbridge.origin import changed_parts, is_known, origin_of, request_in, with_hashes, with_known
+from eventbridge.schedule_input import PAYLOAD_FORMATS
+from eventbridge.shapes import check
 
 NOW = 1_795_305_600
 NAMES = st.text("abYZ09-_.", min_size=1, max_size=64)
@@ -109,7 +110,7 @@ def made(group: str, name: str, request: dict[str, Any]) -> Job:
     raw, first = first_state_in(
         definition_of(request, f"arn:aws:scheduler:us-east-1:123456789012:schedule/{group}/{name}")
     )
-    limits = Limits(past_at=True)
+    limits = Limits(past_at=True, payload_formats=PAYLOAD_FORMATS)
     definition = parse_definition(raw, limits)
     job = first.of(defined("alice", job_id_of(group, name), definition, None, NOW, limits))
     item = {**job.to_item(), "origin": origin_of(group, name, request, job.payload, None)}

@@ -11,15 +11,15 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.commands.transfer import _line
-from cli.sources import eventbridge
 from cli.sources.source_job import Defaults
-from common.eventbridge.origin import MAX_BYTES
-from common.jobs.schedule_groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
 from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.registration.definition import Limits
 from common.registration.schedule_text import MAX_EXCLUDED_DATES
 from common.storage import keys, table
 from common.storage.wire import item_bytes, to_wire
+from eventbridge import importing
+from eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
+from eventbridge.origin import MAX_BYTES
 from tests.api.calls import Office
 from tests.worlds import ARN, job
 
@@ -87,7 +87,7 @@ def exported(schedule: dict[str, Any]) -> dict[str, Any]:
 
 def line(schedule: dict[str, Any], /, **changes: Any) -> dict[str, Any]:
     """The line that `minute8 import` sends."""
-    (found,) = eventbridge.read(json.dumps(exported(schedule)), Defaults())
+    (found,) = importing.read(json.dumps(exported(schedule)), Defaults())
     assert not found.refusal
     return {**_line(found), **changes}
 
@@ -261,12 +261,12 @@ def test_a_request_makes_each_group_once_however_often_it_is_divided(
 def test_what_the_api_cannot_say_is_imported_as_a_job_and_said(office: Office) -> None:
     given = exported(DAILY)
     del given["FlexibleTimeWindow"]
-    (found,) = eventbridge.read(json.dumps(given), Defaults())
+    (found,) = importing.read(json.dumps(given), Defaults())
     assert found.schedule is None
     assert any("will not list it: eventbridge.FlexibleTimeWindow" in note for note in found.notes)
     assert put(office, _line(found))[0]["result"] == "created"
     # With --target it is another job.
-    (found,) = eventbridge.read(json.dumps(exported(DAILY)), Defaults(job(every=60)["target"]))
+    (found,) = importing.read(json.dumps(exported(DAILY)), Defaults(job(every=60)["target"]))
     assert found.schedule is None
 
 

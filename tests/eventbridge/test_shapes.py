@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.eventbridge.answering import OPERATIONS
 from common.errors import InvalidInput
-from common.eventbridge import shapes
-from common.eventbridge.shapes import Instant, Listed, Number, Structure, Text, check
-from common.jobs.schedule_groups import MAX_TAGS
+from eventbridge import shapes
+from eventbridge.api.endpoint import OPERATIONS
+from eventbridge.groups import MAX_TAGS
+from eventbridge.shapes import Instant, Listed, Number, Structure, Text, check
 
 MODEL = botocore.session.get_session().get_service_model("scheduler")
 # Members of requests that are in the path, or that a table of ours names elsewhere.

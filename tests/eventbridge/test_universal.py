@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.eventbridge.universal import Home, from_universal, is_universal
 from common.registration.definition import Limits, parse_definition
+from eventbridge.universal import Home, from_universal, is_universal
 
 HOME = Home("eu-west-1", "123456789012")
 SDK = "arn:aws:scheduler:::aws-sdk:"

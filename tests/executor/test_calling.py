@@ -16,6 +16,7 @@ from common.runs.claims import Claim
 from common.runs.outcome import MAX_WISH_S, Outcome
 from common.storage.steps import at_once
 from common.storage.wire import from_wire, to_wire
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import call
 from executor.targets import Kind, answers
 from tests.worlds import World, at, job
@@ -35,7 +36,7 @@ def called(job: Job, raised: BaseException) -> Outcome:
         raise raised
 
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
-    return at_once(call(Kind(fails, lambda target: True), job, claim, 5))
+    return at_once(call(Kind(fails, lambda target: True), job, claim, 5, PAYLOAD_FORMATS))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.tenants.webhook_secrets import new_secret, signature
 from common.timing.schedule import CronTiming, Schedule
+from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.calling import event
 from tests.worlds import at
 
@@ -83,4 +84,4 @@ def test_the_event_is_the_one_that_targets_get(attempt: int) -> None:
     job = Job("acme", "nightly-report", {"cron": "30 2 * * *"}, schedule, {"kind": "lambda"}, payload)
     fire_at = at("2026-11-21T01:30:00Z")
     execution = Execution("acme", "nightly-report", fire_at, fire_at, 4, attempt)
-    assert json.loads(block("json", '"minute8": {')) == event(job, execution, "")
+    assert json.loads(block("json", '"minute8": {')) == event(job, execution, "", PAYLOAD_FORMATS)

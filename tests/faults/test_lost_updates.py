@@ -8,20 +8,20 @@ from functools import partial
 import pytest
 
 from common.errors import Conflict, NotFound, QuotaExceeded
-from common.jobs.group_deletion import GroupDeletions
-from common.jobs.group_requests import GroupRequest
-from common.jobs.schedule_groups import DELETING, ScheduleGroups
 from common.notices.subscription import Subscriptions
 from common.platform.api_keys import ApiKeys
 from common.platform.tenants import Tenants
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
 from common.registration.subscriptions import SubscriptionStore
-from common.storage import group_keys, keys
+from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Expression
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
+from eventbridge import keys as group_keys
+from eventbridge.group_deletion import GroupDeletions
+from eventbridge.groups import DELETING, GroupRequest, ScheduleGroups
 from tests.faults.interleaving import every_order, play
 from tests.faults.stage import Stage, staged
 from tests.worlds import World
@@ -122,7 +122,7 @@ BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
         "jobs",
         keys.CALENDAR_PREFIX,
     ),
-    "groups": (groups_of, "common.jobs.schedule_groups.MAX_GROUPS", "jobs", group_keys.PREFIX),
+    "groups": (groups_of, "eventbridge.groups.MAX_GROUPS", "jobs", group_keys.PREFIX),
     "subscriptions": (
         subscriptions_of,
         "common.registration.subscriptions.MAX_SUBSCRIPTIONS",

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from common.eventbridge.origin import changed_parts, request_in
 from common.jobs.job import Job
 from common.notices.state import State
 from common.notices.subscription import Subscription
@@ -21,6 +20,7 @@ from common.planning import packs
 from common.planning.due_entry import DueEntry
 from common.planning.execution import Execution, UnreadableMessage
 from common.storage.wire import from_wire, item_to_wire
+from eventbridge.origin import changed_parts, request_in
 
 HERE = Path(__file__).parent
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
-from common.jobs.schedule_groups import ScheduleGroups
 from common.notices.subscription import Subscriptions
 from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
@@ -22,6 +21,7 @@ from common.storage import keys
 from common.tenants.audit import Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
+from eventbridge.groups import ScheduleGroups
 from tests.worlds import TABLES, World, at, job
 
 TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]

@@ -8,10 +8,11 @@ import pytest
 
 from common.errors import AlreadyExists, Conflict, NotFound, Unauthenticated
 from common.platform.deletion import Deletion, Deletions
-from common.storage import group_keys, keys
+from common.storage import keys
 from common.storage.table import Table
 from common.tenants.audit import Audit
 from common.tenants.rules_cache import TRUSTED_FOR_S
+from eventbridge import keys as group_keys
 from tests.platform.leftovers import (
     KINDS_OF_ITEMS,
     TOMBSTONE,

@@ -28,7 +28,7 @@ def with_default(world: World, tenants: int | None, platforms: int = 0) -> Regis
     except AlreadyExists:
         Tenants(table).edit("alice", settings, world.clock.now())
     store = replace(world.store, ledger=TenantLedger(table, KnownTenants(table)))
-    return Registry(store, replace(world.registry.limits, spread_s=platforms))
+    return replace(world.registry, store=store, limits=replace(world.registry.limits, spread_s=platforms))
 
 
 def resolved(registry: Registry, **fields: Any) -> int:

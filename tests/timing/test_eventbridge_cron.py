@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from common.errors import InvalidInput
-from common.registration.eventbridge_text import as_minute8
 from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import compile_cron, ever_fires
@@ -21,6 +20,7 @@ from common.timing.schedule import EVENTBRIDGE, CronTiming, Schedule
 from common.timing.slots import places, places_of
 from common.timing.windows import WINDOW_S
 from common.timing.zones import changes
+from eventbridge.cron import as_minute8
 from tests.timing import eventbridge_reference as reference
 
 EXAMPLES = int(os.environ.get("MINUTE8_TIMING_EXAMPLES", "100"))

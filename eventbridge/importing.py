@@ -20,11 +20,11 @@ from cli.sources.source_job import (
     payload_of,
 )
 from common.errors import InvalidInput
-from common.eventbridge.names import DEFAULT_GROUP, job_id_of
-from common.eventbridge.shapes import without_nulls
-from common.registration.eventbridge_jobs import check_schedule
-from common.registration.eventbridge_mapping import definition_of, instant, moment
 from common.texts import NAME_CHARS
+from eventbridge.import_lines import check_schedule
+from eventbridge.mapping import definition_of, instant, moment
+from eventbridge.names import DEFAULT_GROUP, job_id_of
+from eventbridge.shapes import without_nulls
 
 # The fields that are read, and those that AWS adds. A test compares them with the API's own description.
 KNOWN: Known = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from common.errors import InvalidInput, together
-from common.eventbridge.names import NAME_CHARS, NAME_PATTERN
+from eventbridge.names import NAME_CHARS, NAME_PATTERN
 
 
 class Shape(Protocol):

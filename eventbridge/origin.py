@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from common.errors import InvalidInput
+from common.jobs.job import DELETED, FORMER_REQUESTS, Job, exists
 
 KIND: Final = "eventbridge"
 # How long the requests that changed a schedule are known: twice as long as a signature is valid.
@@ -28,6 +29,33 @@ _NOT_KEPT: Final = ("Name", "GroupName", "ClientToken", "State")
 _SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 Origin = Mapping[str, Any]
+
+
+def schedule_of(job: Job | None) -> Origin | None:
+    """The origin of a job that is a schedule; None for other jobs and for tombstones."""
+    origin = job.origin if job is not None and exists(job) else None
+    return origin if origin and "request" in origin else None
+
+
+def requests_of(job: Job | None) -> Origin:
+    """The requests about a job of this id, as `known`."""
+    origin = (job.origin if job else None) or {}
+    return {"known": origin.get("known", origin.get(FORMER_REQUESTS, ""))}
+
+
+def kept_origin(old: Job | None, new: Job, now: float) -> Origin | None:
+    """The origin of a changed job as it is stored.
+
+    A schedule has hashes once another API changes it. Other jobs keep only the requests that still count.
+    """
+    origin = new.origin
+    if origin and "kind" in origin:
+        if new.state == DELETED:
+            return of_deleted(origin)
+        changed_elsewhere = old is not None and origin is old.origin and "written" not in origin
+        return with_hashes(origin, old.to_item()) if old and changed_elsewhere else origin
+    former = still_known(requests_of(old), now)
+    return {FORMER_REQUESTS: former} if former else None
 
 
 def origin_of(
@@ -77,7 +105,7 @@ def still_known(origin: Origin, now: float) -> str:
 
 def of_deleted(origin: Origin) -> dict[str, Any]:
     """What a tombstone keeps: the requests that must not take effect again."""
-    return {"kind": origin["kind"], "known": origin["known"]}
+    return {"kind": KIND, "known": origin["known"]}
 
 
 def is_known(origin: Origin | None, token: str) -> bool:

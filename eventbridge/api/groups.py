@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api.eventbridge.operation import Asked, Operation
 from api.http.paging import read_cursor, write_cursor
 from api.services import Services
 from common.errors import InvalidInput, NotFound
-from common.eventbridge.shapes import (
+from eventbridge.api.operation import Asked, Operation
+from eventbridge.group_deletion import GroupDeletions
+from eventbridge.groups import GroupRequest, ScheduleGroup, ScheduleGroups
+from eventbridge.shapes import (
     CLIENT_TOKEN,
     GROUP,
     MAX_RESULTS,
@@ -21,9 +23,6 @@ from common.eventbridge.shapes import (
     Listed,
     check,
 )
-from common.jobs.group_deletion import GroupDeletions
-from common.jobs.group_requests import GroupRequest
-from common.jobs.schedule_groups import ScheduleGroup, ScheduleGroups
 
 _PAGE = 100
 _LIST = "eventbridge-groups"

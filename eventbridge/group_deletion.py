@@ -14,16 +14,17 @@ from itertools import islice
 from typing import Final
 
 from common.errors import InvalidInput, NotFound, UndoneSince
-from common.eventbridge.names import DEFAULT_GROUP, job_id_prefixes
-from common.jobs.group_requests import GroupRequest
-from common.jobs.job import DELETED, Job, exists
+from common.jobs.job import DELETED, Job
 from common.jobs.revisions import deleted
-from common.jobs.schedule_groups import ACTIVE, DELETING, ScheduleGroups
 from common.jobs.store import MAX_AT_ONCE, Change, JobStore
-from common.storage import group_keys, keys
+from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Query, Transaction
 from common.storage.wire import Expression
+from eventbridge import keys as group_keys
+from eventbridge.groups import ACTIVE, DELETING, GroupRequest, ScheduleGroups
+from eventbridge.names import DEFAULT_GROUP, job_id_prefixes
+from eventbridge.origin import schedule_of
 
 # The schedules that one step deletes: two transactions.
 STEP: Final = 2 * MAX_AT_ONCE
@@ -128,7 +129,8 @@ class GroupDeletions:
         def change(old: Job | None, now: float) -> Job:
             if old is None:
                 raise NotFound("schedule in the group", name)
-            if not exists(old) or old.origin is None or old.origin["group"] != name:
+            origin = schedule_of(old)
+            if origin is None or origin["group"] != name:
                 return old
             # Read after the schedule: a group that is marked now was marked when the schedule was there.
             group = self._groups.get(tenant, name)

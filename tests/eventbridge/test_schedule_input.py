@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.eventbridge.context import input_text, is_json, longest_bytes
 from common.jobs.placeholders import RENDERED_BYTES
 from common.registration.definition import Limits, parse_definition
+from eventbridge.schedule_input import PAYLOAD_FORMATS, input_text, is_json, longest_bytes
 from executor.targets.events import event_body, message_body
 
 ARN = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/report"
@@ -32,7 +32,7 @@ ALL = (
 def definition(kind: str, payload: object, **more: Any) -> object:
     target = {"kind": kind, "arn": TARGETS[kind], "schedule_arn": ARN, **more}
     raw = {"schedule": {"every": "1h"}, "target": target, "payload": payload}
-    return parse_definition(raw, Limits(payload_bytes=256 * 1024))
+    return parse_definition(raw, Limits(payload_bytes=256 * 1024, payload_formats=PAYLOAD_FORMATS))
 
 
 def test_each_attribute_is_replaced_wherever_it_is() -> None:

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from api.eventbridge import schedules_read as reading
-from api.eventbridge.operation import Asked, Operation
 from api.services import Services
 from common.errors import AlreadyExists, InvalidInput, NotFound, UndoneSince
-from common.eventbridge.names import DEFAULT_GROUP, job_id_of
-from common.eventbridge.origin import is_known, origin_of, with_known
-from common.eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, exists
 from common.jobs.revisions import deleted, next_second
-from common.registration.eventbridge_mapping import definition_of, in_their_words
 from common.timing.groups import group_key
 from common.timing.schedule import EveryTiming
+from eventbridge.api import schedules_read as reading
+from eventbridge.api.operation import Asked, Operation
+from eventbridge.mapping import definition_of, in_their_words
+from eventbridge.names import DEFAULT_GROUP, job_id_of
+from eventbridge.origin import is_known, of_deleted, origin_of, requests_of, schedule_of, with_known
+from eventbridge.shapes import CLIENT_TOKEN, MAX_RESULTS, NAME, NEXT_TOKEN, SCHEDULE, STATE, check
 
 # How far back a StartDate may be.
 STARTED_S: Final = 300
@@ -34,8 +34,8 @@ def create(services: Services, asked: Asked) -> Mapping[str, Any]:
     group, request, token = _read(asked)
 
     def change(old: Job | None, made: Callable[[], Job], now: float) -> Job:
-        if old is not None and is_known(old.requests, token):
-            if "ClientToken" in request and not (exists(old) and old.origin):
+        if old is not None and is_known(requests_of(old), token):
+            if "ClientToken" in request and not schedule_of(old):
                 raise UndoneSince("schedule", asked.label, made=True)
             return old
         if exists(old):
@@ -74,14 +74,15 @@ def delete(services: Services, asked: Asked) -> Mapping[str, Any]:
     token = asked.token(given)
 
     def change(old: Job | None, now: float) -> Job:
-        if old is not None and old.state == DELETED and is_known(old.requests, token):
+        if old is not None and old.state == DELETED and is_known(requests_of(old), token):
             return old
         job = _existing(old, asked.label)
         if is_known(job.origin, token):
             if given:
                 raise UndoneSince("schedule", asked.label, made=False)
             return job
-        return deleted(job, now, token)
+        tombstone = deleted(job, now)
+        return replace(tombstone, origin=with_known(of_deleted(requests_of(job)), token, now))
 
     services.store.change(asked.tenant, job_id_of(group, asked.label), change)
     return {}
@@ -125,8 +126,7 @@ def _stored(
         new = change(old, made, now)
         if new is old:
             return new
-        before = old.requests if old else None
-        origin = origin_of(group, asked.label, request, new.payload, before)
+        origin = origin_of(group, asked.label, request, new.payload, requests_of(old))
         return replace(new, origin=with_known(origin, token, now))
 
     with _their_words():
@@ -154,7 +154,7 @@ def _started(old: Job | None, new: Job, now: float) -> Job:
 
 def _existing(old: Job | None, name: str) -> Job:
     """The job, if it is there and came by this API. Raises NotFound."""
-    if old is None or not exists(old) or not old.origin:
+    if old is None or not schedule_of(old):
         raise NotFound("schedule", name)
     return old
 

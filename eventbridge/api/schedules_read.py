@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api.eventbridge.operation import Asked
 from api.http.paging import read_cursor, write_cursor
 from api.routes.jobs import MAX_JOBS_READ
 from api.services import Services
 from common.errors import Conflict, InvalidInput, NotFound
-from common.eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
-from common.eventbridge.origin import changed_parts, request_in, target_arn_in
-from common.eventbridge.shapes import NAME, check
 from common.jobs.job import DELETED, PAUSED, Job
-from common.jobs.schedule_groups import ScheduleGroups
-from common.registration.eventbridge_mapping import AGE_S, RETRIES
 from common.storage import keys
 from common.storage.table import Query
+from eventbridge.api.operation import Asked
+from eventbridge.groups import ScheduleGroups
+from eventbridge.mapping import AGE_S, RETRIES
+from eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
+from eventbridge.origin import changed_parts, request_in, target_arn_in
+from eventbridge.shapes import NAME, check
 
 _PAGE: Final = 100
 

@@ -9,9 +9,6 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
 
-from api.eventbridge import groups, schedules
-from api.eventbridge.operation import Asked, Operation
-from api.eventbridge.signature import Sent, SignatureRefused, check_signature, read_authorization
 from api.http.problems import Malformed, MethodNotAllowed, NoSuchRoute, TooLarge
 from api.http.requests import raw_body, read_json
 from api.services import Services
@@ -32,9 +29,12 @@ from common.errors import (
     Unauthenticated,
     shown,
 )
-from common.eventbridge.names import Place
-from common.eventbridge.shapes import without_nulls
 from common.platform.credential import Credential
+from eventbridge.api import groups, schedules
+from eventbridge.api.operation import Asked, Operation
+from eventbridge.api.signature import Sent, SignatureRefused, check_signature, read_authorization
+from eventbridge.names import Place
+from eventbridge.shapes import without_nulls
 
 Event = dict[str, Any]
 

@@ -11,6 +11,11 @@ import re
 import uuid
 from typing import Final
 
+from common.errors import InvalidInput
+from common.jobs.job import Job
+from common.jobs.payload_formats import PayloadFormats
+from common.jobs.placeholders import RENDERED_BYTES
+from common.planning.execution import Execution
 from common.timing.instants import rfc3339
 
 _ATTRIBUTE: Final = re.compile(
@@ -18,6 +23,42 @@ _ATTRIBUTE: Final = re.compile(
 )
 # The longest schedule ARN is 200 characters.
 _LONGEST: Final = {"schedule-arn": 200, "scheduled-time": 20, "execution-id": 16, "attempt-number": 10}
+
+
+class ScheduleInput:
+    """The format of the payloads of targets that name a schedule's ARN."""
+
+    def check(self, kind: str, payload: object) -> None:
+        """https://docs.aws.amazon.com/scheduler/latest/APIReference/API_Target.html#scheduler-Type-Target-Input"""
+        if payload is None:
+            return
+        if not isinstance(payload, str) or not payload:
+            raise InvalidInput(
+                "payload",
+                "is an EventBridge schedule's Input",
+                value=payload,
+                accepted="a text that is not empty, or null",
+            )
+        if kind in ("lambda", "step_functions", "event_bus") and not is_json(
+            payload, an_object=kind == "event_bus"
+        ):
+            accepted = "a JSON object as a text" if kind == "event_bus" else "JSON as a text"
+            raise InvalidInput("payload", f"must be JSON for {kind}", value=payload, accepted=accepted)
+        if (size := longest_bytes(payload)) > RENDERED_BYTES:
+            raise InvalidInput(
+                "payload",
+                f"can grow to {size} bytes by its attributes",
+                accepted=f"at most {RENDERED_BYTES} bytes",
+            )
+
+    def render(self, job: Job, execution: Execution) -> str:
+        """The Input for one attempt."""
+        arn = job.target["schedule_arn"]
+        return input_text(job.payload, arn, execution.fire_at, execution.execution_id, execution.attempt)
+
+
+# By the field of a job's target that chooses the format.
+PAYLOAD_FORMATS: Final[PayloadFormats] = {"schedule_arn": ScheduleInput()}
 
 
 def input_text(text: str | None, schedule_arn: str, fire_at: int, execution_id: str, attempt: int) -> str:

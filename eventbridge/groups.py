@@ -2,6 +2,9 @@
 
 Only jobs that came by that API are in a group. A group that is deleted takes its schedules along, in the background:
 it is DELETING until they are gone. A schedule is created in a transaction that fails unless its group is ACTIVE.
+
+A request about a group takes effect once: a copy that comes later must not undo newer changes. Schedules know their own
+requests (`origin.py`). A group cannot know them, because a deleted group is gone when the copy comes.
 """
 
 from __future__ import annotations
@@ -12,24 +15,62 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from common.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound, QuotaExceeded, UndoneSince
-from common.jobs.group_requests import GroupRequest
-from common.jobs.job import Job, exists
-from common.storage import group_keys, keys
+from common.jobs.guards import JobChanges
+from common.jobs.job import Job
+from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.table import Addition, Query, Table, Transaction
 from common.storage.wire import Expression, Item
 from common.tenants.audit import AuditedCommit
+from eventbridge import keys as group_keys
+from eventbridge.names import DEFAULT_GROUP
+from eventbridge.origin import KNOWN_FOR_S, schedule_of
 
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html
 MAX_GROUPS: Final = 500
 MAX_TAGS: Final = 200
 ACTIVE: Final = "ACTIVE"
 DELETING: Final = "DELETING"
-# Every tenant has it. It is stored only once it has tags.
-DEFAULT: Final = "default"
 
 _ACTIVE: Final = Expression("#state = :active", {":active": ACTIVE})
 _TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """One tenant's request. `token` is the same whenever the request comes."""
+
+    tenant: str
+    token: str
+    # Whether the client chose the token. Otherwise it is the signature, which only a repeated request has again.
+    is_named: bool = False
+
+    @property
+    def item_key(self) -> keys.Key:
+        return keys.idempotency_key(self.tenant, f"group-{self.token}")
+
+    def remember(self, tx: Transaction, jobs: Table, now: float) -> None:
+        """Store in `tx` that it was done, unless it was done before."""
+        tx.put(jobs, *self._first(now))
+
+    def remember_alone(self, jobs: Table, now: float) -> None:
+        """Store that it was done, where it changed nothing else. Raises Busy."""
+        with suppress(ConditionFailed):
+            jobs.put(*self._first(now))
+
+    def _first(self, now: float) -> tuple[Item, Expression]:
+        # DynamoDB removes expired items only after some time, up to days.
+        free = Expression("attribute_not_exists(pk) OR #expires_at <= :now", {":now": int(now)})
+        return {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free
+
+    def is_known(self, jobs: Table, now: float) -> bool:
+        """Whether it was done before."""
+        item = jobs.get(self.item_key)
+        return item is not None and item["expires_at"] > int(now)
+
+    def was_done(self, lost: ConditionFailed) -> bool:
+        """Whether a transaction failed because the request had been done."""
+        return lost.key == self.item_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +119,7 @@ class ScheduleGroups:
         """Raises NotFound."""
         if group := self.get(tenant, name):
             return group
-        if name == DEFAULT:
+        if name == DEFAULT_GROUP:
             return ScheduleGroup(tenant, name, 0, 0)
         raise NotFound("schedule group", name)
 
@@ -88,10 +129,10 @@ class ScheduleGroups:
         items = self._table.query(
             Query(tenant, sk_prefix=group_keys.PREFIX + prefix, after=start, limit=limit)
         )
-        found = [ScheduleGroup.from_item(item) for item in items]
-        if DEFAULT.startswith(prefix) and after < DEFAULT and all(one.name != DEFAULT for one in found):
-            found = sorted([*found, ScheduleGroup(tenant, DEFAULT, 0, 0)], key=lambda one: one.name)
-        return found[:limit]
+        groups = {group.name: group for group in map(ScheduleGroup.from_item, items)}
+        if DEFAULT_GROUP.startswith(prefix) and after < DEFAULT_GROUP:
+            groups.setdefault(DEFAULT_GROUP, ScheduleGroup(tenant, DEFAULT_GROUP, 0, 0))
+        return [groups[name] for name in sorted(groups)][:limit]
 
     def create(
         self,
@@ -106,7 +147,7 @@ class ScheduleGroups:
 
         Raises AlreadyExists, QuotaExceeded, Busy, UndoneSince.
         """
-        if name == DEFAULT:
+        if name == DEFAULT_GROUP:
             raise AlreadyExists("schedule group", name)
 
         def attempt() -> None:
@@ -133,7 +174,7 @@ class ScheduleGroups:
 
     def ensure(self, tenant: str, name: str, now: float, audited: AuditedCommit) -> None:
         """Create the group, without tags, if it is not there. Raises QuotaExceeded, Busy."""
-        if name == DEFAULT or self.get(tenant, name):
+        if name == DEFAULT_GROUP or self.get(tenant, name):
             return
         with suppress(AlreadyExists):
             self.create(tenant, name, {}, now, audited)
@@ -181,16 +222,16 @@ class ScheduleGroups:
             return
         raise Busy(f"schedule group {name!r} is changed by others; try again")
 
-    def require(self, tx: Transaction, moved: Sequence[tuple[Job | None, Job]]) -> None:
-        """Let `tx` fail if the group of a new schedule is not there, or being deleted."""
-        groups = {(new.tenant, new.origin["group"]) for old, new in moved if new.origin and joins(old, new)}
+    def require(self, tx: Transaction, changes: JobChanges) -> None:
+        """Let `tx` fail if the group of a new schedule does not exist, or is being deleted."""
+        groups = {(new.tenant, group) for old, new in changes if (group := joined_group(old, new))}
         for tenant, name in sorted(groups):
-            if name != DEFAULT:
+            if name != DEFAULT_GROUP:
                 tx.check(self._table, group_keys.group(tenant, name), _ACTIVE)
 
-    def check_required(self, failed: keys.Key | None) -> None:
+    def check_required(self, failed: keys.Key) -> None:
         """Find out why a transaction's check `failed`; returns if it holds now. Raises NotFound, Conflict."""
-        if failed is None or not failed["sk"].startswith(group_keys.PREFIX):
+        if not failed["sk"].startswith(group_keys.PREFIX):
             return
         name = failed["sk"].removeprefix(group_keys.PREFIX)
         self.existing(failed["pk"], name).check_active()
@@ -202,10 +243,10 @@ def check_room(used: int) -> None:
         raise QuotaExceeded("schedule groups", MAX_GROUPS, used, 1)
 
 
-def joins(old: Job | None, new: Job) -> bool:
-    """Whether a change puts a schedule into its group."""
-    was_in_it = old is not None and exists(old) and old.origin
-    return bool(new.origin and exists(new) and not was_in_it)
+def joined_group(old: Job | None, new: Job) -> str | None:
+    """The group that a change puts a schedule into; None if the schedule was in the group before, or is none."""
+    origin = schedule_of(new)
+    return str(origin["group"]) if origin and not schedule_of(old) else None
 
 
 def _unchanged(stored: ScheduleGroup | None) -> Expression:

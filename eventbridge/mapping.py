@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from common.errors import InvalidInput
-from common.eventbridge.universal import Home, from_universal, is_universal
-from common.registration.eventbridge_text import as_minute8
 from common.texts import NAME_CHARS
 from common.timing.instants import DAY_S
 from common.timing.schedule import EVENTBRIDGE
+from eventbridge.cron import as_minute8
+from eventbridge.universal import Home, from_universal, is_universal
 
 # What AWS takes where a schedule says nothing.
 RETRIES: Final = 185
@@ -58,7 +58,7 @@ _THEIRS: Final = (
 
 
 def definition_of(given: Mapping[str, Any], arn: str) -> dict[str, Any]:
-    """The definition of a checked schedule (`common/eventbridge/shapes.py`); `arn` is the schedule's own.
+    """The definition of a checked schedule (`eventbridge/shapes.py`); `arn` is the schedule's own.
 
     Raises InvalidInput, with AWS's name of the field.
     """

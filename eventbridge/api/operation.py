@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from api.services import Services
 from common.errors import InvalidInput
-from common.eventbridge.names import Place
-from common.eventbridge.shapes import Listed, Number, check
 from common.platform.credential import Role
+from eventbridge.names import Place
+from eventbridge.shapes import Listed, Number, check
 
 Query = Mapping[str, Any]
 _SORTED: Final = json.JSONEncoder(sort_keys=True)

@@ -1,0 +1,31 @@
+"""Formats of payloads besides JSON with placeholders. A field of the target chooses the format.
+
+The room of the format implements the protocol, and the composition of each stage says which formats there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from common.jobs.job import Job
+from common.planning.execution import Execution
+
+
+class PayloadFormat(Protocol):
+    """How payloads of one format are checked and rendered."""
+
+    def check(self, kind: str, payload: object) -> None:
+        """Whether a target of this kind takes the payload. Raises InvalidInput."""
+
+    def render(self, job: Job, execution: Execution) -> Any:
+        """The payload for one attempt."""
+
+
+# By the field of the target that chooses the format.
+PayloadFormats = Mapping[str, PayloadFormat]
+
+
+def format_of(target: Mapping[str, Any], formats: PayloadFormats) -> PayloadFormat | None:
+    """The format that the target chooses; None for JSON with placeholders."""
+    return next((formats[name] for name in formats if name in target), None)

@@ -1,0 +1,26 @@
+"""The job store of the executor and of the completion, for jobs that fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from common.clock import Clock
+from common.planning.executions_queue import ExecutionsQueue
+from common.storage import aws
+from common.storage.table import Tables
+from common.tenants.rules_cache import KnownTenants
+
+if TYPE_CHECKING:
+    from common.jobs.store import JobStore
+
+
+def store_of_failures(tables: Tables, queue: ExecutionsQueue, clock: Clock, known: KnownTenants) -> JobStore:
+    """The job store. It is imported when a run fails for good, or ends a streak: most batches have neither."""
+
+    def build() -> JobStore:
+        from common.jobs.wiring import job_store
+        from eventbridge.guard import schedule_guard
+
+        return job_store(tables, queue, clock, known, guards=[schedule_guard(tables.jobs)])
+
+    return aws.on_first_use(build)
