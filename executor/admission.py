@@ -1,4 +1,4 @@
-"""Decides from the current tenant and job whether an execution that is due may run. Pure."""
+"""Decides whether an execution that is due may run: by its current tenant, its job, and the job's other runs. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from common.jobs.job import DELETED, PAUSED, Job
-from common.planning.execution import SCHEDULE, Execution
+from common.planning.execution import BACKFILL, SCHEDULE, Execution
 from common.runs import states
+from common.storage.wire import Item
 from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8_resource
 from common.tenants.rules import TenantRules
 from common.tenants.states import ACTIVE, SUSPENDED
 
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
 _RETRY_LATE_S = 660
+# How long a run waits before it checks again, if the other run has no lease.
+_LOOK_AGAIN_S = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,18 @@ class Skip:
 
     reason: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The execution runs after the job's current run has ended, which should be by `until`.
+
+    `takes_place`: it takes the one place in the queue. Otherwise its message comes back and asks again.
+    """
+
+    until: int
+    detail: str
+    takes_place: bool
 
 
 def admit(execution: Execution, job: Job | None, now: float) -> Skip | None:
@@ -85,3 +100,26 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hol
         if is_held(job.target, (hold.pattern,)):
             return Skip(states.HELD, f"the platform holds {target}{f': {hold.note}' if hold.note else ''}")
     return None
+
+
+def admit_beside(job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
+    """What the job's overlap policy (`skip`, `queue_one`) decides for an execution that did not get the lock.
+
+    Later attempts always wait, whatever the policy is. So do a backfill's runs: a person requested exactly those.
+    """
+    going_until = lock.get("lease_until", 0)
+    is_going = going_until >= now
+    detail = f"run {lock.get('holder' if is_going else 'queued')} is still going"
+    until = int(going_until if is_going else now + _LOOK_AGAIN_S) + 1
+    must_run = execution.attempt > 1 or execution.trigger == BACKFILL
+    if job.overlap == "skip" and not must_run:
+        return Skip(states.OVERLAP, detail)
+    if _place_is_free(lock, execution, now):
+        return Wait(until, detail, takes_place=True)
+    if must_run:
+        return Wait(until, detail, takes_place=False)
+    return Skip(states.OVERLAP, f"{detail}, and run {lock['queued']} waits for it already")
+
+
+def _place_is_free(lock: Item, execution: Execution, now: float) -> bool:
+    return lock.get("queued") in (None, execution.run_name) or lock["queued_until"] < now

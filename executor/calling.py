@@ -1,41 +1,106 @@
-"""The call of a target: its event and its outcome."""
+"""The call of a target: its event, its outcome, and when it went out.
+
+One thread can send many events one after the other, and one thread can read their answers as they come. A thread for
+each event would be woken for its answer, which takes a third of an execution's processor time.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import select
+import time
+from collections.abc import Iterator, Mapping
+from contextvars import copy_context
+from socket import socket
+from typing import Any, TypeVar
 
 from common import telemetry
+from common.clock import Clock
 from common.errors import shown
 from common.jobs.job import Job
 from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
 from common.planning.execution import Execution, traceparent
-from common.runs.claims import Claim
 from common.runs.outcome import Outcome
+from common.storage import outgoing
 from common.storage.steps import Steps
 from common.timing.instants import rfc3339
-from executor.targets import Kind
+from executor.stages import Admitted, Called, Claimed
+
+Waiting = TypeVar("Waiting")
 
 
-def call(kind: Kind, job: Job, claim: Claim, timeout_s: float, formats: PayloadFormats) -> Steps[Outcome]:
-    """Call the job's target once, for the claimed attempt. Every error becomes an outcome; nothing is raised."""
+class Sending:
+    """A call in steps. One thread at a time does a step."""
+
+    def __init__(self, claimed: Claimed, clock: Clock, formats: PayloadFormats) -> None:
+        self.claimed = claimed
+        # The socket of the answer that the next step reads. None: the next step may take long.
+        self.waits_for: socket | None = None
+        self._steps = _call(claimed, clock, formats)
+        # The context notes when this call's request went out.
+        self._context = copy_context()
+
+    def step(self) -> Called | None:
+        """Do the next step. None: further steps follow."""
+        try:
+            self.waits_for = self._context.run(next, self._steps)
+        except StopIteration as end:
+            called: Called = end.value
+            return called
+        return None
+
+    def finish(self) -> Called:
+        """Do the remaining steps in this thread, which waits for the answer."""
+        while (called := self.step()) is None:
+            pass
+        return called
+
+
+def as_answered(waiting: Mapping[socket, Waiting], within_s: float) -> Iterator[tuple[Waiting, bool]]:
+    """Each value when its socket has an answer, with True. After `within_s` the others, with False."""
+    silent = {answer.fileno(): value for answer, value in waiting.items()}
+    answers = select.poll()
+    for number in silent:
+        answers.register(number, select.POLLIN)
+    ends_at = time.monotonic() + within_s
+    while silent and (remaining_s := ends_at - time.monotonic()) > 0:
+        for number, _ in answers.poll(remaining_s * 1000):
+            answers.unregister(number)
+            yield silent.pop(number), True
+    for value in silent.values():
+        yield value, False
+
+
+def _call(claimed: Claimed, clock: Clock, formats: PayloadFormats) -> Steps[Called]:
+    began_at = clock.now()
+    outgoing.forget()
+    outcome = yield from _outcome(claimed.attempt, claimed.claim.token, formats)
+    ago_s = outgoing.went_s_ago()
+    called_at = began_at if ago_s is None else clock.now() - ago_s
+    claimed.delay.learn(called_at - claimed.claimed_at)
+    return Called(claimed, outcome, called_at)
+
+
+def _outcome(attempt: Admitted, token: str, formats: PayloadFormats) -> Steps[Outcome]:
+    """Call the job's target once. Every error becomes an outcome; nothing is raised."""
+    kind, job, execution = attempt.kind, attempt.job, attempt.claim.execution
     try:
-        sent = event(job, claim.execution, claim.token, formats)
+        sent = event(job, execution, token, formats)
         if kind.in_steps:
-            return (yield from kind.in_steps(job.target, sent, timeout_s))
-        return kind.call(job.target, sent, timeout_s)
+            return (yield from kind.in_steps(job.target, sent, attempt.timeout_s))
+        return kind.call(job.target, sent, attempt.timeout_s)
     except PayloadTooLarge as error:  # only jobs stored by old versions
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
     except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
-        said = shown(str(error))
+        words = shown(str(error))
         telemetry.logger().warning(
             "unforeseen error of a call",
             kind=job.target["kind"],
             type=type(error).__name__,
-            error=said,
-            **claim.execution.log_fields,
+            error=words,
+            **execution.log_fields,
         )
-        return Outcome(ok=False, error_type=type(error).__name__, error=said)
+        return Outcome(ok=False, error_type=type(error).__name__, error=words)
 
 
 def event(job: Job, execution: Execution, token: str, formats: PayloadFormats) -> dict[str, Any]:

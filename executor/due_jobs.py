@@ -1,60 +1,81 @@
-"""Waiting until an execution is due, and reading its job then."""
+"""Waiting until an execution is due, and what is read from the jobs table then."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
 
 from common.clock import Clock
 from common.jobs.job import Job
-from common.planning.execution import Execution
+from common.planning.execution import BACKFILL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
+from common.runs import states
 from common.storage import keys
 from common.storage.table import Table
+from executor.admission import Skip
 
-if TYPE_CHECKING:
-    from common.planning.postponed import Postponed
-
-# SQS delays by whole seconds, so a message can arrive up to a second early; it is then held for that time.
-# A message that arrives earlier goes back to the queue.
-HOLD_S: Final = 2.0
-
-# Jobs by tenant and job id, read at the second of their executions; None: the job does not exist.
-Jobs = Mapping[tuple[str, str], Job | None]
+# Tenant and job id.
+JobName = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class DueJobs:
-    """Holds executions until their second, and reads their jobs."""
+    """Waits for the second of executions, and reads their jobs, calendars and manual overrides."""
 
     jobs: Table
-    postponed: Postponed
     clock: Clock
 
-    def hold(self, execution: Execution, came_at: float) -> bool:
-        """Wait until the execution is due; False if that is too far away, and it went back to the queue."""
-        if execution.visible_at - came_at > HOLD_S:
-            self.postponed.send(execution)
-            return False
-        self._wait_until(execution.visible_at)
-        return True
-
-    def load(self, execution: Execution) -> Job | None:
-        """The job of an execution; None if it does not exist."""
-        item = self.jobs.get(keys.job(execution.tenant, execution.job_id))
-        return Job.from_item(item) if item else None
-
-    def load_when_due(self, executions: Sequence[Execution]) -> Jobs:
-        """The jobs of executions that are due at the same second, read then; empty if that is too far away."""
-        due_at = executions[0].visible_at
-        if due_at - self.clock.now() > HOLD_S:
-            return {}
-        self._wait_until(due_at)
-        names = list(dict.fromkeys((execution.tenant, execution.job_id) for execution in executions))
-        found = map(Job.from_item, self.jobs.get_many([keys.job(*name) for name in names]))
-        return dict.fromkeys(names) | {(job.tenant, job.job_id): job for job in found}
-
-    def _wait_until(self, at: int) -> None:
+    def wait_until(self, due_at: int) -> None:
+        """Return when this second has begun."""
         # In a loop: a sleep may end early, and a run must never start early.
-        while (early_s := at - self.clock.now()) > 0:
+        while (early_s := due_at - self.clock.now()) > 0:
             self.clock.sleep(early_s)
+
+    def load(self, executions: Sequence[Execution]) -> Mapping[JobName, Job | None]:
+        """The jobs of these executions; None for a job that does not exist. One request reads several jobs."""
+        names = list(dict.fromkeys((execution.tenant, execution.job_id) for execution in executions))
+        if len(executions) == 1:
+            item = self.jobs.get(keys.job(*names[0]))
+            return {names[0]: Job.from_item(item) if item else None}
+        jobs = map(Job.from_item, self.jobs.get_many([keys.job(*name) for name in names]))
+        return dict.fromkeys(names) | {(job.tenant, job.job_id): job for job in jobs}
+
+    def excluded(self, execution: Execution, job: Job) -> Skip | None:
+        """Why the calendars that the job names exclude the execution's date. None if they do not.
+
+        The date is checked again when the execution is due: a date stored a minute ago stops executions that were
+        planned before. Later attempts of a started run are not checked, nor are runs that a person starts.
+        """
+        if not job.schedule.calendars or execution.trigger != SCHEDULE or execution.attempt > 1:
+            return None
+        # Most jobs name no calendar, and their executions compute no times.
+        from common.jobs.calendars import Calendars, MissingCalendar
+        from common.timing.fires import local_date
+
+        date = local_date(job.schedule, execution.fire_at)
+        try:
+            dates = Calendars(self.jobs).excluded(job.tenant, job.schedule.calendars)
+        except MissingCalendar as missing:
+            return Skip(states.INVALID, str(missing))
+        if date in dates:
+            return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names")
+        return None
+
+    def overridden(self, execution: Execution, job: Job) -> Job | Skip:
+        """The job with what a person requested for this run: a payload of its own, or that its backfill ends.
+
+        Scheduled runs cost no read.
+        """
+        tenant, job_id, trigger_id = execution.tenant, execution.job_id, execution.trigger_id
+        if trigger_id.startswith(OWN_PAYLOAD_PREFIX):
+            item = self.jobs.get(
+                keys.asked_by_hand(tenant, job_id, trigger_id.removeprefix(OWN_PAYLOAD_PREFIX))
+            )
+            if item is None or "payload" not in item:
+                return Skip(states.INVALID, "the payload of this run was kept for 30 days, and has expired")
+            return replace(job, payload=json.loads(item["payload"]))
+        if trigger_id.startswith(BACKFILL_PREFIX):
+            item = self.jobs.get(keys.backfill(tenant, job_id, trigger_id.removeprefix(BACKFILL_PREFIX)))
+            if item and item.get("cancelled_at"):
+                return Skip(states.CANCELLED, "its backfill was cancelled")
+        return job

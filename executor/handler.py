@@ -17,13 +17,15 @@ from common.storage import aws
 from common.storage.table import Tables
 from common.tenants.rules_cache import KnownTenants
 from executor import wiring
-from executor.batch import MAX_EVENTS_AT_ONCE, execute_batch
+from executor.batch import execute_batch
 from executor.failure_store import store_of_failures
-from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
+from executor.messages import Message
+from executor.pipeline import EVENT_TIMEOUT_S, Executor
 from executor.recorder import Report
 from executor.redelivery import Redelivery
 from executor.service_level import has_started, lateness_s, service_level
 from executor.targets import clients, kinds
+from executor.threads import MAX_EVENTS_AT_ONCE
 
 if TYPE_CHECKING:
     from executor.targets.http_endpoint import HttpEndpoints

@@ -1,52 +1,168 @@
-"""The overlap policy: what happens if the previous run of a job has not ended (`allow`, `skip`, `queue_one`). Pure.
+"""The overlap locks: one item in the runs table per job with a policy other than `allow`.
 
-`locks.py` stores which run holds the lock and which one waits. Jobs that allow overlap never use this module.
+A lock is a lease, so a crashed executor's lock expires. A run that waits for its next attempt keeps the lock. The item
+names the run that holds it and the run that waits for it. A run that does not get the lock checks whether those have
+ended meanwhile (their executor died, or a person cancelled them), and then frees their places.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
 
 from common.jobs.job import Job
-from common.planning.execution import BACKFILL, Execution
-from common.runs.states import OVERLAP
-from common.storage.wire import Item
-from executor.admission import Skip
+from common.planning.execution import Execution
+from common.runs.claims import Claim
+from common.runs.records import Runs
+from common.runs.states import ENDED
+from common.storage import keys
+from common.storage.conflicts import ConditionFailed
+from common.storage.table import Table
+from common.storage.wire import Expression, Item
+from common.timing.instants import DAY_S
+from executor.admission import Skip, Wait, admit_beside
 
-# How long a run waits before it checks again, if the other run has no lease.
-_LOOK_AGAIN_S = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Run after the current run has ended, which should be by `until`.
-
-    `takes_place`: it takes the one place in the queue. Otherwise its message comes back and asks again.
-    """
-
-    until: int
-    detail: str
-    takes_place: bool
+# How long a queued execution keeps its place after the time at which it should have taken the lock.
+# Clocks may differ by ten minutes.
+_PLACE_KEPT_S = 900
+# How long an item is kept after the last lease, or place in the queue, has ended.
+_KEPT_S = 7 * DAY_S
 
 
-def decide(job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
-    """The policy's decision for an execution that did not get the lock.
+class OverlapPolicy:
+    """Lets only one run of a job run at a time, if the job's policy says so."""
 
-    Later attempts always wait, whatever the policy is. So do a backfill's runs: a person requested exactly those.
-    """
-    going_until = lock.get("lease_until", 0)
-    is_going = going_until >= now
-    detail = f"run {lock.get('holder' if is_going else 'queued')} is still going"
-    until = int(going_until if is_going else now + _LOOK_AGAIN_S) + 1
-    must_run = execution.attempt > 1 or execution.trigger == BACKFILL
-    if job.overlap == "skip" and not must_run:
-        return Skip(OVERLAP, detail)
-    if _place_is_free(lock, execution, now):
-        return Wait(until, detail, takes_place=True)
-    if must_run:
-        return Wait(until, detail, takes_place=False)
-    return Skip(OVERLAP, f"{detail}, and run {lock['queued']} waits for it already")
+    def __init__(self, locks: Locks, runs: Runs) -> None:
+        self._locks = locks
+        self._runs = runs
+
+    def take(self, job: Job, claim: Claim) -> Item | None:
+        """None if the execution may continue, else the lock that others hold."""
+        if job.overlap == "allow":
+            return None
+        lock = self._locks.take(claim)
+        if lock and self._free_ended(claim.execution, lock):
+            lock = self._locks.take(claim)
+        return lock
+
+    def wait(self, job: Job, execution: Execution, lock: Item, now: float) -> Skip | Wait:
+        """The policy's decision for an execution that did not get the lock. It takes the queue's place if it may."""
+        while True:
+            step = admit_beside(job, execution, lock, now)
+            if isinstance(step, Skip) or not step.takes_place:
+                return step
+            taken = self._locks.queue_up(execution, now, step.until)
+            if taken is None:
+                return step
+            lock = taken  # another run took the place since the lock was read
+
+    def keep(self, job: Job, execution: Execution, next_attempt_at: float) -> None:
+        """Keep the lock: the run has not ended, and another attempt follows."""
+        if job.overlap != "allow":
+            self._locks.keep(execution, next_attempt_at + job.timeout_s + _PLACE_KEPT_S)
+
+    def ended(self, job: Job | None, execution: Execution) -> Execution | None:
+        """Free the lock of an ended run. Returns the execution that waited for it, to be enqueued at once."""
+        if job is None or job.overlap == "allow":
+            return None
+        return self._locks.release(execution)
+
+    def _free_ended(self, execution: Execution, lock: Item) -> bool:
+        """Free the places of runs that have ended. Returns whether there were any."""
+        freed = False
+        for place in ("holder", "queued"):
+            name = lock.get(place)
+            if name and name != execution.run_name and self._has_ended(execution, name):
+                self._locks.forget(execution, place, name)
+                freed = True
+        return freed
+
+    def _has_ended(self, execution: Execution, run_name: str) -> bool:
+        """Whether another run of the same job has ended; a run without a record has not."""
+        record = self._runs.named(execution.tenant, execution.job_id, run_name)
+        return record is not None and record["status"] in ENDED
 
 
-def _place_is_free(lock: Item, execution: Execution, now: float) -> bool:
-    return lock.get("queued") in (None, execution.run_name) or lock["queued_until"] < now
+class Locks:
+    """The lock items. Every write is conditional."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def take(self, claim: Claim) -> Item | None:
+        """Take or renew the job's lock for a claim: None on success, else the lock that another run holds."""
+        me, lease_until = claim.execution.run_name, claim.lease_until
+        free = (
+            "(attribute_not_exists(#holder) OR #lease_until < :now OR (#holder = :me AND #lease_until < :lease))"
+            " AND (attribute_not_exists(#queued) OR #queued = :me OR #queued_until < :now)"
+        )
+        values = {":me": me, ":now": claim.started_at, ":lease": lease_until}
+        change = Expression(
+            "SET #holder = :me, #lease_until = :lease, #expires_at = :expires"
+            " REMOVE #queued, #queued_message, #queued_until",
+            {":me": me, ":lease": lease_until, ":expires": int(lease_until) + _KEPT_S},
+        )
+        try:
+            self._table.update(_key(claim.execution), change, Expression(free, values))
+        except ConditionFailed as held:
+            lock = held.existing or {}
+            return None if lock.get("holder") == me else lock
+        return None
+
+    def queue_up(self, execution: Execution, now: float, until: float) -> Item | None:
+        """Take the one place in the queue: None on success, else the lock with the run that has the place."""
+        free = Expression(
+            "attribute_not_exists(#queued) OR #queued = :me OR #queued_until < :now",
+            {":me": execution.run_name, ":now": now},
+        )
+        change = Expression(
+            "SET #queued = :me, #queued_message = :message, #queued_until = :until, #expires_at = :expires",
+            {
+                ":me": execution.run_name,
+                ":message": execution.encode(),
+                ":until": until + _PLACE_KEPT_S,
+                ":expires": int(until) + _KEPT_S,
+            },
+        )
+        try:
+            self._table.update(_key(execution), change, free)
+        except ConditionFailed as taken:
+            return taken.existing or {}
+        return None
+
+    def keep(self, execution: Execution, lease_until: float) -> None:
+        """Keep the lock for the next attempt."""
+        mine = Expression("#holder = :me", {":me": execution.run_name})
+        change = Expression(
+            "SET #lease_until = :lease, #expires_at = :expires",
+            {":lease": lease_until, ":expires": int(lease_until) + _KEPT_S},
+        )
+        with suppress(ConditionFailed):
+            self._table.update(_key(execution), change, mine)
+
+    def release(self, execution: Execution) -> Execution | None:
+        """Release the lock, if we hold it. Returns the execution that waits for it, if any."""
+        mine = Expression("#holder = :me", {":me": execution.run_name})
+        try:
+            lock = self._table.update(_key(execution), Expression("REMOVE #holder, #lease_until", {}), mine)
+        except ConditionFailed as other:
+            lock = other.existing or {}
+            if lock.get("queued") == execution.run_name:  # it ended while it waited, for example by a pause
+                self.forget(execution, "queued", execution.run_name)
+                return None
+            if "holder" in lock:
+                return None
+        return Execution.decode(lock["queued_message"]) if "queued_message" in lock else None
+
+    def forget(self, execution: Execution, place: str, run_name: str) -> None:
+        """Free the place (`holder` or `queued`) of a run that has ended."""
+        left = {"holder": "#holder, #lease_until", "queued": "#queued, #queued_message, #queued_until"}[place]
+        with suppress(ConditionFailed):
+            self._table.update(
+                _key(execution),
+                Expression(f"REMOVE {left}", {}),
+                Expression(f"#{place} = :it", {":it": run_name}),
+            )
+
+
+def _key(execution: Execution) -> keys.Key:
+    return keys.overlap_lock(execution.tenant, execution.job_id)

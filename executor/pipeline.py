@@ -1,101 +1,48 @@
-"""One execution from its message to its record: parse → hold → load → admit → claim → call → record."""
+"""Executions from their messages to their records: hold → load → admit → claim → call → record.
+
+Each stage takes a list, and hands it on. For several executions of one second, the stages up to the claim make joint
+requests. What these leave out stays at its stage, and takes the remaining stages in its own thread: a list of one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from common import telemetry
 from common.clock import Clock
-from common.jobs.job import Job
 from common.jobs.payload_formats import PayloadFormats
-from common.planning.execution import Execution
+from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Claim
-from common.runs.outcome import Outcome
 from common.runs.records import Runs
-from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING
-from common.storage import outgoing
-from common.storage.steps import Steps, at_once
+from common.runs.states import QUEUED, RETRYING
 from common.storage.wire import Item
 from common.tenants.rules import TenantRules
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.timing.instants import DAY_S
-from executor.admission import Skip, admit, admit_tenant
-from executor.asked import as_asked
-from executor.calling import call
-from executor.due_jobs import DueJobs, Jobs
-from executor.exclusions import excluded
-from executor.lead import Lead
-from executor.locks import OverlapPolicy
-from executor.overlap import Wait
-from executor.recorder import Dispatched, Lost, Recorder, Report
+from executor.admission import Skip, Wait, admit, admit_tenant
+from executor.calling import Sending
+from executor.due_jobs import DueJobs
+from executor.messages import Delivery
+from executor.overlap import OverlapPolicy
+from executor.recorder import Recorder, Report
+from executor.stages import Admitted, CallDelay, Called, Claimed, Decided, Held, Loaded, Lost
 from executor.targets import Kind
 
 # The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
 # Sending an event takes milliseconds.
 EVENT_TIMEOUT_S: Final = 10
-_NO_JOBS: Final[Jobs] = {}
 
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of the executions queue, or the part of a pack that is one execution."""
-
-    message_id: str
-    body: str
-    # The receipt handle and the delivery count of SQS.
-    receipt: str = ""
-    receives: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """An execution that is due, with its current job and tenant's rules; not yet claimed."""
-
-    claim: Claim
-    job: Job | None
-    rules: TenantRules | None
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """An attempt that may be made: its claim, which is written or to be written, and the target's kind."""
-
-    claim: Claim
-    job: Job
-    kind: Kind
-    timeout_s: float
-    is_awaited: bool
-    is_claimed: bool = False
-    # When its claim was sent.
-    claimed_at: float = 0.0
-
-    def claimed(self, at: float, lead_s: float) -> Attempt:
-        """With a claim that is sent now, and foresees that the call goes out after `lead_s`."""
-        return replace(self, claimed_at=at, claim=replace(self.claim, called_at=at + lead_s))
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether nothing but its call is left to do, which waits for no result and has steps."""
-        return self.is_claimed and not self.is_awaited and self.kind.in_steps is not None
-
-    @property
-    def status(self) -> str:
-        """Of the run while the attempt is made."""
-        return RUNNING if self.is_awaited else DISPATCHED
-
-
-_NONE_BEGUN: Final[Mapping[Message, Attempt]] = {}
+Progress = Delivery | Held | Loaded | Admitted | Claimed | Sending | Called | Decided | Report
+Stage = Callable[[Sequence[Progress]], list[Progress]]
 
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Stage two. `kinds` are the supported kinds of target.
-
-    `tenants` returns each tenant's rules.
-    """
+    """Stage two. `kinds` are the supported kinds of target. `tenants` returns each tenant's rules."""
 
     due_jobs: DueJobs
     runs: Runs
@@ -103,84 +50,149 @@ class Executor:
     recorder: Recorder
     clock: Clock
     kinds: Mapping[str, Kind]
-    payload_formats: PayloadFormats
     tenants: RulesOf
-    # The times from a single claim to its call, and from a claim together with others.
-    lead: Lead = field(default_factory=Lead)
-    lead_together: Lead = field(default_factory=Lead)
+    payload_formats: PayloadFormats
+    # From a claim by itself to its call, and from a joint claim.
+    call_delay: CallDelay = field(default_factory=CallDelay)
+    joint_call_delay: CallDelay = field(default_factory=CallDelay)
 
-    def execute(
-        self,
-        message: Message,
-        jobs: Jobs = _NO_JOBS,
-        came_at: float | None = None,
-        leases: dict[Message, float] | None = None,
-        begun: Mapping[Message, Attempt] = _NONE_BEGUN,
-    ) -> Report:
-        """Process one message completely. A job that is not among `jobs` is read. `came_at` is now by default.
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """All stages, in order. A stage hands on an execution that has already passed it."""
+        return self.hold, self.load, self.admit, self.claim, self.call, self.record
 
-        The lease of the attempt is added to `leases`. An attempt among `begun` is admitted, and may be claimed.
+    def prepare(self, deliveries: Sequence[Delivery]) -> list[Progress]:
+        """Take the executions of one second as far as joint requests take them, at most until they are claimed."""
+        progress: list[Progress] = list(deliveries)
+        if len(deliveries) < 2:
+            return progress
+        for stage in (self.hold, self.load, self.admit, self.claim):
+            try:
+                progress = stage(progress)
+            except Exception as error:  # noqa: BLE001  each execution takes this stage by itself then
+                telemetry.logger().warning(
+                    "stage not taken together", stage=stage.__name__, error=repr(error)
+                )
+        return progress
+
+    def hold(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Wait until the executions are due. One that is due too late goes back to the queue.
 
         Raises:
-            UnreadableMessage: it is not an execution; it will end in the dead-letter queue.
-            StillRunning: it must be delivered again later.
+            UnreadableMessage: the message is not an execution; it will end in the dead-letter queue.
         """
-        if attempt := begun.get(message):
-            return at_once(self.make(attempt))
-        execution = Execution.decode(message.body)
-        if not self.due_jobs.hold(execution, self.clock.now() if came_at is None else came_at):
-            return Report("sent_on", execution)
-        loaded = self._load(execution, message, jobs)
-        admitted = self._admit(loaded)
-        if isinstance(admitted, Skip):
-            return self.recorder.record(loaded.claim, loaded.job, admitted)
-        if leases is not None:
-            leases[message] = admitted.claim.lease_until
-        return at_once(self.make(admitted))
+        return [self._hold(item) if isinstance(item, Delivery) else item for item in batch]
 
-    def admit(self, message: Message, execution: Execution, jobs: Jobs) -> Skip | Attempt:
-        """The attempt of an execution that is due now, or why it is not made."""
-        return self._admit(self._load(execution, message, jobs))
+    def load(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Read the current jobs."""
+        held = [item.execution for item in batch if isinstance(item, Held)]
+        if not held:
+            return list(batch)
+        jobs = self.due_jobs.load(held)
+        return [
+            Loaded(item.message_id, item.execution, jobs[item.execution.tenant, item.execution.job_id])
+            if isinstance(item, Held)
+            else item
+            for item in batch
+        ]
 
-    def claim_together(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Claim these first attempts in few requests. Those that are certainly claimed say so."""
-        now = self.clock.now()
-        claimed = [attempt.claimed(now, self.lead_together.s) for attempt in attempts]
-        certain = self.runs.claim_together([(attempt.claim, attempt.status) for attempt in claimed])
-        return [replace(attempt, is_claimed=won) for attempt, won in zip(claimed, certain, strict=True)]
+    def admit(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Decide which attempts may be made. Among several, those whose admission and claim need no other request."""
+        if len(batch) == 1:
+            return [self._admit(item) if isinstance(item, Loaded) else item for item in batch]
+        plain = [item for item in batch if isinstance(item, Loaded) and _is_plain(item)]
+        if len(plain) < 2:
+            return list(batch)
+        self.tenants.learn({loaded.execution.tenant for loaded in plain}, self.clock.now())
+        admitted = {id(loaded): self._admit(loaded) for loaded in plain}
+        return [admitted.get(id(item), item) for item in batch]
+
+    def claim(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Claim the attempts. Among several, those that a joint request certainly claims."""
+        if len(batch) == 1:
+            return [self._claim(item) if isinstance(item, Admitted) else item for item in batch]
+        # One of each execution: a copy of a message claims by itself.
+        attempts: dict[str, Admitted] = {}
+        for item in batch:
+            if isinstance(item, Admitted):
+                attempts.setdefault(item.claim.execution.execution_id, item)
+        if len(attempts) < 2:
+            return list(batch)
+        claimed = self._claim_together(list(attempts.values()))
+        return [claimed.get(id(item), item) for item in batch]
+
+    def call(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Call the targets of claimed attempts, and wait for the outcomes."""
+        sending = [self.sending(item) if isinstance(item, Claimed) else item for item in batch]
+        return [item.finish() if isinstance(item, Sending) else item for item in sending]
+
+    def record(self, batch: Sequence[Progress]) -> list[Progress]:
+        """Write what became of the attempts.
+
+        Raises:
+            StillRunning: an earlier delivery is making the attempt; the message must be delivered again later.
+        """
+        return [self._record(item) if isinstance(item, Called | Decided) else item for item in batch]
+
+    def sending(self, claimed: Claimed) -> Sending:
+        """The call of a claimed attempt, before its first step."""
+        return Sending(claimed, self.clock, self.payload_formats)
 
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""
         record = self.runs.get(execution)
         return record is None or _is_to_come(execution, record)
 
-    def _load(self, execution: Execution, message: Message, jobs: Jobs) -> Loaded:
-        name = execution.tenant, execution.job_id
-        job = jobs[name] if name in jobs else self.due_jobs.load(execution)
-        now = self.clock.now()
+    def _hold(self, delivery: Delivery) -> Held | Report:
+        execution = delivery.execution or Execution.decode(delivery.body)
+        if delivery.is_early:
+            self.recorder.postponed.send(execution)
+            return Report("sent_on", execution)
+        self.due_jobs.wait_until(execution.visible_at)
+        return Held(delivery.message.message_id, execution)
+
+    def _admit(self, loaded: Loaded) -> Admitted | Decided:
+        execution, job, now = loaded.execution, loaded.job, self.clock.now()
         rules = self.tenants.rules(execution.tenant, now)
-        return Loaded(Claim(execution, message.message_id, now, now, kept_s=_kept_s(rules)), job, rules)
-
-    def _admit(self, loaded: Loaded) -> Skip | Attempt:
-        claim, job, rules = loaded.claim, loaded.job, loaded.rules
-        execution, now = claim.execution, claim.started_at
+        claim = Claim(execution, loaded.message_id, now, now, kept_s=_kept_s(rules))
         skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job, now)
-        if skip or job is None:
-            return skip or Skip("deleted", "")
-        if skip := excluded(self.due_jobs.jobs, execution, job):
-            return skip
-        asked = as_asked(self.due_jobs.jobs, execution, job)
-        if isinstance(asked, Skip):
-            return asked
-        job = asked
-        kind = self.kinds[job.target["kind"]]
-        is_awaited = kind.is_awaited(job.target)
-        timeout_s = job.timeout_s if is_awaited else EVENT_TIMEOUT_S
+        if job is None or skip or (skip := self.due_jobs.excluded(execution, job)):
+            return Decided(claim, job, skip or Skip("deleted", ""))
+        override = self.due_jobs.overridden(execution, job)
+        if isinstance(override, Skip):
+            return Decided(claim, job, override)
+        kind = self.kinds[override.target["kind"]]
+        is_awaited = kind.is_awaited(override.target)
+        timeout_s = override.timeout_s if is_awaited else EVENT_TIMEOUT_S
         leased = replace(claim, lease_until=now + timeout_s + _LEASE_MARGIN_S)
-        return Attempt(leased, job, kind, timeout_s, is_awaited)
+        return Admitted(leased, override, kind, timeout_s, is_awaited)
 
-    def _take_turn(self, attempt: Attempt) -> Skip | Wait | Lost | None:
-        """None if no other run of the job prevents it."""
+    def _claim(self, attempt: Admitted) -> Claimed | Decided:
+        """Claim one attempt: take the turn of its job, take a dead executor's attempt over, or say who has it."""
+        if verdict := self._take_turn(attempt):
+            return Decided(attempt.claim, attempt.job, verdict)
+        claimed = _claimed(attempt, self.clock.now(), self.call_delay)
+        is_called_once = attempt.job.on_crash == "fail"
+        record = self.runs.claim(claimed.claim, attempt.status, not is_called_once)
+        if record is None:
+            return claimed
+        no_takeover = "the job's on_crash is fail" if is_called_once else ""
+        return Decided(claimed.claim, attempt.job, Lost(record, no_takeover, permanent=is_called_once))
+
+    def _claim_together(self, attempts: Sequence[Admitted]) -> dict[int, Claimed]:
+        """The attempts that are certainly claimed, by the id of the admitted one. Any other claims by itself.
+
+        If it is not certain that a claim was written, the attempt's own request finds out by the same claim.
+        """
+        now = self.clock.now()
+        claimed = [_claimed(attempt, now, self.joint_call_delay) for attempt in attempts]
+        certain = self.runs.claim_together([(item.claim, item.attempt.status) for item in claimed])
+        return {
+            id(item.attempt): item for item, is_certain in zip(claimed, certain, strict=True) if is_certain
+        }
+
+    def _take_turn(self, attempt: Admitted) -> Skip | Wait | Lost | None:
+        """None if no other run of the job prevents the attempt."""
         claim, job = attempt.claim, attempt.job
         if (lock := self.overlap.take(job, claim)) is None:
             return None
@@ -189,41 +201,28 @@ class Executor:
             return Lost(record, no_takeover="another run has the job's lock")
         return self.overlap.wait(job, claim.execution, lock, claim.started_at)
 
-    def _claim(self, attempt: Attempt) -> Lost | None:
-        once = attempt.job.on_crash == "fail"
-        record = self.runs.claim(attempt.claim, attempt.status, not once)
-        if record is None:
-            return None
-        return Lost(record, no_takeover="the job's on_crash is fail" if once else "", permanent=once)
+    def _record(self, item: Called | Decided) -> Report:
+        if isinstance(item, Decided):
+            return self.recorder.record(item.claim, item.job, item.verdict)
+        return self.recorder.record(item.claim, item.claimed.attempt.job, item.verdict)
 
-    def make(self, attempt: Attempt) -> Steps[Report]:
-        """Claim the attempt if it is not, make it and record it. Raises StillRunning.
 
-        The first step of one that `is_ready` sends its call, if that does not have to wait.
-        """
-        lead = self.lead_together if attempt.is_claimed else self.lead
-        if not attempt.is_claimed:
-            if held := self._take_turn(attempt):
-                return self.recorder.record(attempt.claim, attempt.job, held)
-            attempt = attempt.claimed(self.clock.now(), lead.s)
-            if lost := self._claim(attempt):
-                return self.recorder.record(attempt.claim, attempt.job, lost)
-        outcome, called_at = yield from self._call(attempt)
-        lead.saw(called_at - attempt.claimed_at)
-        verdict = Dispatched() if outcome.ok and not attempt.is_awaited else outcome
-        if not isinstance(verdict, Dispatched) or attempt.job.after_completion != "keep":
-            yield None  # what follows takes requests
-        return self.recorder.record(replace(attempt.claim, called_at=called_at), attempt.job, verdict)
+def _claimed(attempt: Admitted, now: float, delay: CallDelay) -> Claimed:
+    """The attempt with a claim that is sent now."""
+    return Claimed(attempt, replace(attempt.claim, called_at=now + delay.s), now, delay)
 
-    def _call(self, attempt: Attempt) -> Steps[tuple[Outcome, float]]:
-        """The outcome, and when the call went out."""
-        began_at = self.clock.now()
-        outgoing.forget()
-        outcome = yield from call(
-            attempt.kind, attempt.job, attempt.claim, attempt.timeout_s, self.payload_formats
-        )
-        ago_s = outgoing.went_s_ago()
-        return outcome, began_at if ago_s is None else self.clock.now() - ago_s
+
+def _is_plain(loaded: Loaded) -> bool:
+    """Whether the run has no record before its claim, and no other run, person or calendar can prevent it."""
+    execution, job = loaded.execution, loaded.job
+    return (
+        job is not None
+        and execution.trigger == SCHEDULE
+        and execution.attempt == 1
+        and not execution.not_before_at
+        and job.overlap == "allow"
+        and not job.schedule.calendars
+    )
 
 
 def _kept_s(rules: TenantRules | None) -> int:

@@ -17,12 +17,12 @@ from common.runs.outcome import Outcome, last_attempt
 from common.runs.records import Runs
 from common.runs.states import DISPATCHED, ENDED, FAILED, RETRYING, RUNNING
 from common.storage.wire import Item
-from executor.admission import Skip, is_of
+from executor.admission import Skip, Wait, is_of
 from executor.dead_letters import DeadLetters
 from executor.failure_streak import FailureStreak, responsible
-from executor.locks import OverlapPolicy
-from executor.overlap import Wait
+from executor.overlap import OverlapPolicy
 from executor.retry import exhausted, retry_at
+from executor.stages import Dispatched, Lost, Verdict
 
 if TYPE_CHECKING:
     from common.jobs.backfill import Backfills
@@ -58,27 +58,6 @@ class Report:
     execution: Execution
     lateness_s: float = 0.0
     detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The attempt already has a record, of another message or of an earlier delivery of this one.
-
-    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
-    no further attempt follows then.
-    """
-
-    record: Item
-    no_takeover: str = ""
-    permanent: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Dispatched:
-    """A service accepted the event; the claim is the complete record."""
-
-
-Verdict = Skip | Wait | Lost | Dispatched | Outcome
 
 
 @dataclass(frozen=True, slots=True)

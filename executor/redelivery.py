@@ -7,15 +7,16 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Change
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from common import telemetry
 from common.clock import Clock
-from executor.pipeline import Message
+from executor.messages import Message
 from executor.recorder import StillRunning
+from executor.threads import Running, have_ended
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -27,14 +28,21 @@ AFTER_LEASE_S: Final = 10
 _FIRST_WAIT_S: Final = 2
 _MAX_WAIT_S: Final = 300
 # SQS hides no message for longer than 12 hours.
-_MAX_S: Final = 43_200
+_MAX_HIDDEN_S: Final = 43_200
+
+
+class Hidden(NamedTuple):
+    """Messages that stay hidden until the last lease of their executions ends, and some seconds more."""
+
+    messages: frozenset[Message]
+    lease_until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
     """Tells the executions queue when to deliver messages again.
 
-    `takes_long_s`: a batch that is not done by then asks for `after_leases`; None: no batch does.
+    A batch that has not ended after `takes_long_s` expects its process to die. None: no batch does.
     """
 
     client: SQSClient
@@ -47,12 +55,34 @@ class Redelivery:
         """Deliver a failed message after a growing wait, and a message that waits for a lease after its end."""
         self._hide({message: self._wait_s(message, error) for message, error in failed.items()})
 
-    def after_leases(self, messages: Iterable[Message], until: float) -> None:
-        """If this executor dies, deliver its messages again when `until`, the end of the last lease, is over.
+    def expect_death(self, running: Sequence[Running]) -> Hidden | None:
+        """Have SQS deliver slow executions again soon if this process dies. None: no execution is slow.
 
-        The messages share one time: a message that succeeded stays in the queue until the whole batch has ended.
+        Most batches end before, and pay nothing.
         """
-        self._hide(dict.fromkeys(messages, until + AFTER_LEASE_S - self.clock.now()))
+        if have_ended(running, self.takes_long_s):
+            return None
+        slow = [execution for execution in running if execution.lease_until and not execution.future.done()]
+        if not slow:
+            return None
+        messages = frozenset(execution.delivery.message for execution in slow)
+        hidden = Hidden(messages, max(execution.lease_until for execution in slow))
+        self._hide_until(hidden)
+        return hidden
+
+    def keep_hidden(self, hidden: Hidden, running: Sequence[Running]) -> None:
+        """Keep these messages hidden while the batch goes on: an event that comes after its lease is sent again.
+
+        A lease may have begun after `expect_death`, and a record may be written after its lease.
+        """
+        while not have_ended(running, max(1.0, hidden.lease_until - self.clock.now())):
+            leases = (execution.lease_until for execution in running if not execution.future.done())
+            hidden = hidden._replace(lease_until=max(self.clock.now() + AFTER_LEASE_S, *leases, 0.0))
+            self._hide_until(hidden)
+
+    def _hide_until(self, hidden: Hidden) -> None:
+        """The messages share one time: a message that succeeded stays in the queue until the whole batch has ended."""
+        self._hide(dict.fromkeys(hidden.messages, hidden.lease_until + AFTER_LEASE_S - self.clock.now()))
 
     def _wait_s(self, message: Message, error: Exception) -> float:
         if isinstance(error, StillRunning):
@@ -69,7 +99,7 @@ class Redelivery:
             {
                 "Id": str(number),
                 "ReceiptHandle": message.receipt,
-                "VisibilityTimeout": min(_MAX_S, max(1, math.ceil(wait_s))),
+                "VisibilityTimeout": min(_MAX_HIDDEN_S, max(1, math.ceil(wait_s))),
             }
             for number, (message, wait_s) in enumerate(waits.items())
         ]

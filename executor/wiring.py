@@ -17,7 +17,7 @@ from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.dead_letters import DeadLetters
 from executor.due_jobs import DueJobs
 from executor.failure_streak import FailureStreak
-from executor.locks import Locks, OverlapPolicy
+from executor.overlap import Locks, OverlapPolicy
 from executor.pipeline import Executor
 from executor.recorder import Recorder
 from executor.targets import Kind
@@ -60,7 +60,7 @@ def executor(
         clock=clock,
     )
     return Executor(
-        due_jobs=DueJobs(tables.jobs, postponed, clock),
+        due_jobs=DueJobs(tables.jobs, clock),
         runs=runs,
         overlap=overlap,
         recorder=recorder,

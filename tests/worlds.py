@@ -35,10 +35,12 @@ from eventbridge.guard import schedule_guard
 from eventbridge.import_lines import ScheduleLines
 from eventbridge.schedule_input import PAYLOAD_FORMATS
 from executor.batch import execute_batch
-from executor.pipeline import Executor, Message
+from executor.messages import Message, deliveries_of
+from executor.pipeline import Executor
 from executor.recorder import Report
 from executor.redelivery import Redelivery
 from executor.targets import Kind
+from executor.threads import Running
 from executor.wiring import executor
 from scheduler.ended import Completion
 from scheduler.reconcile import Reconciler
@@ -149,6 +151,11 @@ class World:
         """Deliver the visible messages, one by one, until there are none."""
         while message := self.sqs.receive():
             self.deliver_one(message)
+
+    def execute(self, message: Message) -> Report:
+        """Execute a message in this thread. Raises what makes the queue deliver it again."""
+        (delivery,) = deliveries_of([message], self.clock.now())
+        return Running(self.executor, delivery, delivery).finish()
 
     def deliver_one(self, message: Message) -> None:
         """Deliver a message. If the executor's process dies, the queue delivers it again."""

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.clock import SystemClock
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import MAX_WISH_S, Outcome
-from common.storage.steps import at_once
 from common.storage.wire import from_wire, to_wire
 from eventbridge.schedule_input import PAYLOAD_FORMATS
-from executor.calling import call
+from executor.calling import Sending
+from executor.stages import Admitted, CallDelay, Claimed
 from executor.targets import Kind, answers
 from tests.worlds import World, at, job
 
@@ -36,7 +37,8 @@ def called(job: Job, raised: BaseException) -> Outcome:
         raise raised
 
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
-    return at_once(call(Kind(fails, lambda target: True), job, claim, 5, PAYLOAD_FORMATS))
+    attempt = Admitted(claim, job, Kind(fails, lambda target: True), timeout_s=5, is_awaited=True)
+    return Sending(Claimed(attempt, claim, DUE, CallDelay()), SystemClock(), PAYLOAD_FORMATS).finish().outcome
 
 
 @pytest.mark.parametrize(

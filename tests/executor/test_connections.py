@@ -15,10 +15,10 @@ import pytest
 
 from common.planning.packs import Wake
 from common.storage import aws
-from executor.batch import MAX_EVENTS_AT_ONCE
 from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients
 from executor.targets.fair_cache import FairCache
+from executor.threads import MAX_EVENTS_AT_ONCE
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving
 

@@ -10,7 +10,7 @@ import pytest
 
 from common.runs.outcome import Outcome
 from executor.batch import execute_batch
-from executor.pipeline import Message
+from executor.messages import Message
 from executor.redelivery import AFTER_LEASE_S, Redelivery
 from tests.worlds import World, at, job
 

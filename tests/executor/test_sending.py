@@ -18,9 +18,9 @@ import pytest
 from common.planning.execution import Execution
 from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.storage import connections, outgoing
-from executor import batch, pipeline
+from executor import pipeline, threads
 from executor.batch import execute_batch
-from executor.pipeline import Message
+from executor.messages import Message
 from executor.recorder import Report
 from executor.targets import Kind, clients, lambda_function
 from executor.targets.fair_cache import FairCache
@@ -82,8 +82,8 @@ def kept(service: Server, count: int) -> None:
         return TAKEN
 
     service.reply = together
-    with ThreadPoolExecutor(count) as threads:
-        assert all(threads.map(lambda _: call_function(target("warm"), event(), WAITS_S).ok, range(count)))
+    with ThreadPoolExecutor(count) as pool:
+        assert all(pool.map(lambda _: call_function(target("warm"), event(), WAITS_S).ok, range(count)))
     service.reply = reply
     service.asked.clear()
     assert service.connections == count
@@ -97,15 +97,15 @@ def run(world: World, messages: list[Message]) -> tuple[list[Report], list[str]]
 @pytest.fixture
 def senders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The thread of each call that goes out, without its number."""
-    threads: list[str] = []
+    names: list[str] = []
     goes_out = outgoing.goes_out
 
     def noting() -> None:
-        threads.append(threading.current_thread().name.rstrip("_0123456789"))
+        names.append(threading.current_thread().name.rstrip("_0123456789"))
         goes_out()
 
     monkeypatch.setattr(outgoing, "goes_out", noting)
-    return threads
+    return names
 
 
 def results(reports: list[Report]) -> dict[str, str]:
@@ -123,7 +123,7 @@ def test_all_go_out_from_one_thread_before_an_answer_comes(
 
     service.reply = reply
     kept(service, 10)
-    monkeypatch.setattr(batch, "_events", None)
+    monkeypatch.setattr(threads, "event_threads", None)
     reports, failed = run(world, events(world, *"abcdefghij"))
     assert (results(reports), failed) == (dict.fromkeys("abcdefghij", "dispatched"), [])
     assert (len(service.asked), service.connections) == (10, 10)
@@ -241,7 +241,7 @@ def test_answers_that_never_come_end_at_their_own_time(
     service.reply = reply
     kept(service, 4)
     monkeypatch.setattr(pipeline, "EVENT_TIMEOUT_S", 3)
-    monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.05)
+    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.05)
     began = time.monotonic()
     reports, _ = run(world, events(world, "never-1", "a", "never-2", "never-3", retry={"max_attempts": 2}))
     took_s = time.monotonic() - began
@@ -263,4 +263,4 @@ def test_a_hundred_events_share_as_many_connections_as_are_kept(world: World, se
         reports, failed = run(world, packs)
         assert (Counter(report.result for report in reports), failed) == ({"dispatched": 100}, [])
     assert len(service.asked) == 300
-    assert service.connections <= 2 * batch._MAX_EVENTS
+    assert service.connections <= 2 * threads.MAX_EVENT_THREADS

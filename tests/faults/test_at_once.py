@@ -9,7 +9,7 @@ import pytest
 
 from common.runs.outcome import Outcome
 from common.storage import keys
-from executor.pipeline import Message
+from executor.messages import Message
 from tests.faults.interleaving import Apart, Choose, anywhere, every_order, play, some_orders
 from tests.faults.stage import Stage, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right
@@ -104,7 +104,7 @@ def test_two_executors_with_one_execution(stage: Stage, kind: str) -> None:
             two = {"one": message, "two": other}
             died = play(
                 stage.wire,
-                {name: partial(world.executor.execute, m) for name, m in two.items()},
+                {name: partial(world.execute, m) for name, m in two.items()},
                 choose,
                 apart,
             )

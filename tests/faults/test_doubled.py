@@ -14,10 +14,12 @@ import pytest
 from common.planning.execution import Execution
 from common.planning.packs import Pack, lines
 from common.runs.outcome import Outcome
-from executor import batch
+from executor import threads
 from executor.batch import execute_batch
-from executor.pipeline import Executor, Loaded, Message
+from executor.messages import Message
+from executor.pipeline import Executor
 from executor.redelivery import AFTER_LEASE_S, Redelivery
+from executor.stages import Loaded
 from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained
 from tests.faults.wire import KILLS, Fault
@@ -149,7 +151,7 @@ def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
         return answer
 
     def admitted(executor: Executor, loaded: Loaded) -> Any:
-        assert loaded.claim.execution.job_id == "event" or told_once.wait(60)
+        assert loaded.execution.job_id == "event" or told_once.wait(60)
         return admit(executor, loaded)
 
     def call(event: Mapping[str, Any]) -> Outcome:
@@ -159,8 +161,8 @@ def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
     world.target.answer = call
     monkeypatch.setattr(world.sqs, "change_message_visibility_batch", changed)
     monkeypatch.setattr(Executor, "_admit", admitted)
-    monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.05)
-    monkeypatch.setattr(batch, "_BEGINS_WITHIN_S", 0.1)
+    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.05)
+    monkeypatch.setattr(threads, "MAX_THREAD_WAIT_S", 0.1)
     redelivery = Redelivery(world.sqs, "queue", world.clock, 0.05)  # type: ignore[arg-type]
     assert execute_batch(world.executor, messages, redelivery)[1] == []
     lease_until = world.clock.now() - EVENT_LEASE_S + 200 + 5

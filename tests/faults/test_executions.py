@@ -73,7 +73,7 @@ def deliver_and_die(world: World) -> None:
     message = world.sqs.receive()
     assert message
     world.sqs.give_back(message)
-    world.executor.execute(message)
+    world.execute(message)
 
 
 def given_up(stage: Stage) -> None:

@@ -16,9 +16,9 @@ from common.planning.packs import MAX_IN_A_PACK, Pack
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.storage.table import Table
-from executor import batch
+from executor import batch, giving_back, threads
 from executor.batch import execute_batch
-from executor.pipeline import Message
+from executor.messages import Message
 from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import KILLS, Fault
@@ -47,8 +47,9 @@ class OneThread:
 
 @pytest.fixture
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pool in ("_calls", "_events"):
-        monkeypatch.setattr(batch, pool, OneThread)
+    for module in (threads, giving_back):
+        monkeypatch.setattr(module, "call_threads", OneThread)
+    monkeypatch.setattr(threads, "event_threads", OneThread)
 
 
 def in_a_pack(world: World, names: Iterable[str] = FIRES) -> None:
@@ -276,18 +277,17 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_cla
     in_a_pack(world, names)
     is_over = threading.Event()
     world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or is_over.wait(60))
-    given_back = batch._given_back
+    give_back = batch.give_back
 
-    def giving_back(*arguments: Any) -> Any:
-        future = given_back(*arguments)
+    def ending(*arguments: Any) -> None:
+        give_back(*arguments)
         is_over.set()
-        return future
 
     with ThreadPoolExecutor(2) as two:
-        monkeypatch.setattr(batch, "_calls", lambda: two)
-        monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.1)
-        monkeypatch.setattr(batch, "_BEGINS_WITHIN_S", 0.2)
-        monkeypatch.setattr(batch, "_given_back", giving_back)
+        monkeypatch.setattr(threads, "call_threads", lambda: two)
+        monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
+        monkeypatch.setattr(threads, "MAX_THREAD_WAIT_S", 0.2)
+        monkeypatch.setattr(batch, "give_back", ending)
         pack = world.sqs.receive()
         assert pack
         reports, failed = execute_batch(world.executor, [pack], replace(world.redelivery, takes_long_s=0.1))
@@ -303,7 +303,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_comes_again_after_its_cla
 def test_events_behind_slow_ones_get_threads_as_other_calls_do(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = [f"slow-{n}" for n in range(batch._MAX_EVENTS)] + ["quick"]
+    names = [f"slow-{n}" for n in range(threads.MAX_EVENT_THREADS)] + ["quick"]
     for name in names:
         world.registry.create("alice", name, job(at=DUE, invocation="Event"))
     in_a_pack(world, names)
@@ -315,7 +315,7 @@ def test_events_behind_slow_ones_get_threads_as_other_calls_do(
         return Outcome(ok=called.wait(60))
 
     world.target.answer = call
-    monkeypatch.setattr(batch, "_EVENTS_WAIT_S", 0.1)
+    monkeypatch.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
     pack = world.sqs.receive()
     assert pack
     reports, failed = execute_batch(world.executor, [pack])
@@ -339,9 +339,9 @@ def test_where_it_cannot_be_sent_on_it_comes_again_with_its_pack(
     pack = world.sqs.receive()
     assert pack
     with ThreadPoolExecutor(1) as one, monkeypatch.context() as broken:
-        broken.setattr(batch, "_calls", lambda: one)
-        broken.setattr(batch, "_EVENTS_WAIT_S", 0.1)
-        broken.setattr(batch, "_BEGINS_WITHIN_S", 0.2)
+        broken.setattr(threads, "call_threads", lambda: one)
+        broken.setattr(threads, "_MAX_EVENT_WAIT_S", 0.1)
+        broken.setattr(threads, "MAX_THREAD_WAIT_S", 0.2)
         broken.setattr(world.sqs, "send_message_batch", refusing)
         assert execute_batch(world.executor, [pack])[1] == [pack.message_id]
     world.sqs.give_back(pack)

@@ -13,7 +13,7 @@ from common.jobs.store import JobStore
 from common.planning.execution import Execution
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
-from executor.pipeline import Message
+from executor.messages import Message
 from scheduler import ended
 from tests.worlds import World, at, job
 
@@ -142,7 +142,7 @@ def test_a_late_copy_of_its_message_does_nothing_to_a_job_of_the_same_name(world
     world.run_until(AFTER, ticks=True)
     assert not is_left(world)
     world.registry.accepting_past().create("alice", "once", job(at=DUE, after_completion="delete"))
-    world.executor.execute(Message("copy", world.sqs.bodies[0]))
+    world.execute(Message("copy", world.sqs.bodies[0]))
     world.tick()
     assert is_left(world)
     assert len(world.target.calls) == 1

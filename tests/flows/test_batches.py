@@ -9,7 +9,7 @@ import pytest
 
 from common.planning.execution import Execution
 from executor.batch import execute_batch
-from executor.pipeline import Message
+from executor.messages import Message
 from executor.recorder import Report
 from tests.worlds import World, at, job
 

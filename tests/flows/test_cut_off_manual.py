@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import Conflict
 from common.runs.outcome import Outcome
-from executor.pipeline import Message
+from executor.messages import Message
 from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom")
@@ -103,10 +103,10 @@ def test_messages_delivered_twice_do_not_widen_a_backfill(world: World) -> None:
     world.registry.create("alice", "job", job(cron="*/10 * * * *", timeout_s=200))
     world.manual.backfills.start("alice", "job", START, END, concurrency=2, backfill_id="x")
     while message := world.sqs.receive():
-        world.executor.execute(message)
+        world.execute(message)
         sent = len(world.sqs.bodies)
         for copy in (message, Message(f"copy of {message.message_id}", message.body)):
-            assert world.executor.execute(copy).result == "duplicate"
+            assert world.execute(copy).result == "duplicate"
         assert len(world.sqs.bodies) == sent, "an end that is told again moves nothing on"
     assert world.statuses("alice", "job") == ["succeeded"] * 18
 
@@ -117,7 +117,7 @@ def test_a_backfill_goes_on_past_runs_that_are_skipped_as_many_at_a_time_as_befo
     world.clock.sleep(600)
     left = []
     while message := world.sqs.receive():
-        world.executor.execute(message)
+        world.execute(message)
         left.append(len(world.sqs))
     assert world.statuses("alice", "job") == ["skipped(misfire)"] * 2 + ["succeeded"] * 4
     assert max(left) == 2

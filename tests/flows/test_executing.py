@@ -11,7 +11,7 @@ from common.planning.execution import UnreadableMessage
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from executor.batch import execute_batch
-from executor.pipeline import Message
+from executor.messages import Message
 from executor.recorder import StillRunning
 from tests.worlds import Killed, World, at, job
 
@@ -90,9 +90,9 @@ def test_a_duplicate_message_calls_nothing(world: World, invocation: str) -> Non
     world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", invocation=invocation))
     (body,) = world.sqs.bodies
     world.run_until("2026-11-21T03:16:00Z")
-    assert world.executor.execute(Message("another", body)).result == "duplicate"
+    assert world.execute(Message("another", body)).result == "duplicate"
     world.clock.move_to(at("2026-11-21T06:16:00Z"))  # three hours late
-    assert world.executor.execute(Message("yet-another", body)).result == "duplicate"
+    assert world.execute(Message("yet-another", body)).result == "duplicate"
     assert len(world.target.calls) == 1
     assert world.statuses("alice", "once") == [
         "succeeded" if invocation == "RequestResponse" else "dispatched"
@@ -119,8 +119,8 @@ def test_a_message_redelivered_while_its_run_is_under_way_waits(world: World) ->
 
     def redelivered_meanwhile(event: Mapping[str, Any]) -> Outcome:
         with pytest.raises(StillRunning):
-            world.executor.execute(Message("message-1", body))
-        assert world.executor.execute(Message("other", body)).result == "duplicate"
+            world.execute(Message("message-1", body))
+        assert world.execute(Message("other", body)).result == "duplicate"
         return Outcome(ok=True)
 
     world.target.answer = redelivered_meanwhile
@@ -188,7 +188,7 @@ def test_one_bad_message_does_not_stop_the_batch(world: World) -> None:
     assert [report.result for report in reports] == ["succeeded"]
     assert failed == [f"bad-{n}" for n in range(len(garbage))]
     with pytest.raises(UnreadableMessage, match="99"):
-        world.executor.execute(Message("bad", '{"v":99}'))
+        world.execute(Message("bad", '{"v":99}'))
 
 
 def test_the_target_gets_payload_and_context(world: World) -> None:
@@ -255,8 +255,8 @@ def test_a_message_redriven_from_the_dead_letters_ends_a_run_that_died(world: Wo
     if deleted:
         world.store.delete("alice", "once")
     world.target.answer = lambda event: Outcome(ok=True)
-    assert world.executor.execute(Message("redriven too early", body)).result == "duplicate"
+    assert world.execute(Message("redriven too early", body)).result == "duplicate"
     world.clock.sleep(3_600)
-    result = world.executor.execute(Message("redriven", body)).result
+    result = world.execute(Message("redriven", body)).result
     assert result == ("failed" if deleted else "succeeded")
     assert world.statuses("alice", "once") == [result]

@@ -14,7 +14,7 @@ from common.runs.claims import LOST_CALLS_KEPT, Claim
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED
 from common.storage import outgoing
-from executor.lead import Lead
+from executor.stages import CallDelay
 from executor.targets import Kind
 from tests.worlds import Killed, World, at, job
 
@@ -107,19 +107,19 @@ def test_the_record_of_an_event_foresees_its_call(world: World) -> None:
 
 
 def test_one_slow_call_says_little_of_the_next() -> None:
-    lead = Lead()
-    lead.saw(60)
-    assert lead.s <= 0.02
+    delay = CallDelay()
+    delay.learn(60)
+    assert delay.s <= 0.02
     for _ in range(100):
-        lead.saw(0)
-    assert lead.s == pytest.approx(0, abs=0.001)
+        delay.learn(0)
+    assert delay.s == pytest.approx(0, abs=0.001)
 
 
 def test_a_hundred_calls_of_one_claim_do_not_overshoot() -> None:
-    lead = Lead()
+    delay = CallDelay()
     for _ in range(100):
-        lead.saw(0.2)
-    assert lead.s == pytest.approx(0.2, abs=0.001)
+        delay.learn(0.2)
+    assert delay.s == pytest.approx(0.2, abs=0.001)
 
 
 def test_a_record_keeps_so_many_lost_calls(world: World) -> None:

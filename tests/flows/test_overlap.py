@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from executor.pipeline import Message
+from executor.messages import Message
 from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")
@@ -93,7 +93,7 @@ def test_a_duplicate_does_not_leave_the_lock_taken(world: World) -> None:
     world.registry.create("alice", "job", job(cron="* * * * *", overlap="skip", timeout_s=200))
     body = world.sqs.bodies[0]
     world.run_until("2026-11-21T03:13:30Z")
-    assert world.executor.execute(Message("duplicate", body)).result == "duplicate"
+    assert world.execute(Message("duplicate", body)).result == "duplicate"
     world.run_until("2026-11-21T03:14:30Z")
     assert world.statuses("alice", "job") == ["succeeded", "succeeded"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from common.errors import InvalidInput
 from common.runs.outcome import Outcome
-from executor.pipeline import Message
+from executor.messages import Message
 from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom")
@@ -172,7 +172,7 @@ def test_a_duplicate_of_a_run_that_has_ended_leaves_the_lock_to_the_one_that_is_
 
     def duplicate(event: Mapping[str, Any]) -> Outcome:
         if event["minute8"]["fire_at"] == "2026-11-21T03:14:00Z":
-            assert world.executor.execute(Message("copy", body)).result == "duplicate"
+            assert world.execute(Message("copy", body)).result == "duplicate"
             world.clock.move_to(at("2026-11-21T03:15:00Z"))
             world.deliver()
         return OK

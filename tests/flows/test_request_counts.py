@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from executor.pipeline import Message
+from executor.messages import Message
 from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"
@@ -104,7 +104,7 @@ def test_a_duplicate_costs_one_write_that_is_refused(world: World, counts: Count
     due(world, invocation=invocation)
     world.deliver()
     with counts.of({**READ_JOB, "update_item": 1}):
-        world.executor.execute(Message("copy", world.sqs.bodies[0]))
+        world.execute(Message("copy", world.sqs.bodies[0]))
 
 
 def test_a_run_without_overlap_takes_its_lock_and_lets_it_go(world: World, counts: Counts) -> None:

@@ -12,7 +12,7 @@ from common.jobs.job import Retry
 from common.planning.execution import Execution
 from common.runs.claims import ATTEMPTS_KEPT, THROTTLES_KEPT
 from common.runs.outcome import Outcome
-from executor.pipeline import Message
+from executor.messages import Message
 from executor.retry import retry_at
 from tests.worlds import Killed, World, at, job
 
@@ -81,9 +81,9 @@ def test_a_duplicate_of_a_throttled_message_calls_nothing(world: World) -> None:
     world.registry.create("alice", "once", job(at=FIRE_AT, retry={"base_s": 10}))
     world.run_until(FIRE_AT)
     first, second = world.sqs.bodies
-    assert world.executor.execute(Message("another", first)).result == "duplicate"
+    assert world.execute(Message("another", first)).result == "duplicate"
     world.run_until("2026-11-21T03:20:00Z")
-    assert world.executor.execute(Message("yet-another", second)).result == "duplicate"
+    assert world.execute(Message("yet-another", second)).result == "duplicate"
     assert (world.statuses("alice", "once"), len(world.target.calls)) == (["succeeded"], 2)
 
 

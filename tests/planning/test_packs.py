@@ -13,8 +13,9 @@ from common.planning.execution import Execution
 from common.planning.executions_queue import BATCH_SIZE, ExecutionsQueue
 from common.planning.packs import MAX_IN_A_PACK, MAX_LINES, WAKE_S, Pack, Wake, is_wake, lines
 from common.planning.packs import packed as messages
-from executor.batch import _MAX_CALLS, execute_batch
-from executor.pipeline import Message
+from executor.batch import execute_batch
+from executor.messages import Message
+from executor.threads import MAX_CALLS
 from scheduler.wiring import scheduler
 from tests.stand_ins import PublishedEvents
 from tests.worlds import World, at, job
@@ -110,7 +111,7 @@ def test_a_large_tenant_has_packs_of_its_own_and_small_ones_are_mixed_in_many_gr
 
 
 def test_a_batch_of_full_packs_has_a_thread_for_each_call_and_fits_in_a_request() -> None:
-    assert BATCH_SIZE * MAX_IN_A_PACK <= _MAX_CALLS
+    assert BATCH_SIZE * MAX_IN_A_PACK <= MAX_CALLS
     longest = Execution(
         tenant="t" * TENANT_ID_CHARS,
         job_id="j" * JOB_ID_CHARS,

@@ -14,7 +14,7 @@ from common.planning.execution import Execution
 from common.registration.calendar_store import CalendarStore
 from common.storage import keys
 from common.storage.wire import from_wire
-from executor.pipeline import Message
+from executor.messages import Message
 from tests.simulation.faults import Fate, Slot, Wire, kill, slots
 from tests.simulation.ledger import Ledger
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -237,7 +237,7 @@ class Simulation:
 
     def _execute(self, message: Message) -> None:
         before = len(self.world.target.calls)
-        report = self.world.executor.execute(message)
+        report = self.world.execute(message)
         execution: Execution = report.execution
         if len(self.world.target.calls) != before:
             self.seen.called[execution.job_id, execution.schedule_revision].append(execution.fire_at)

@@ -15,7 +15,7 @@ from common.runs.records import Runs
 from common.runs.states import RETRYING
 from common.storage import keys
 from common.storage.table import Table
-from executor.locks import Locks
+from executor.overlap import Locks
 
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)

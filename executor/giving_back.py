@@ -1,0 +1,100 @@
+"""What goes back to the queue: executions without a thread, and messages of which an execution failed.
+
+An execution of a pack that nobody has claimed goes on as a message of its own. If anything else failed, the queue
+delivers the whole pack again. What ended by then is found by its record. The dispatched calls are recorded as made
+before: alone, they would be made again, as after the death of their executor.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Final
+
+from common import telemetry
+from common.runs.states import DISPATCHED
+from executor.messages import Delivery, Message
+from executor.pipeline import Executor
+from executor.recorder import Report, StillRunning
+from executor.threads import MAX_THREAD_WAIT_S, Running, call_threads
+
+# As long as a single message waits before its second delivery.
+_WAIT_ALONE_S: Final = 3
+
+
+def give_back(executor: Executor, execution: Running) -> None:
+    """End an execution that found no thread. It goes on as a message of its own, or after the lease of its claim."""
+    delivery, claimed, future = execution.delivery, execution.claimed, Future[Report]()
+    if claimed:
+        future.set_exception(StillRunning(claimed.claim.execution.execution_id, claimed.claim.lease_until))
+    elif delivery.execution and _send_alone(executor, [delivery]):
+        future.set_result(Report("sent_on", delivery.execution))
+    else:
+        future.set_exception(TimeoutError(f"no thread within {MAX_THREAD_WAIT_S:g} s"))
+    execution.future = future
+
+
+def messages_to_deliver_again(
+    executor: Executor, reports: Mapping[Running, Report], errors: Mapping[Running, Exception]
+) -> dict[Message, Exception]:
+    """The messages that the queue has to deliver again because of these errors, each with one of them."""
+    threads, failed = call_threads(), list(errors)
+    unclaimed = threads.map(lambda execution: _is_unclaimed(executor, execution, errors[execution]), failed)
+    alone = [execution for execution, is_unclaimed in zip(failed, unclaimed, strict=True) if is_unclaimed]
+    if not alone or not _send_alone(executor, [execution.delivery for execution in alone], _WAIT_ALONE_S):
+        alone = []
+    by_message: defaultdict[Message, list[Exception]] = defaultdict(list)
+    for execution, error in errors.items():
+        if execution not in alone:
+            by_message[execution.delivery.message].append(error)
+    dispatched = [
+        execution.delivery
+        for execution, report in reports.items()
+        if report.result == DISPATCHED and execution.delivery.message in by_message
+    ]
+    list(threads.map(lambda delivery: _settle(executor, delivery), dispatched))
+    return {message: max(by_message[message], key=_lease_until) for message in by_message}
+
+
+def _send_alone(executor: Executor, deliveries: Iterable[Delivery], wait_s: int = 0) -> bool:
+    """Enqueue each execution as a message of its own. False if the queue did not take them."""
+    not_before_at = int(executor.clock.now()) + wait_s if wait_s else 0
+    executions = (delivery.execution for delivery in deliveries if delivery.execution)
+    try:
+        executor.recorder.queue.send(
+            [
+                replace(execution, not_before_at=max(execution.not_before_at, not_before_at))
+                for execution in executions
+            ]
+        )
+    except Exception as error:  # noqa: BLE001  then their messages are delivered again
+        telemetry.logger().warning("not sent on", error=repr(error))
+        return False
+    return True
+
+
+def _lease_until(error: Exception) -> float:
+    return error.until if isinstance(error, StillRunning) else 0.0
+
+
+def _is_unclaimed(executor: Executor, execution: Running, error: Exception) -> bool:
+    """Whether certainly nobody has claimed it. Only executions of packs are read: a single message comes again."""
+    delivery = execution.delivery
+    if not delivery.is_of_pack or delivery.execution is None or isinstance(error, StillRunning):
+        return False
+    try:
+        return executor.is_unclaimed(delivery.execution)
+    except Exception as unknown:  # noqa: BLE001
+        telemetry.logger().warning("not known whether claimed", error=repr(unknown))
+        return False
+
+
+def _settle(executor: Executor, delivery: Delivery) -> None:
+    if not delivery.is_of_pack or delivery.execution is None:
+        return
+    try:
+        executor.recorder.changes.settle(delivery.execution, delivery.message.message_id)
+    except Exception as error:  # noqa: BLE001  its call is made again, as after a crash
+        telemetry.logger().warning("not settled", error=repr(error))

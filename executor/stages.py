@@ -1,0 +1,139 @@
+"""What an execution is at each stage of the pipeline: held, loaded, admitted, claimed, called or decided, reported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from common.jobs.job import Job
+from common.planning.execution import Execution
+from common.runs.claims import Claim
+from common.runs.outcome import Outcome
+from common.runs.states import DISPATCHED, RUNNING
+from common.storage.wire import Item
+from executor.admission import Skip, Wait
+from executor.targets import Kind
+
+# The weight of the last call in the estimate.
+_WEIGHT: Final = 0.2
+# One slow call, such as the first of a process, must not spoil the estimate for the next ones.
+_MAX_STEP_S: Final = 0.02
+_MAX_DELAY_S: Final = 5.0
+
+
+class CallDelay:
+    """How long after its claim a call goes out, estimated from the last calls of this process.
+
+    The record of an `Event` run is the claim, so the claim has to foresee when the call goes out.
+    """
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def learn(self, seconds: float) -> None:
+        """Take in that a call went out `seconds` after its claim."""
+        step_s = max(-_MAX_STEP_S, min(_MAX_STEP_S, _WEIGHT * (seconds - self.s)))
+        self.s = max(0.0, min(_MAX_DELAY_S, self.s + step_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An execution that is due, and the message that delivered it."""
+
+    message_id: str
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A due execution with its current job. None: the job does not exist."""
+
+    message_id: str
+    execution: Execution
+    job: Job | None
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """An attempt that may be made. Its claim has a lease, and is not yet written."""
+
+    claim: Claim
+    job: Job
+    kind: Kind
+    timeout_s: float
+    is_awaited: bool
+
+    @property
+    def status(self) -> str:
+        """The status of the run while the attempt is made."""
+        return RUNNING if self.is_awaited else DISPATCHED
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An attempt whose claim this executor has written at `claimed_at`. `delay` foresaw when the call goes out."""
+
+    attempt: Admitted
+    claim: Claim
+    claimed_at: float
+    delay: CallDelay
+
+    @property
+    def sends_only(self) -> bool:
+        """Whether the call waits for no result, and its kind lets one thread have several calls under way."""
+        return not self.attempt.is_awaited and self.attempt.kind.in_steps is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The attempt already has a record, of another message or of an earlier delivery of this one.
+
+    `no_takeover` says why the attempt is not made again if its executor died; empty: it was claimed since. `permanent`:
+    no further attempt follows then.
+    """
+
+    record: Item
+    no_takeover: str = ""
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """A service accepted the event; the claim is the complete record."""
+
+
+Verdict = Skip | Wait | Lost | Dispatched | Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """An attempt that was made: its outcome, and when the call went out."""
+
+    claimed: Claimed
+    outcome: Outcome
+    called_at: float
+
+    @property
+    def claim(self) -> Claim:
+        """The claim with the measured time of the call."""
+        return replace(self.claimed.claim, called_at=self.called_at)
+
+    @property
+    def verdict(self) -> Dispatched | Outcome:
+        """The verdict to record. A service that accepted an event has ended the attempt."""
+        return Dispatched() if self.outcome.ok and not self.claimed.attempt.is_awaited else self.outcome
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether recording the call takes requests. The claim is the record of an event that was accepted."""
+        attempt = self.claimed.attempt
+        return attempt.is_awaited or not self.outcome.ok or attempt.job.after_completion != "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An attempt that is not made, and why. `claim` is the claim that would have been written."""
+
+    claim: Claim
+    job: Job | None
+    verdict: Verdict

@@ -1,0 +1,155 @@
+"""Executions under way, each in its own thread or sent by one thread beside others. Bounds the wait for a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
+from typing import Final
+
+from executor.calling import Sending, as_answered
+from executor.messages import Delivery
+from executor.pipeline import Executor, Progress
+from executor.recorder import Report
+from executor.stages import Admitted, Called, Claimed, Decided
+
+# A thread for each execution of ten packs of ten: no call waits for another's end. Threads are started when needed.
+MAX_CALLS: Final = 100
+# An event is handed over in milliseconds, and each thread opens connections: waiting costs less than their TLS.
+# The same number goes over kept connections from one thread. All connections that both use are kept.
+MAX_EVENT_THREADS: Final = 32
+MAX_EVENTS_AT_ONCE: Final = 2 * MAX_EVENT_THREADS
+# An event that waited so long gets a thread as other calls do.
+_MAX_EVENT_WAIT_S: Final = 2.0
+# An execution without a thread by then goes back to the queue, for another executor.
+MAX_THREAD_WAIT_S: Final = 5.0
+
+
+class Running:
+    """An execution under way: the stage that it has reached, and its report to come."""
+
+    def __init__(self, executor: Executor, delivery: Delivery, progress: Progress) -> None:
+        self.delivery = delivery
+        self.progress = progress
+        self.future: Future[Report] = Future()
+        self._executor = executor
+
+    @property
+    def claimed(self) -> Claimed | None:
+        """The claimed attempt, until it is recorded."""
+        match self.progress:
+            case Claimed():
+                return self.progress
+            case Sending() | Called():
+                return self.progress.claimed
+        return None
+
+    @property
+    def lease_until(self) -> float:
+        """When the lease of the attempt ends. 0.0: it has none."""
+        match self.progress:
+            case Admitted(claim=claim) | Decided(claim=claim) if claim.lease_until > claim.started_at:
+                return claim.lease_until
+        return self.claimed.claim.lease_until if self.claimed else 0.0
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it is known that the call waits for no result."""
+        if isinstance(self.progress, Admitted):
+            return not self.progress.is_awaited
+        return self.claimed is not None and not self.claimed.attempt.is_awaited
+
+    def finish(self) -> Report:
+        """Take the remaining stages in this thread."""
+        for stage in self._executor.stages:
+            (self.progress,) = stage([self.progress])
+        assert isinstance(self.progress, Report)
+        return self.progress
+
+    def send(self) -> bool:
+        """Send the call if that takes no time. Returns whether its answer is to come."""
+        if isinstance(self.progress, Claimed) and self.progress.sends_only:
+            self.progress = self._executor.sending(self.progress)
+            self.progress = self.progress.step() or self.progress
+        return isinstance(self.progress, Sending) and self.progress.waits_for is not None
+
+    def receive(self) -> None:
+        """Read the answer, and record the call if that takes no request. Otherwise a thread goes on."""
+        try:
+            assert isinstance(self.progress, Sending)
+            self.progress = self.progress.step() or self.progress
+            if isinstance(self.progress, Called) and not self.progress.takes_requests:
+                self.future.set_result(self.finish())
+                return
+        except BaseException as error:  # noqa: BLE001  the batch's thread raises it
+            self.future.set_exception(error)
+        else:
+            call_threads().submit(self.complete)
+
+    def complete(self) -> None:
+        """`finish` for an execution whose future no thread pool completes."""
+        try:
+            self.future.set_result(self.finish())
+        except BaseException as error:  # noqa: BLE001  the batch's thread raises it
+            self.future.set_exception(error)
+
+
+def start(executor: Executor, deliveries: Sequence[Delivery]) -> list[Running]:
+    """Start the executions of one second. Events that are ready are sent from this thread, each other gets a thread."""
+    prepared = executor.prepare(deliveries)
+    running = [Running(executor, *pair) for pair in zip(deliveries, prepared, strict=True)]
+    sent: list[Running] = []
+    for execution in running:
+        if len(sent) < MAX_EVENT_THREADS and execution.send():
+            execution.future.set_running_or_notify_cancel()
+            sent.append(execution)
+        else:
+            threads = event_threads() if execution.is_event else call_threads()
+            execution.future = threads.submit(execution.finish)
+    if sent:
+        call_threads().submit(_receive, sent)
+    return running
+
+
+def _receive(sent: Sequence[Running]) -> None:
+    """Read each answer when it comes. A call that has none after a while waits in a thread of its own."""
+    answers = {
+        execution.progress.waits_for: execution
+        for execution in sent
+        if isinstance(execution.progress, Sending) and execution.progress.waits_for
+    }
+    for execution, has_answer in as_answered(answers, _MAX_EVENT_WAIT_S):
+        if has_answer:
+            execution.receive()
+        else:
+            call_threads().submit(execution.complete)
+
+
+def find_threads(running: Sequence[Running]) -> list[Running]:
+    """Give each execution that waits too long for a thread another one. Returns those that find none in time."""
+    if have_ended(running, _MAX_EVENT_WAIT_S):
+        return []
+    for execution in running:
+        if execution.future.cancel():
+            execution.future = call_threads().submit(execution.finish)
+    if have_ended(running, MAX_THREAD_WAIT_S - _MAX_EVENT_WAIT_S):
+        return []
+    return [execution for execution in running if execution.future.cancel()]
+
+
+def have_ended(running: Iterable[Running], within_s: float | None) -> bool:
+    """Wait for these executions. Returns whether all have ended."""
+    return not wait([execution.future for execution in running], timeout=within_s).not_done
+
+
+# Kept for the next batches: starting the threads takes a tenth of a batch's processor time.
+@cache
+def call_threads() -> ThreadPoolExecutor:
+    """The threads of calls that are awaited, and of all that takes requests."""
+    return ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="execute")
+
+
+@cache
+def event_threads() -> ThreadPoolExecutor:
+    """The threads of events that this process could not send from one thread."""
+    return ThreadPoolExecutor(MAX_EVENT_THREADS, thread_name_prefix="send")
