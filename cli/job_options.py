@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from cli.options import OptionGroup, with_options
 from cli.output import unreadable
 
 Text = str | None
@@ -103,52 +102,37 @@ _JOB: Final[dict[str, Any]] = {
     "runbook": Annotated[Text, typer.Option(help="The URL of what to do when it fails.")],
 }
 OPTIONS: Final[dict[str, Any]] = {**_SCHEDULE, **_PACE, **_EXCLUDE, **_TARGET, **_RETRY, **_JOB}
-_KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
+_TARGET_KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
 
 
 def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field; it gets the given parts of the definition as `changes`."""
-    signature = inspect.signature(command, eval_str=True)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "changes"]
-    options = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in OPTIONS.items()
-    ]
-    own = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        changes = definition_of({name: given.pop(name) for name in OPTIONS})
-        command(**given, changes=changes)
-
-    run.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in (*own, *options)}
-    del run.__wrapped__  # typer would read the command's own signature
-    return run
+    """The command with an option for each field of a job, which it gets as the definition's parts `changes`."""
+    options = {name: (kind, None) for name, kind in OPTIONS.items()}
+    return with_options(command, changes=OptionGroup(options, definition_of))
 
 
-def definition_of(given: dict[str, Any]) -> dict[str, Any]:
-    """The parts of a job definition that the options give. The API validates them."""
-    found = {name: value for name, value in given.items() if value not in (None, [])}
-    definition = {name: found[name] for name in _JOB if name in found}
+def definition_of(**options: Any) -> dict[str, Any]:
+    """The parts of a job definition that the options set. The API validates them."""
+    values = {name: value for name, value in options.items() if value not in (None, [])}
+    definition = {name: values[name] for name in _JOB if name in values}
     if "payload" in definition:
         definition["payload"] = read_payload(definition["payload"])
-    schedule = {name: found[name] for name in _SCHEDULE if name in found}
-    if exclude := {name: found[name] for name in _EXCLUDE if name in found}:
+    schedule = {name: values[name] for name in _SCHEDULE if name in values}
+    if exclude := {name: values[name] for name in _EXCLUDE if name in values}:
         schedule["exclude"] = exclude
-    if pace := {name: found[name] for name in _PACE if name in found}:
+    if pace := {name: values[name] for name in _PACE if name in values}:
         schedule["pace"] = pace
     parts = {
         "schedule": schedule,
-        "target": _target(found),
-        "retry": {name: found[name] for name in _RETRY if name in found},
+        "target": _target(values),
+        "retry": {name: values[name] for name in _RETRY if name in values},
     }
     return definition | {name: part for name, part in parts.items() if part}
 
 
-def _target(found: dict[str, Any]) -> dict[str, Any]:
-    target = target_in(found["target"]) if "target" in found else {}
-    target |= {name: found[name] for name in _TARGET if name in found and name != "target"}
+def _target(values: dict[str, Any]) -> dict[str, Any]:
+    target = target_in(values["target"]) if "target" in values else {}
+    target |= {name: values[name] for name in _TARGET if name in values and name != "target"}
     if "headers" in target:
         target["headers"] = dict(_header(text) for text in target["headers"])
     return target
@@ -164,7 +148,7 @@ def target_in(text: str) -> dict[str, Any]:
             "topic, bus or state machine, such as arn:aws:lambda:eu-west-1:123456789012:function:report"
         )
     service = (*text.split(":"), "", "", "")[2]
-    return {"kind": _KINDS.get(service, "lambda"), "arn": text}
+    return {"kind": _TARGET_KINDS.get(service, "lambda"), "arn": text}
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -182,19 +166,19 @@ _TIMINGS = ("cron", "every", "at")
 
 
 def as_patch(changes: dict[str, Any], old_kind: str) -> dict[str, Any]:
-    """The merge patch for the given options: a new kind of timing replaces the old one, and the zone stays.
+    """The merge patch for the options. A new kind of timing replaces the old one, and the zone stays.
 
     Another kind of target than `old_kind` replaces the whole target.
     """
     schedule = changes.get("schedule", {})
-    given = [kind for kind in _TIMINGS if kind in schedule]
+    timings = [kind for kind in _TIMINGS if kind in schedule]
     if changes.get("target", {}).get("kind", old_kind) != old_kind:
         changes = _with_whole_target(changes)
-    if not given:
+    if not timings:
         return changes
-    others = {kind: None for kind in _TIMINGS if kind not in given}
-    others |= {"anchor": None} if "every" not in given else {"timezone": None}
-    return changes | {"schedule": others | schedule}
+    removed = {kind: None for kind in _TIMINGS if kind not in timings}
+    removed |= {"anchor": None} if "every" not in timings else {"timezone": None}
+    return changes | {"schedule": removed | schedule}
 
 
 def _with_whole_target(changes: dict[str, Any]) -> dict[str, Any]:
@@ -205,8 +189,8 @@ def _with_whole_target(changes: dict[str, Any]) -> dict[str, Any]:
         "envelope",
         *({"url"} if target["kind"] == "http" else {"arn", "role_arn", "external_id"}),
     }
-    others = {name: None for name in _TARGET_FIELDS if name not in kept}
-    return changes | {"target": others | target}
+    removed = {name: None for name in _TARGET_FIELDS if name not in kept}
+    return changes | {"target": removed | target}
 
 
 def read_json_file(path: str) -> dict[str, Any]:
@@ -243,7 +227,9 @@ def merged(definition: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any
 
 def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
     """The definition as edited with $VISUAL or $EDITOR. Raises typer.BadParameter."""
-    import subprocess  # these only where an editor is opened
+    # Only an editor needs these modules.
+    import shlex
+    import subprocess
     import tempfile
 
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
@@ -254,8 +240,6 @@ def edited_in_editor(definition: dict[str, Any]) -> dict[str, Any]:
         path = Path(folder) / "job.json"
         path.write_text(json.dumps(definition, indent=2, ensure_ascii=False) + "\n", "utf-8")
         try:
-            import shlex  # only where an editor is opened
-
             subprocess.run([*shlex.split(editor), str(path)], check=True)
         except subprocess.CalledProcessError as error:
             raise typer.BadParameter(f"the editor {editor!r} ended with {error.returncode}") from None

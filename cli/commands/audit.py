@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
 from cli import output
-from cli.options import AsJson, Limit, Since, Until
+from cli.options import AsJson, Limit, Since, Until, with_options
 from cli.output import console, print_json, relative
 from cli.platform import Stage, platform
 from cli.session import session
 from cli.time_range import range_of
 from minute8_client import AuditEntry
 
-# The most characters of one value, and of all changed values; --json shows everything.
-_VALUE_CHARS, _CHANGE_CHARS = 40, 90
+# --json shows everything.
+_MAX_VALUE_CHARS, _MAX_CHANGE_CHARS = 40, 90
 
 
+@dataclass(frozen=True, slots=True)
+class AuditFilters:
+    """Which entries."""
+
+    platforms: Annotated[
+        bool, typer.Option("--platform", help="The platform's own audit: operator keys and deleted tenants.")
+    ] = False
+    subject: Annotated[
+        str | None, typer.Option(help="Only changes of the job, calendar or key with this id.")
+    ] = None
+    action: Annotated[str | None, typer.Option(help="Only this action, job.paused, or this kind, job.")] = (
+        None
+    )
+    since: Since = None
+    until: Until = None
+    limit: Limit = 20
+
+
+@with_options
 def audit(
     ctx: typer.Context,
     tenant_id: Annotated[
@@ -28,34 +48,29 @@ def audit(
             metavar="[TENANT]", help="For operators: the tenant's id; your own tenant if left out."
         ),
     ] = None,
-    platforms: Annotated[
-        bool, typer.Option("--platform", help="The platform's own audit: operator keys and deleted tenants.")
-    ] = False,
-    subject: Annotated[
-        str | None, typer.Option(help="Only changes of the job, calendar or key with this id.")
-    ] = None,
-    action: Annotated[
-        str | None, typer.Option(help="Only this action, job.paused, or this kind, job.")
-    ] = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Limit = 20,
+    *,
+    filters: AuditFilters,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
     """List who changed what, newest first: of your own tenant, with an admin key; for the platform of any."""
     now = session(ctx).clock.now()
-    from_at, until_at = range_of(since, until, now)
-    wanted = {"subject": subject, "action": action, "from_at": from_at, "until_at": until_at}
-    if tenant_id is None and not platforms:
+    from_at, until_at = range_of(filters.since, filters.until, now)
+    query = {
+        "subject": filters.subject,
+        "action": filters.action,
+        "from_at": from_at,
+        "until_at": until_at,
+    }
+    if tenant_id is None and not filters.platforms:
         with session(ctx).client() as client:
-            found = list(islice(client.audit(**wanted), limit))
+            entries = list(islice(client.audit(**query), filters.limit))
     else:
-        with platform(ctx, stage) as here:
-            entries = here.audit_of(tenant_id, **wanted) if tenant_id else here.operator_audit(**wanted)
-            found = list(islice(entries, limit))
+        with platform(ctx, stage) as api:
+            read = api.audit_of(tenant_id, **query) if tenant_id else api.operator_audit(**query)
+            entries = list(islice(read, filters.limit))
     if as_json:
-        print_json(found)
+        print_json(entries)
         return
     rows = [
         (
@@ -66,7 +81,7 @@ def audit(
             entry["subject"],
             _change(entry),
         )
-        for entry in found
+        for entry in entries
     ]
     columns = ("AT", "", "BY", "ACTION", "OF", "CHANGE")
     console().print(output.table(columns, rows) if rows else "no changes")
@@ -80,13 +95,13 @@ def _change(entry: AuditEntry) -> str:
         for name in {**before, **after}
         if name != "revision"
     )
-    return _cut(change, _CHANGE_CHARS)
+    return _cut(change, _MAX_CHANGE_CHARS)
 
 
 def _short(value: Any) -> str:
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
-    return _cut(text, _VALUE_CHARS)
+    return _cut(text, _MAX_VALUE_CHARS)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _cut(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - 1] + "…"

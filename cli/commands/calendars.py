@@ -5,13 +5,14 @@ iCalendar files and countries' holidays are resolved on this machine and sent as
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from cli import output
-from cli.options import AsJson
+from cli.options import AsJson, with_options
 from cli.output import console, plural, print_json, relative
 from cli.session import session
 from common.errors import InvalidInput
@@ -22,26 +23,36 @@ app = typer.Typer(no_args_is_help=True, help="Dates on which the jobs that name 
 _Name = Annotated[str, typer.Argument(help="The calendar's name.")]
 
 
+@dataclass(frozen=True, slots=True)
+class DateSource:
+    """Where a calendar's dates come from."""
+
+    date: Annotated[list[str] | None, typer.Option(help="A date, 2026-12-24; may be repeated.")] = None
+    icalendar: Annotated[Path | None, typer.Option(help="An iCalendar file: its all-day events.")] = None
+    country: Annotated[str | None, typer.Option(help="A country's public holidays, such as DE.")] = None
+    subdivision: Annotated[str | None, typer.Option(help="A part of the country, such as BY.")] = None
+
+    def fields(self) -> dict[str, Any]:
+        """As the API takes them. Raises InvalidInput."""
+        return {
+            "dates": self.date or None,
+            "icalendar": _text(self.icalendar) if self.icalendar else None,
+            "country": self.country,
+            "subdivision": self.subdivision,
+        }
+
+
 @app.command("put")
+@with_options
 def put(
     ctx: typer.Context,
     name: _Name,
-    date: Annotated[list[str] | None, typer.Option(help="A date, 2026-12-24; may be repeated.")] = None,
-    icalendar: Annotated[Path | None, typer.Option(help="An iCalendar file: its all-day events.")] = None,
-    country: Annotated[str | None, typer.Option(help="A country's public holidays, such as DE.")] = None,
-    subdivision: Annotated[str | None, typer.Option(help="A part of the country, such as BY.")] = None,
+    dates_from: DateSource,
     revision: Annotated[int | None, typer.Option(help="Only if this is still the current revision.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a calendar or replace the whole of it."""
-    given: dict[str, Any] = {
-        "dates": date or None,
-        "icalendar": _text(icalendar) if icalendar else None,
-        "country": country,
-        "subdivision": subdivision,
-    }
-    now = session(ctx).clock.now()
-    dates, source = resolved(given, int(now))
+    dates, source = resolved(dates_from.fields(), int(session(ctx).clock.now()))
     with session(ctx).client() as client:
         stored = client.put_calendar(name, {"dates": list(dates), "source": source}, revision)
     print_json(stored) if as_json else console().print(f"{name}: {plural(len(stored['dates']), 'date')}")
@@ -51,9 +62,9 @@ def put(
 def list_calendars(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the calendars."""
     with session(ctx).client() as client:
-        found = list(client.calendars())
+        calendars = list(client.calendars())
     if as_json:
-        print_json(found)
+        print_json(calendars)
         return
     now = session(ctx).clock.now()
     rows = [
@@ -63,7 +74,7 @@ def list_calendars(ctx: typer.Context, as_json: AsJson = False) -> None:
             calendar["dates"][-1] if calendar["dates"] else "",
             relative(calendar["updated_at"], now),
         )
-        for calendar in found
+        for calendar in calendars
     ]
     console().print(output.table(("CALENDAR", "DATES", "LAST", "CHANGED"), rows) if rows else "no calendars")
 

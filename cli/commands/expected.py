@@ -1,16 +1,17 @@
-"""`minute8 expected`: when jobs were due, and what became of each due instant."""
+"""`minute8 expected` and `jobs explain`: when jobs were due, and what became of each due instant."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
 from cli import output
-from cli.options import AsJson, Limit, Since, Until
+from cli.options import AsJson, Limit, Since, Until, with_options
 from cli.output import console, print_json, relative, seconds, state
 from cli.session import session
 from cli.time_range import range_of
@@ -19,18 +20,45 @@ from common.timing.durations import parse_instant
 from minute8_client.shapes import ExpectedFire
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedFilters:
+    """Which due instants, and how many."""
+
+    since: Since = None
+    until: Until = None
+    problems: Annotated[bool, typer.Option("--problems", help="List only entries that need attention.")] = (
+        False
+    )
+    limit: Limit = 50
+    max_pages: Annotated[
+        int, typer.Option("--most", min=1, help="Read at most this many times 5,000 due instants.")
+    ] = 20
+
+
+@dataclass(slots=True)
+class _ExpectedPages:
+    """What the read pages hold together."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    instants: list[ExpectedFire] = field(default_factory=list)
+    known_from_at: dict[str, str] = field(default_factory=dict)
+    cursor: str | None = None
+
+    def add(self, page: Mapping[str, Any]) -> None:
+        self.cursor = page["next_cursor"]
+        for job in page.get("by_job", [page]):
+            self.counts.update(job["counts"])
+            if job["known_from_at"]:
+                self.known_from_at[job["job_id"]] = job["known_from_at"]
+        self.instants += page["expected"]
+
+
+@with_options
 def expected(
     ctx: typer.Context,
     job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
-    since: Since = None,
-    until: Until = None,
-    problems: Annotated[
-        bool, typer.Option("--problems", help="List only entries that need attention.")
-    ] = False,
-    limit: Limit = 50,
-    most: Annotated[
-        int, typer.Option("--most", min=1, help="Read at most this many times 5,000 due instants.")
-    ] = 20,
+    *,
+    filters: ExpectedFilters,
     as_json: AsJson = False,
 ) -> None:
     """Show when jobs were due and what became of each due instant: on time, late, skipped, missed, no record.
@@ -38,53 +66,43 @@ def expected(
     Of all jobs, problems come first, and what is to come comes last.
     """
     now = session(ctx).clock.now()
-    from_at, until_at = range_of(since, until, now)
-    counts: Counter[str] = Counter()
-    found: list[ExpectedFire] = []
-    unknown: dict[str, str] = {}
-    cursor = None
+    from_at, until_at = range_of(filters.since, filters.until, now)
+    read = _ExpectedPages()
     with session(ctx).client() as client:
-        for page in islice(
-            client.expected(job_id, from_at=from_at, until_at=until_at, problems=problems), most
-        ):
-            cursor = page["next_cursor"]
-            for one in _jobs(page):
-                counts.update(one["counts"])
-                if one["known_from_at"]:
-                    unknown[one["job_id"]] = one["known_from_at"]
-            found += page["expected"]
+        pages = client.expected(job_id, from_at=from_at, until_at=until_at, problems=filters.problems)
+        for page in islice(pages, filters.max_pages):
+            read.add(page)
     if as_json:
-        print_json(
-            {"counts": counts, "known_from_at": unknown, "expected": found[:limit], "complete": not cursor}
-        )
+        view = {"counts": read.counts, "known_from_at": read.known_from_at}
+        print_json(view | {"expected": read.instants[: filters.limit], "complete": not read.cursor})
         return
     if not job_id:
-        found.sort(key=_of_all_jobs)
-    out = console()
+        read.instants.sort(key=_attention_first)
+    _print_expected(read, filters, now, with_job=not job_id)
+
+
+def _print_expected(read: _ExpectedPages, filters: ExpectedFilters, now: float, *, with_job: bool) -> None:
+    out, counts, instants = console(), read.counts, read.instants
     out.print(", ".join(f"{word(status)} {counts[status]}" for status in sorted(counts)) or "nothing was due")
-    if problems and not found and counts:
+    if filters.problems and not instants and counts:
         out.print("no problems")
-    if found:
-        columns = ("DUE", "", *(() if job_id else ("JOB",)), "STATUS", "WHY", "RUN")
-        out.print(output.table(columns, [_row(one, now, not job_id) for one in found[:limit]]))
-    if len(found) > limit:
-        typer.echo(f"minute8: {len(found) - limit} more; --limit lists more of them", err=True)
-    if cursor:
+    if instants:
+        columns = ("DUE", "", *(("JOB",) if with_job else ()), "STATUS", "WHY", "RUN")
+        out.print(output.table(columns, [_row(fire, now, with_job) for fire in instants[: filters.limit]]))
+    if len(instants) > filters.limit:
+        typer.echo(f"minute8: {len(instants) - filters.limit} more; --limit lists more of them", err=True)
+    if read.cursor:
         typer.echo("minute8: the range holds more; --most looks further", err=True)
-    for name, known_from_at in unknown.items():
+    for name, known_from_at in read.known_from_at.items():
         typer.echo(f"minute8: {name}: when it was due is known from {known_from_at} on", err=True)
 
 
-def _of_all_jobs(one: ExpectedFire) -> tuple[int, float]:
-    """What needs attention first, then what was, the newest first; what is to come fills no list of all jobs."""
-    due_at = parse_instant(one["due_at"], "due_at")
-    if one["status"] == TO_COME:
+def _attention_first(fire: ExpectedFire) -> tuple[int, float]:
+    """The order for all jobs: problems, then past instants, both newest first, then instants to come."""
+    due_at = parse_instant(fire["due_at"], "due_at")
+    if fire["status"] == TO_COME:
         return 2, due_at
-    return int(one["status"] in QUIET), -due_at
-
-
-def _jobs(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return list(page.get("by_job", [page]))
+    return int(fire["status"] in QUIET), -due_at
 
 
 def word(status: str) -> str:
@@ -92,22 +110,22 @@ def word(status: str) -> str:
     return status.replace("_", " ")
 
 
-def _row(one: ExpectedFire, now: float, with_job: bool) -> tuple[object, ...]:
+def _row(fire: ExpectedFire, now: float, with_job: bool) -> tuple[object, ...]:
     return (
-        one["due_at"],
-        relative(one["due_at"], now),
-        *([one["job_id"]] if with_job else []),
-        state(word(one["status"])),
-        _why(one),
-        one["run"]["execution_id"] if "run" in one else "-",
+        fire["due_at"],
+        relative(fire["due_at"], now),
+        *([fire["job_id"]] if with_job else []),
+        state(word(fire["status"])),
+        _why(fire),
+        fire["run"]["execution_id"] if "run" in fire else "-",
     )
 
 
-def _why(one: ExpectedFire) -> str:
-    late = f"late by {seconds(one['late_s'])}" if one["status"] in ("late", "overdue", "no_record") else ""
-    ended = one["run"]["status"] if "run" in one and one["status"] in ("on_time", "late") else ""
-    words = ", ".join(part for part in (late, ended, one.get("detail") or one.get("reason", "")) if part)
-    return words if one["is_due"] else f"{words} (planned before the job changed)"
+def _why(fire: ExpectedFire) -> str:
+    late = f"late by {seconds(fire['late_s'])}" if fire["status"] in ("late", "overdue", "no_record") else ""
+    ended = fire["run"]["status"] if "run" in fire and fire["status"] in ("on_time", "late") else ""
+    words = ", ".join(part for part in (late, ended, fire.get("detail") or fire.get("reason", "")) if part)
+    return words if fire["is_due"] else f"{words} (planned before the job changed)"
 
 
 def explain(
@@ -136,9 +154,9 @@ def explain(
         markup=False,
     )
     out.print(explanation["text"], soft_wrap=True, markup=False)
-    for one in explanation["found"]:
-        if "run" in one:
-            out.print(f"run {one['run']['execution_id']}", soft_wrap=True, markup=False)
+    for fire in explanation["found"]:
+        if "run" in fire:
+            out.print(f"run {fire['run']['execution_id']}", soft_wrap=True, markup=False)
     if explanation["since"]:
         since = explanation["since"]
         by = since.get("by_name", since["by"])

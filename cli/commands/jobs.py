@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from rich.text import Text
 
 from cli import output
 from cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
-from cli.options import AsJson, JobId, complete_states, complete_tags
+from cli.options import AsJson, JobId, complete_states, complete_tags, with_options
 from cli.output import (
     console,
     field_text,
@@ -31,9 +32,24 @@ from minute8_client.shapes import Job, JobHealth
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 
 Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
-# The fields of a schedule that `schedule_words` shows.
-_SHOWN = ("cron", "every", "at", "timezone")
+_SCHEDULE_WORD_FIELDS = ("cron", "every", "at", "timezone")
 Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """How a job is created, apart from its definition's fields."""
+
+    file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None
+    paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False
+    note: Annotated[str | None, typer.Option(help="The reason for the pause.")] = None
+    past: Past = False
+
+    def definition(self, changes: dict[str, Any]) -> dict[str, Any]:
+        """The definition of the file with the changes. Raises typer.BadParameter."""
+        definition = merged(read_job_file(self.file) if self.file else {}, changes)
+        state = {"state": "paused"} if self.paused else {}
+        return definition | state | ({"note": self.note} if self.note is not None else {})
 
 
 @app.command()
@@ -41,39 +57,52 @@ Revision = Annotated[int | None, typer.Option(help="Only if this is still the cu
 def create(
     ctx: typer.Context,
     job_id: Annotated[str | None, typer.Argument(help="The job's id; generated if left out.")] = None,
-    file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False,
-    note: Annotated[str | None, typer.Option(help="The reason for the pause.")] = None,
-    past: Past = False,
-    as_json: AsJson = False,
     *,
+    new: NewJob,
+    as_json: AsJson = False,
     changes: dict[str, Any],
 ) -> None:
     """Create a job, from options, from a file, or from a file with some of it changed."""
-    definition = merged(read_job_file(file) if file else {}, changes)
-    definition |= ({"state": "paused"} if paused else {}) | ({"note": note} if note is not None else {})
+    definition = new.definition(changes)
     with session(ctx).client() as client:
-        job = client.create_job(definition, job_id, past=past)
+        job = client.create_job(definition, job_id, past=new.past)
     _print_done(ctx, job, "created", as_json)
     if not as_json:
         _print_schedule(job, session(ctx).clock.now())
 
 
-@app.command("list")
-def list_jobs(
-    ctx: typer.Context,
-    limit: Annotated[int | None, typer.Option(min=1, help="List at most this many; all if left out.")] = None,
+@dataclass(frozen=True, slots=True)
+class JobFilters:
+    """Which jobs."""
+
     job_state: Annotated[
         str | None,
         typer.Option("--state", help="Only active or only paused jobs.", autocompletion=complete_states),
-    ] = None,
+    ] = None
     tag: Annotated[
         str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)
-    ] = None,
+    ] = None
     name_prefix: Annotated[
         str | None, typer.Option("--prefix", help="Only jobs whose id or name begins with this.")
-    ] = None,
-    target: Annotated[str | None, typer.Option(help="Only jobs with this ARN or URL as target.")] = None,
+    ] = None
+    target: Annotated[str | None, typer.Option(help="Only jobs with this ARN or URL as target.")] = None
+
+    def query(self) -> dict[str, Any]:
+        return {
+            "state": self.job_state,
+            "tag": self.tag,
+            "name_prefix": self.name_prefix,
+            "target": self.target,
+        }
+
+
+@app.command("list")
+@with_options
+def list_jobs(
+    ctx: typer.Context,
+    limit: Annotated[int | None, typer.Option(min=1, help="List at most this many; all if left out.")] = None,
+    *,
+    filters: JobFilters,
     health: Annotated[
         bool | None,
         typer.Option(
@@ -84,27 +113,26 @@ def list_jobs(
 ) -> None:
     """List the jobs: the next fire time or how late it is, and the last outcomes."""
     now = session(ctx).clock.now()
-    wanted = {"state": job_state, "tag": tag, "name_prefix": name_prefix, "target": target}
     with_health = not as_json if health is None else health
-    found: list[tuple[Job, JobHealth | None]]
+    jobs: list[tuple[Job, JobHealth | None]]
     with session(ctx).client() as client:
         if with_health:
-            found = list(islice(client.jobs_with_health(**wanted), limit))
+            jobs = list(islice(client.jobs_with_health(**filters.query()), limit))
         else:
-            found = [(job, None) for job in islice(client.jobs(**wanted), limit)]
+            jobs = [(job, None) for job in islice(client.jobs(**filters.query()), limit)]
     if as_json:
-        print_json([{**job, "health": how} if how else job for job, how in found])
+        print_json([{**job, "health": job_health} if job_health else job for job, job_health in jobs])
         return
     rows = [
         (
             job["job_id"],
             state(job["state"]),
-            next_or_late(job, how, now),
-            *((last_outcome(how, now), outcomes(how)) if how else ()),
+            next_or_late(job, job_health, now),
+            *((last_outcome(job_health, now), outcomes(job_health)) if job_health else ()),
             schedule_words(job["schedule"]),
             job["note"] or job["name"],
         )
-        for job, how in found
+        for job, job_health in jobs
     ]
     columns = ("JOB", "STATE", "NEXT", *(("LAST", "OUTCOMES") if with_health else ()), "SCHEDULE", "")
     console().print(output.table(columns, rows) if rows else "no jobs")
@@ -136,7 +164,11 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("failures in a row", in_row or ""),
         ("schedule", schedule_words(job["schedule"])),
         ("in words", job.get("schedule_words", "")),
-        *((name, field_text(value)) for name, value in job["schedule"].items() if name not in _SHOWN),
+        *(
+            (name, field_text(value))
+            for name, value in job["schedule"].items()
+            if name not in _SCHEDULE_WORD_FIELDS
+        ),
         ("target", target_words(job["target"])),
         ("payload", field_text(job["payload"])),
         ("time limit", output.seconds(job["timeout_s"])),
@@ -157,6 +189,14 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
     out.print(output.table(("", ""), [row for row in rows if str(row[1]) not in ("", "-")]))
 
 
+@dataclass(frozen=True, slots=True)
+class WriteConditions:
+    """When a change is accepted."""
+
+    revision: Revision = None
+    past: Past = False
+
+
 @app.command()
 @with_job_options
 def edit(
@@ -165,18 +205,18 @@ def edit(
     file: Annotated[
         str | None, typer.Option("--file", "-f", help="The whole job as JSON; - is stdin.")
     ] = None,
-    revision: Revision = None,
-    past: Past = False,
-    as_json: AsJson = False,
     *,
+    conditions: WriteConditions,
+    as_json: AsJson = False,
     changes: dict[str, Any],
 ) -> None:
     """Change a job: by options, from a file (created if it is not there), or, without either, in your editor."""
     with session(ctx).client() as client:
         if file:
-            job = client.put_job(job_id, merged(read_job_file(file), changes), revision, past=past)
+            definition = merged(read_job_file(file), changes)
+            job = client.put_job(job_id, definition, conditions.revision, past=conditions.past)
         else:
-            job = _edited(client, job_id, changes, revision, past)
+            job = _edited(client, job_id, changes, conditions)
     _print_done(ctx, job, "changed", as_json)
 
 
@@ -250,26 +290,23 @@ def next_fires(
     console().print(output.table(("IN", "UTC", *zone, ""), rows))
 
 
-def _edited(client: Client, job_id: str, changes: dict[str, Any], revision: int | None, past: bool) -> Job:
+def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: WriteConditions) -> Job:
     """Read, change, and write only if the job did not change in between."""
     job = client.get_job(job_id)
+    revision, past = conditions.revision or job["revision"], conditions.past
     if "payload" in changes:  # a patch would merge it with the stored one
         from common.registration.defined_job import merged as patched  # only here: slow to load
 
-        others = {name: value for name, value in changes.items() if name != "payload"}
-        whole = patched(definition_in(job), as_patch(others, job["target"]["kind"])) | {
-            "payload": changes["payload"]
-        }
-        return client.put_job(job_id, whole, revision or job["revision"], past=past)
+        rest = {name: value for name, value in changes.items() if name != "payload"}
+        definition = patched(definition_in(job), as_patch(rest, job["target"]["kind"]))
+        return client.put_job(job_id, definition | {"payload": changes["payload"]}, revision, past=past)
     if changes:
-        return client.patch_job(
-            job_id, as_patch(changes, job["target"]["kind"]), revision or job["revision"], past=past
-        )
+        return client.patch_job(job_id, as_patch(changes, job["target"]["kind"]), revision, past=past)
     definition = definition_in(job)
     edited = edited_in_editor(definition)
     if edited == definition:
         raise typer.Exit(0)
-    return client.put_job(job_id, edited, revision or job["revision"], past=past)
+    return client.put_job(job_id, edited, revision, past=past)
 
 
 def _print_schedule(job: Job, now: float) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from cli import output
-from cli.options import AsJson
+from cli.options import AsJson, with_options
 from cli.output import console, print_json, relative, state, when
 from cli.platform import Stage, platform
 from cli.session import session
@@ -38,16 +39,25 @@ Expiry = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """What a new key allows, and for how long."""
+
+    role: Annotated[str, typer.Option(help="read, write or admin.")] = "write"
+    name: Purpose = ""
+    expires: Expiry = ""
+    aws: Annotated[
+        bool, typer.Option("--aws", help="A pair for AWS's SDKs and the EventBridge endpoint.")
+    ] = False
+
+
 @app.command("create")
+@with_options
 def create(
     ctx: typer.Context,
     tenant_id: TenantId = None,
-    role: Annotated[str, typer.Option(help="read, write or admin.")] = "write",
-    name: Purpose = "",
-    expires: Expiry = "",
-    aws: Annotated[
-        bool, typer.Option("--aws", help="A pair for AWS's SDKs and the EventBridge endpoint.")
-    ] = False,
+    *,
+    new: NewKey,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,14 +66,14 @@ def create(
     With --aws it prints two lines that a shell can evaluate: the access key id and the secret access key.
     """
     now = session(ctx).clock.now()
-    expires_at = _expiry(expires, now)
+    expires_at = _expiry(new.expires, now)
     if tenant_id is None:
         with session(ctx).client() as client:
-            made = client.create_key(role, name=name, expires_at=expires_at, aws=aws)
+            key = client.create_key(new.role, name=new.name, expires_at=expires_at, aws=new.aws)
     else:
-        with platform(ctx, stage) as here:
-            made = here.create_key_of(tenant_id, role, name=name, expires_at=expires_at, aws=aws)
-    _print_made(made, f"{role} for {tenant_id or 'your tenant'}", now, as_json)
+        with platform(ctx, stage) as api:
+            key = api.create_key_of(tenant_id, new.role, name=new.name, expires_at=expires_at, aws=new.aws)
+    _print_new_key(key, f"{new.role} for {tenant_id or 'your tenant'}", now, as_json)
 
 
 @app.command("list")
@@ -73,30 +83,30 @@ def list_keys(
     """List keys: a tenant's, or your own tenant's."""
     if tenant_id is None:
         with session(ctx).client() as client:
-            found = list(client.api_keys())
+            keys = list(client.api_keys())
     else:
-        with platform(ctx, stage) as here:
-            found = list(here.keys_of(tenant_id))
-    _print_keys(found, session(ctx).clock.now(), as_json)
+        with platform(ctx, stage) as api:
+            keys = list(api.keys_of(tenant_id))
+    _print_keys(keys, session(ctx).clock.now(), as_json)
 
 
 @app.command("revoke")
 def revoke(
     ctx: typer.Context,
-    named: Annotated[
+    ids: Annotated[
         list[str], typer.Argument(metavar="[TENANT] KEY_ID", help="The key's id, as `keys list` shows it.")
     ],
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key: within a minute it is refused everywhere."""
-    match named:
+    match ids:
         case [key_id]:
             with session(ctx).client() as client:
                 key = client.revoke_key(key_id)
         case [tenant_id, key_id]:
-            with platform(ctx, stage) as here:
-                key = here.revoke_key_of(tenant_id, key_id)
+            with platform(ctx, stage) as api:
+                key = api.revoke_key_of(tenant_id, key_id)
         case _:
             raise typer.BadParameter("a key's id, and for the platform its tenant before it")
     _print_revoked(key, key_id, as_json)
@@ -108,17 +118,17 @@ def create_operator(
 ) -> None:
     """Create a key of the platform's own. The first one needs AWS credentials."""
     now = session(ctx).clock.now()
-    with platform(ctx, stage) as here:
-        made = here.create_operator_key(name=name, expires_at=_expiry(expires, now))
-    _print_made(made, "operator, over all tenants", now, as_json)
+    with platform(ctx, stage) as api:
+        key = api.create_operator_key(name=name, expires_at=_expiry(expires, now))
+    _print_new_key(key, "operator, over all tenants", now, as_json)
 
 
 @operator_app.command("list")
 def list_operators(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
     """List the platform's own keys."""
-    with platform(ctx, stage) as here:
-        found = list(here.operator_keys())
-    _print_keys(found, session(ctx).clock.now(), as_json)
+    with platform(ctx, stage) as api:
+        keys = list(api.operator_keys())
+    _print_keys(keys, session(ctx).clock.now(), as_json)
 
 
 @operator_app.command("revoke")
@@ -129,8 +139,8 @@ def revoke_operator(
     as_json: AsJson = False,
 ) -> None:
     """Revoke a key of the platform's own: within a minute it is refused everywhere."""
-    with platform(ctx, stage) as here:
-        key = here.revoke_operator_key(key_id)
+    with platform(ctx, stage) as api:
+        key = api.revoke_operator_key(key_id)
     _print_revoked(key, key_id, as_json)
 
 
@@ -164,17 +174,17 @@ def _expiry(text: str, now: float) -> str | None:
     raise InvalidInput("expires", "must be a duration or a time", value=text, accepted=accepted)
 
 
-def _print_made(made: MadeKey, what: str, now: float, as_json: bool) -> None:
+def _print_new_key(key: MadeKey, purpose: str, now: float, as_json: bool) -> None:
     """Print only the key on stdout, so that a shell can assign it to a variable; of a pair, the assignments."""
     if as_json:
-        print_json(made)
+        print_json(key)
         return
-    if access_key_id := made.get("access_key_id"):
-        typer.echo(f"export AWS_ACCESS_KEY_ID={access_key_id}\nexport AWS_SECRET_ACCESS_KEY={made['key']}")
+    if access_key_id := key.get("access_key_id"):
+        typer.echo(f"export AWS_ACCESS_KEY_ID={access_key_id}\nexport AWS_SECRET_ACCESS_KEY={key['key']}")
     else:
-        typer.echo(made["key"])
-    ends = f"until {when(made['expires_at'], now)}" if made["expires_at"] else "until it is revoked"
-    typer.echo(f"Key {made['key_id']}: {what}, {ends}. It cannot be shown again.", err=True)
+        typer.echo(key["key"])
+    ends = f"until {when(key['expires_at'], now)}" if key["expires_at"] else "until it is revoked"
+    typer.echo(f"Key {key['key_id']}: {purpose}, {ends}. It cannot be shown again.", err=True)
 
 
 def _print_keys(keys: Sequence[Key], now: float, as_json: bool) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from cli.job_options import read_payload
-from cli.options import AsJson, ExitCode, JobId, Yes
+from cli.options import AsJson, ExitCode, JobId, Yes, with_options
 from cli.output import console, plural, print_json, relative, table, why
 from cli.session import session
 from cli.time_range import since_at
@@ -34,9 +35,9 @@ def run_now(
     as_json: AsJson = False,
 ) -> None:
     """Run a job now, paused or not."""
-    own = JOBS_PAYLOAD if payload is None else read_payload(payload)
+    sent_payload = JOBS_PAYLOAD if payload is None else read_payload(payload)
     with session(ctx).client() as client:
-        started = client.run_job(job_id, payload=own)
+        started = client.run_job(job_id, payload=sent_payload)
         if not wait:
             _print_done(started, "is queued", as_json)
             return
@@ -107,30 +108,43 @@ def cancel(
         _print_done(client.cancel_run(execution_id, note), "is cancelled", as_json)
 
 
+@dataclass(frozen=True, slots=True)
+class BackfillRange:
+    """The fire times to run, and how many at a time."""
+
+    from_at: Annotated[str, typer.Option("--from", help="The first fire time of the range.")]
+    to_at: Annotated[str, typer.Option("--to", help="The end of the range; not part of it.")]
+    concurrency: Annotated[int, typer.Option(min=1, max=100, help="Run this many at a time.")] = 1
+
+    def request(self, now: float) -> dict[str, Any]:
+        """The body of the request. Raises InvalidInput."""
+        return {
+            "start_at": rfc3339(since_at(self.from_at, now, "--from")),
+            "end_at": rfc3339(since_at(self.to_at, now, "--to")),
+            "concurrency": self.concurrency,
+        }
+
+
+@with_options
 def backfill(
     ctx: typer.Context,
     job_id: JobId,
-    from_at: Annotated[str, typer.Option("--from", help="The first fire time of the range.")],
-    to_at: Annotated[str, typer.Option("--to", help="The end of the range; not part of it.")],
-    concurrency: Annotated[int, typer.Option(min=1, max=100, help="Run this many at a time.")] = 1,
+    span: BackfillRange,
     dry_run: Annotated[bool, typer.Option(help="Only count; start nothing.")] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the fire times of a past range. They are counted first; Ctrl-C ends the watching, not the backfill."""
-    now = session(ctx).clock.now()
-    start_at, end_at = (
-        rfc3339(since_at(at, now, name)) for at, name in ((from_at, "--from"), (to_at, "--to"))
-    )
-    wanted: dict[str, Any] = {"start_at": start_at, "end_at": end_at, "concurrency": concurrency}
+    request = span.request(session(ctx).clock.now())
     with session(ctx).client() as client:
-        counted = client.start_backfill(job_id, wanted | {"dry_run": True})
+        counted = client.start_backfill(job_id, request | {"dry_run": True})
         if dry_run or not counted["total"]:
             print_json(counted) if as_json else console().print(plural(counted["total"], "execution"))
             return
         if not yes and not as_json:
-            typer.confirm(f"Run {job_id} {counted['total']} times, {concurrency} at a time?", abort=True)
-        started = client.start_backfill(job_id, wanted)
+            question = f"Run {job_id} {counted['total']} times, {span.concurrency} at a time?"
+            typer.confirm(question, abort=True)
+        started = client.start_backfill(job_id, request)
         if as_json:
             print_json(started)
             return
@@ -143,20 +157,20 @@ def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> Non
     """List a job's backfills of the last 90 days, the newest first."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        found = client.backfills(job_id)
+        listed = client.backfills(job_id)
     if as_json:
-        print_json(found)
+        print_json(listed)
         return
     rows = [
         (
-            one["backfill_id"],
-            relative(one["created_at"], now),
-            one["start_at"],
-            one["end_at"],
-            f"{one['sent']} of {one['total']}",
-            "cancelled" if one["cancelled_at"] else "",
+            backfill["backfill_id"],
+            relative(backfill["created_at"], now),
+            backfill["start_at"],
+            backfill["end_at"],
+            f"{backfill['sent']} of {backfill['total']}",
+            "cancelled" if backfill["cancelled_at"] else "",
         )
-        for one in found
+        for backfill in listed
     ]
     console().print(
         table(("BACKFILL", "BEGUN", "FROM", "TO", "ENQUEUED", ""), rows) if rows else "no backfills"
@@ -181,7 +195,7 @@ def cancel_backfill(
 
 def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
     """Wait until all are enqueued and have ended, or Ctrl-C."""
-    mine = f"b-{started['backfill_id']}"
+    run_suffix = f"b-{started['backfill_id']}"
     ended: dict[str, str] = {}
     try:
         from rich.progress import Progress  # only a backfill that is watched needs it
@@ -191,7 +205,7 @@ def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
             while len(ended) < started["total"]:
                 session(ctx).clock.sleep(_POLL_S)
                 for run in client.runs(job_id, trigger="backfill"):
-                    if run["execution_id"].endswith(mine) and run["status"] in ENDED:
+                    if run["execution_id"].endswith(run_suffix) and run["status"] in ENDED:
                         ended[run["execution_id"]] = run["status"]
                 progress.update(bar, completed=len(ended))
     except KeyboardInterrupt:

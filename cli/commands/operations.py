@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from cli import output
-from cli.options import AsJson, Yes
+from cli.options import AsJson, Yes, with_options
 from cli.output import console, print_json, relative, seconds, when
 from cli.platform import Platform, Stage, operator_api, platform
 from cli.session import session
@@ -25,37 +25,39 @@ def planning(
 ) -> None:
     """Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key."""
     with operator_api(ctx) as api:
-        found = api.planning(windows=windows)
+        planned = api.planning(windows=windows)
     if as_json:
-        print_json(found)
+        print_json(planned)
         return
-    _print_planning(found, session(ctx).clock.now())
+    _print_planning(planned, session(ctx).clock.now())
 
 
-def _print_planning(found: PlatformPlanning, now: float) -> None:
+def _print_planning(planned: PlatformPlanning, now: float) -> None:
     out = console()
     rows = [
         (
-            one["start_at"],
-            seconds(one["took_s"]),
-            f"{seconds(one['ahead_s'])} before"
-            if one["ahead_s"] >= 0
-            else f"{seconds(-one['ahead_s'])} late",
-            one["executions"],
-            one["missed"],
-            one["planners"] or "-",
+            window["start_at"],
+            seconds(window["took_s"]),
+            _ready(window["ahead_s"]),
+            window["executions"],
+            window["missed"],
+            window["planners"] or "-",
         )
-        for one in found["windows"]
+        for window in planned["windows"]
     ]
-    for finding in found["findings"]:
+    for finding in planned["findings"]:
         out.print(f"{finding['level']}: {finding['found']}", markup=False, soft_wrap=True)
         if finding["remedy"]:
             out.print(f"→ {finding['remedy']}", markup=False, soft_wrap=True)
     if rows:
         out.print(output.table(("WINDOW", "TOOK", "READY", "EXECUTIONS", "MISSED", "PLANNERS"), rows))
-    for aside in found["set_aside"]:
+    for aside in planned["set_aside"]:
         line = f"{aside['kind']} {aside['name']}, {when(aside['seen_at'], now)}: {aside['reason']}"
         out.print(line, markup=False, soft_wrap=True)
+
+
+def _ready(ahead_s: float) -> str:
+    return f"{seconds(ahead_s)} before" if ahead_s >= 0 else f"{seconds(-ahead_s)} late"
 
 
 holds_app = typer.Typer(
@@ -68,8 +70,8 @@ Pattern = Annotated[str, typer.Argument(help="A pattern of ARNs or hosts, in quo
 @holds_app.command("list")
 def list_holds(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
     """List what is held."""
-    with platform(ctx, stage) as here:
-        _print_holds(ctx, here.holds(), as_json)
+    with platform(ctx, stage) as api:
+        _print_holds(ctx, api.holds(), as_json)
 
 
 @holds_app.command()
@@ -81,15 +83,15 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Skip the runs of all tenants that would call a target, everywhere within seconds."""
-    with platform(ctx, stage) as here:
-        _print_holds(ctx, here.hold_target(pattern, note), as_json)
+    with platform(ctx, stage) as api:
+        _print_holds(ctx, api.hold_target(pattern, note), as_json)
 
 
 @holds_app.command()
 def release(ctx: typer.Context, pattern: Pattern, stage: Stage = None, as_json: AsJson = False) -> None:
     """Let a held target be called again."""
-    with platform(ctx, stage) as here:
-        _print_holds(ctx, here.release_target(pattern), as_json)
+    with platform(ctx, stage) as api:
+        _print_holds(ctx, api.release_target(pattern), as_json)
 
 
 def _print_holds(ctx: typer.Context, holds: list[Hold], as_json: bool) -> None:
@@ -97,7 +99,7 @@ def _print_holds(ctx: typer.Context, holds: list[Hold], as_json: bool) -> None:
         print_json(holds)
         return
     now = session(ctx).clock.now()
-    rows = [(one["pattern"], relative(one["held_at"], now), one["by"], one["note"]) for one in holds]
+    rows = [(hold["pattern"], relative(hold["held_at"], now), hold["by"], hold["note"]) for hold in holds]
     console().print(output.table(("HELD", "SINCE", "BY", "NOTE"), rows) if rows else "nothing is held")
 
 
@@ -105,26 +107,30 @@ unrecorded_app = typer.Typer(
     no_args_is_help=True,
     help="Executions that were enqueued and have no record; needs an operator key or AWS credentials.",
 )
-# What one request runs; common/platform/unrecorded.py.
-_AT_ONCE = 100
-
-Since = Annotated[str | None, typer.Option(help="Only those due in the last 2h, 7d…, or since a time.")]
+DueSince = Annotated[str | None, typer.Option(help="Only those due in the last 2h, 7d…, or since a time.")]
+# A request runs at most this many: common/platform/unrecorded.py.
+_MAX_IN_REQUEST = 100
 
 
 @unrecorded_app.command("list")
 def list_unrecorded(
-    ctx: typer.Context, since: Since = None, stage: Stage = None, as_json: AsJson = False
+    ctx: typer.Context, since: DueSince = None, stage: Stage = None, as_json: AsJson = False
 ) -> None:
     """List what ticks have found without a record, and what has none now."""
     now = session(ctx).clock.now()
-    with platform(ctx, stage) as here:
-        found = list(here.unrecorded(from_at=_from(since, now)))
+    with platform(ctx, stage) as api:
+        executions = list(api.unrecorded(from_at=_from(since, now)))
     if as_json:
-        print_json(found)
+        print_json(executions)
         return
     rows = [
-        (one["due_at"], relative(one["due_at"], now), relative(one["sent_at"], now), one["execution_id"])
-        for one in found
+        (
+            execution["due_at"],
+            relative(execution["due_at"], now),
+            relative(execution["sent_at"], now),
+            execution["execution_id"],
+        )
+        for execution in executions
     ]
     console().print(
         output.table(("DUE", "", "SENT AGAIN", "EXECUTION"), rows)
@@ -133,44 +139,52 @@ def list_unrecorded(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class UnrecordedFilters:
+    """Which executions: those that are named, or all since a time."""
+
+    execution_ids: Annotated[list[str] | None, typer.Argument(help="Ids of the list.")] = None
+    everything: Annotated[bool, typer.Option("--all", help="Run all that are listed.")] = False
+    since: DueSince = None
+
+
 @unrecorded_app.command()
+@with_options
 def run(
     ctx: typer.Context,
-    execution_ids: Annotated[list[str] | None, typer.Argument(help="Ids of the list.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Run all that are listed.")] = False,
-    since: Since = None,
+    filters: UnrecordedFilters,
     stage: Stage = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Send executions again that have no record. They are the same executions: each runs once."""
     now = session(ctx).clock.now()
-    if bool(execution_ids) == everything:
+    if bool(filters.execution_ids) == filters.everything:
         raise typer.BadParameter("give the ids of executions, or --all")
-    with platform(ctx, stage) as here:
-        wanted = list(execution_ids or ())
-        if everything:
-            wanted = [one["execution_id"] for one in here.unrecorded(from_at=_from(since, now))]
-            if wanted and not yes and not as_json:
-                typer.confirm(f"Run {len(wanted)} executions that have no record?", abort=True)
-        done = list(run_all(here, wanted))
-    sent = [one for part in done for one in part["sent"]]
-    recorded = [one for part in done for one in part["recorded"]]
+    with platform(ctx, stage) as api:
+        ids = list(filters.execution_ids or ())
+        if filters.everything:
+            listed = api.unrecorded(from_at=_from(filters.since, now))
+            ids = [execution["execution_id"] for execution in listed]
+            if ids and not yes and not as_json:
+                typer.confirm(f"Run {len(ids)} executions that have no record?", abort=True)
+        results = list(run_unrecorded(api, ids))
+    sent = [execution_id for result in results for execution_id in result["sent"]]
+    recorded = [execution_id for result in results for execution_id in result["recorded"]]
     if as_json:
         print_json({"sent": sent, "recorded": recorded})
         return
-    for one in recorded:
-        console().print(f"has a record meanwhile: {one}", soft_wrap=True, markup=False)
-    for one in sent:
-        console().print(f"sent again: {one}", soft_wrap=True, markup=False)
+    for execution_id in recorded:
+        console().print(f"has a record meanwhile: {execution_id}", soft_wrap=True, markup=False)
+    for execution_id in sent:
+        console().print(f"sent again: {execution_id}", soft_wrap=True, markup=False)
     console().print(f"{len(sent)} executions are in the queue again")
 
 
-def run_all(here: Platform, execution_ids: Sequence[str]) -> Iterator[RanUnrecorded]:
-    """Run them in as many requests as it takes."""
-    left = iter(execution_ids)
-    while some := list(islice(left, _AT_ONCE)):
-        yield here.run_unrecorded(some)
+def run_unrecorded(api: Platform, execution_ids: Sequence[str]) -> Iterator[RanUnrecorded]:
+    """Run them in as many requests as needed."""
+    for start in range(0, len(execution_ids), _MAX_IN_REQUEST):
+        yield api.run_unrecorded(execution_ids[start : start + _MAX_IN_REQUEST])
 
 
 def _from(since: str | None, now: float) -> str | None:
@@ -201,15 +215,15 @@ def list_letters(
                 print_json(counts)
                 return
             console().print(
-                output.table(("QUEUE", "LETTERS"), [(one["queue"], one["letters"]) for one in counts])
+                output.table(("QUEUE", "LETTERS"), [(count["queue"], count["letters"]) for count in counts])
             )
             return
-        found = api.dead_letters(queue)
+        page = api.dead_letters(queue)
     if as_json:
-        print_json(found)
+        print_json(page)
         return
-    _print_letters(ctx, found["letters"])
-    if found["more"]:
+    _print_letters(ctx, page["letters"])
+    if page["more"]:
         typer.echo("minute8: there may be more", err=True)
 
 
@@ -217,7 +231,7 @@ def list_letters(
 def redrive(ctx: typer.Context, queue: Queue, message_ids: Ids = None, as_json: AsJson = False) -> None:
     """Send them to their queue again; those that cannot be read stay."""
     with operator_api(ctx) as api:
-        _told(ctx, api.redrive(queue, message_ids or None), as_json)
+        _print_result(ctx, api.redrive(queue, message_ids or None), as_json)
 
 
 @dead_letters_app.command()
@@ -232,10 +246,10 @@ def discard(
     if not yes:
         typer.confirm(f"Delete {len(message_ids) if message_ids else 'all'} of {queue}?", abort=True)
     with operator_api(ctx) as api:
-        _told(ctx, api.discard(queue, message_ids or None), as_json)
+        _print_result(ctx, api.discard(queue, message_ids or None), as_json)
 
 
-def _told(ctx: typer.Context, done: DeadLettersDone, as_json: bool) -> None:
+def _print_result(ctx: typer.Context, done: DeadLettersDone, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
@@ -247,8 +261,12 @@ def _told(ctx: typer.Context, done: DeadLettersDone, as_json: bool) -> None:
 def _print_letters(ctx: typer.Context, letters: list[DeadLetter]) -> None:
     now = session(ctx).clock.now()
     rows = [
-        (one["message_id"], relative(one["sent_at"], now), one["problem"] or ", ".join(one["about"]))
-        for one in letters
+        (
+            letter["message_id"],
+            relative(letter["sent_at"], now),
+            letter["problem"] or ", ".join(letter["about"]),
+        )
+        for letter in letters
     ]
     if rows:
         console().print(output.table(("MESSAGE", "SENT", "ABOUT"), rows))

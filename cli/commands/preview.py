@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
-from cli.options import AsJson
+from cli.options import AsJson, with_options
 from common.clock import SystemClock
 from common.errors import InvalidInput
 from common.preview.preview import MAX_COUNT, Preview, check_count, read_schedule
@@ -31,29 +31,51 @@ from common.timing.instants import rfc3339
 DEFAULT_COUNT: Final = 10
 
 
-def preview(
+@dataclass(frozen=True, slots=True)
+class ScheduleOptions:
+    """The schedule to preview."""
+
     cron: Annotated[
         str | None, typer.Argument(help="Five fields, six with seconds first, or @daily and such.")
-    ] = None,
+    ] = None
     cron_option: Annotated[
         str | None, typer.Option("--cron", help="The same as an option, as jobs create has it.")
-    ] = None,
-    every: Annotated[str | None, typer.Option(help="An interval: 90m, 1h30m, PT90M.")] = None,
-    at: Annotated[str | None, typer.Option(help="One time: RFC 3339, or local with --timezone.")] = None,
+    ] = None
+    every: Annotated[str | None, typer.Option(help="An interval: 90m, 1h30m, PT90M.")] = None
+    at: Annotated[str | None, typer.Option(help="One time: RFC 3339, or local with --timezone.")] = None
     timezone: Annotated[
         str | None, typer.Option("--timezone", "--tz", help="An IANA zone; UTC if left out.")
-    ] = None,
-    dialect: Annotated[str | None, typer.Option(help="How cron is read: minute8 or eventbridge.")] = None,
-    dst: Annotated[
-        str | None, typer.Option(help="The rule for clock changes: minute8 or eventbridge.")
-    ] = None,
-    anchor: Annotated[str | None, typer.Option(help="With --every: a time it fires at.")] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", help="Begin here (inclusive); now if left out.")
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="End before this time.")] = None,
-    count: Annotated[int, typer.Option("--count", "-n", help="How many fire times.")] = DEFAULT_COUNT,
-    job: Annotated[str, typer.Option(help='"tenant/job", which resolves H.')] = "tenant/job",
+    ] = None
+    dialect: Annotated[str | None, typer.Option(help="How cron is read: minute8 or eventbridge.")] = None
+    dst: Annotated[str | None, typer.Option(help="The rule for clock changes: minute8 or eventbridge.")] = (
+        None
+    )
+    anchor: Annotated[str | None, typer.Option(help="With --every: a time it fires at.")] = None
+
+    def raw(self) -> dict[str, Any]:
+        """The schedule as a client writes it. Raises typer.BadParameter."""
+        if self.cron and self.cron_option:
+            raise typer.BadParameter("give the cron expression once: as an argument, or as --cron")
+        names = ("every", "at", "timezone", "anchor", "dialect", "dst")
+        return {"cron": self.cron or self.cron_option} | {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRange:
+    """Which fire times to show."""
+
+    start: Annotated[str | None, typer.Option("--from", help="Begin here (inclusive); now if left out.")] = (
+        None
+    )
+    until: Annotated[str | None, typer.Option(help="End before this time.")] = None
+    count: Annotated[int, typer.Option("--count", "-n", help="How many fire times.")] = DEFAULT_COUNT
+    job: Annotated[str, typer.Option(help='"tenant/job", which resolves H.')] = "tenant/job"
+
+
+@with_options
+def preview(
+    written: ScheduleOptions,
+    span: PreviewRange,
     as_json: AsJson = False,
     stdin: Annotated[
         bool, typer.Option("--stdin", help="Answer NDJSON lines; see docs/timekeeping.md.")
@@ -67,15 +89,12 @@ def preview(
     if stdin:
         _answer_lines(now)
         return
-    if cron and cron_option:
-        raise typer.BadParameter("give the cron expression once: as an argument, or as --cron")
-    raw = {"cron": cron or cron_option, "every": every, "at": at, "timezone": timezone, "anchor": anchor}
-    raw |= {"dialect": dialect, "dst": dst}
+    raw = written.raw()
     try:
-        after = now if start is None else parse_instant(start, "from")
-        before = None if until is None else parse_instant(until, "until")
-        ahead = look_ahead(raw, now=after, count=count, until=before, job_key=job)
-        schedule, zone = read_schedule(raw, job_key=job, now=after)
+        after = now if span.start is None else parse_instant(span.start, "from")
+        before = None if span.until is None else parse_instant(span.until, "until")
+        ahead = look_ahead(raw, now=after, count=span.count, until=before, job_key=span.job)
+        schedule, zone = read_schedule(raw, job_key=span.job, now=after)
     except InvalidInput as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from error

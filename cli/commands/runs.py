@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count, islice
 from typing import Annotated, Any, Final
 
@@ -14,7 +15,16 @@ import typer
 from rich.text import Text
 
 from cli import output
-from cli.options import AsJson, Limit, Since, Until, complete_job_ids, complete_statuses, complete_triggers
+from cli.options import (
+    AsJson,
+    Limit,
+    Since,
+    Until,
+    complete_job_ids,
+    complete_statuses,
+    complete_triggers,
+    with_options,
+)
 from cli.output import console, print_json, relative, seconds, state, when, why
 from cli.session import session
 from cli.time_range import range_of, since_at
@@ -22,11 +32,39 @@ from common.errors import NotFound
 from common.history.summary import RunTotals, Summary
 from common.timing.instants import rfc3339
 from minute8_client import Client, Run
+from minute8_client.shapes import FailureGroup
 
 app = typer.Typer(no_args_is_help=True, help="Runs: the results of executions.")
 
 
+@dataclass(frozen=True, slots=True)
+class RunFilters:
+    """Which runs."""
+
+    status: Annotated[
+        str | None,
+        typer.Option(
+            help="Only runs with this status: failed, skipped, succeeded…", autocompletion=complete_statuses
+        ),
+    ] = None
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            help="Only runs with this trigger: schedule, manual, backfill.",
+            autocompletion=complete_triggers,
+        ),
+    ] = None
+    since: Since = None
+    until: Until = None
+
+    def query(self, now: float) -> dict[str, str | None]:
+        """The parameters of the request. Raises InvalidInput."""
+        from_at, until_at = range_of(self.since, self.until, now)
+        return {"status": self.status, "trigger": self.trigger, "from_at": from_at, "until_at": until_at}
+
+
 @app.command("list")
+@with_options
 def list_runs(
     ctx: typer.Context,
     job_id: Annotated[
@@ -34,35 +72,21 @@ def list_runs(
         typer.Argument(help="The job's id; without one, all jobs.", autocompletion=complete_job_ids),
     ] = None,
     limit: Limit = 20,
-    status: Annotated[
-        str | None,
-        typer.Option(
-            help="Only runs with this status: failed, skipped, succeeded…", autocompletion=complete_statuses
-        ),
-    ] = None,
-    trigger: Annotated[
-        str | None,
-        typer.Option(
-            help="Only runs with this trigger: schedule, manual, backfill.",
-            autocompletion=complete_triggers,
-        ),
-    ] = None,
-    since: Since = None,
-    until: Until = None,
+    *,
+    filters: RunFilters,
     as_json: AsJson = False,
 ) -> None:
     """List a job's runs, or all of the last 24 hours, newest first, with the reason where one failed or was skipped."""
     now = session(ctx).clock.now()
-    from_at, until_at = range_of(since, until, now)
-    wanted = {"status": status, "trigger": trigger, "from_at": from_at, "until_at": until_at}
+    query = filters.query(now)
     with session(ctx).client() as client:
-        found = list(islice(client.runs(job_id, **wanted), limit))
+        runs = list(islice(client.runs(job_id, **query), limit))
     if as_json:
-        print_json(found)
+        print_json(runs)
         return
     job_column = () if job_id else ("JOB",)
     columns = ("FIRE TIME", "", *job_column, "STATUS", "LATE", "TOOK", "ATTEMPT", "WHY", "RUN")
-    rows = [_row(run, now, with_job=not job_id) for run in found]
+    rows = [_row(run, now, with_job=not job_id) for run in runs]
     console().print(output.table(columns, rows) if rows else "no runs yet")
 
 
@@ -128,10 +152,10 @@ def watch(
 
 def _newest(client: Client, job_id: str, now: float) -> Run:
     """A job's newest run whose fire time has passed. Raises NotFound, also for a job without runs."""
-    found = client.runs_page(job_id, limit=1, until_at=rfc3339(math.floor(now) + 1))["runs"]
-    if not found:
+    runs = client.runs_page(job_id, limit=1, until_at=rfc3339(math.floor(now) + 1))["runs"]
+    if not runs:
         raise NotFound("run of job", job_id)
-    return found[0]
+    return runs[0]
 
 
 def _row(run: Run, now: float, *, with_job: bool) -> tuple[object, ...]:
@@ -157,7 +181,7 @@ def summary(
     job_id: Annotated[str | None, typer.Argument(help="The job's id; without one, all jobs.")] = None,
     since: Since = None,
     until: Until = None,
-    most: Annotated[
+    max_pages: Annotated[
         int, typer.Option("--most", min=1, help="Read at most this many times 10,000 runs, the newest first.")
     ] = 20,
     as_json: AsJson = False,
@@ -166,7 +190,9 @@ def summary(
     from_at, until_at = range_of(since, until, session(ctx).clock.now())
     merged, last = Summary(), None
     with session(ctx).client() as client:
-        for part in islice(client.summaries(job_id, from_at=from_at, until_at=until_at, values=True), most):
+        for part in islice(
+            client.summaries(job_id, from_at=from_at, until_at=until_at, values=True), max_pages
+        ):
             merged.merge((day["date"], RunTotals.of_json(day)) for day in part["days"])
             last = part
     assert last is not None
@@ -180,8 +206,8 @@ def summary(
         days = [*shown["days"], {"date": "all", **shown["total"]}]
         console().print(output.table((*_COLUMNS, *_SPREADS), map(_day_row, days)))
     if not last["complete"]:
-        some = last["complete_from_at"] in (None, last["until_at"])
-        upto = "not all jobs are read" if some else f"complete from {last['complete_from_at']} on"
+        jobs_remain = last["complete_from_at"] in (None, last["until_at"])
+        upto = "not all jobs are read" if jobs_remain else f"complete from {last['complete_from_at']} on"
         typer.echo(f"minute8: there are more runs ({upto}); --most reads on", err=True)
 
 
@@ -202,12 +228,26 @@ def _spread(values: Mapping[str, Any]) -> str:
     return " · ".join(seconds(values[name]) for name in ("p50", "p95", "p99", "max") if name in values) or "-"
 
 
+@dataclass(frozen=True, slots=True)
+class FailureFilters:
+    """Which failures."""
+
+    since: Since = None
+    job_id: Annotated[str | None, typer.Option("--job", help="Only runs of this job.")] = None
+    tag: Annotated[str | None, typer.Option(help="Only runs of jobs that have this tag now.")] = None
+
+    def query(self, now: float) -> dict[str, str | None]:
+        """The parameters of the request. Raises InvalidInput."""
+        from_at = rfc3339(since_at(self.since, now)) if self.since else None
+        return {"from_at": from_at, "job_id": self.job_id, "tag": self.tag}
+
+
+@with_options
 def failures(
     ctx: typer.Context,
     limit: Limit = 20,
-    since: Since = None,
-    job_id: Annotated[str | None, typer.Option("--job", help="Only runs of this job.")] = None,
-    tag: Annotated[str | None, typer.Option(help="Only runs of jobs that have this tag now.")] = None,
+    *,
+    filters: FailureFilters,
     groups: Annotated[
         bool,
         typer.Option("--groups", help="Group the failures by job and error; of the last 7 days by default."),
@@ -216,49 +256,54 @@ def failures(
 ) -> None:
     """List the failed runs of all jobs, latest failure first."""
     now = session(ctx).clock.now()
-    wanted = {"from_at": rfc3339(since_at(since, now)) if since else None, "job_id": job_id, "tag": tag}
+    query = filters.query(now)
     columns: tuple[str, ...]
     rows: list[tuple[object, ...]]
     with session(ctx).client() as client:
         if groups:
-            by_error = client.failure_groups(**wanted)[:limit]
+            by_error = client.failure_groups(**query)[:limit]
+            listed: object = by_error
             columns = ("TIMES", "LAST", "FIRST", "JOB", "ERROR", "LAST RUN")
-            rows = [
-                (
-                    group["count"],
-                    relative(group["last_at"], now),
-                    relative(group["first_at"], now),
-                    group["job_id"],
-                    f"{group['error_type']}: {group['error']}".strip(": ").partition("\n")[0],
-                    group["last_execution_id"],
-                )
-                for group in by_error
-            ]
-            found: object = by_error
+            rows = [_group_row(group, now) for group in by_error]
         else:
-            runs = list(islice(client.failures(**wanted), limit))
+            runs = list(islice(client.failures(**query), limit))
+            listed = runs
             columns = ("FAILED", "JOB", "WHY", "RUN")
             rows = [
                 (relative(run.get("finished_at"), now), run["job_id"], why(run), run["execution_id"])
                 for run in runs
             ]
-            found = runs
-        if job_id and not rows:
-            client.get_job(job_id)  # raises NotFound: a mistyped id must not look as if all went well
+        if filters.job_id and not rows:
+            # Raises NotFound: a mistyped id must not look as if all went well.
+            client.get_job(filters.job_id)
     if as_json:
-        print_json(found)
+        print_json(listed)
         return
     console().print(output.table(columns, rows) if rows else "no failures")
 
 
-_PAGE: Final = 50
-_FINAL: Final = frozenset({"succeeded", "failed", "skipped", "dispatched"})
+def _group_row(group: FailureGroup, now: float) -> tuple[object, ...]:
+    return (
+        group["count"],
+        relative(group["last_at"], now),
+        relative(group["first_at"], now),
+        group["job_id"],
+        f"{group['error_type']}: {group['error']}".strip(": ").partition("\n")[0],
+        group["last_execution_id"],
+    )
+
+
+_WATCHED_RUNS: Final = 50
+_ENDED: Final = frozenset({"succeeded", "failed", "skipped", "dispatched"})
 
 
 def watched(client: Client, job_id: str, rounds: Iterable[object], wait: Callable[[], None]) -> Iterator[Run]:
-    """The changes, oldest first: once per round, with `wait` in between. Runs that had ended before are left out."""
+    """The changes of a job's newest runs, oldest first: read once per round, with `wait` between rounds.
+
+    Runs that had ended before the first round are left out.
+    """
     known = {
-        run["execution_id"]: run["status"] for run in _newest_page(client, job_id) if run["status"] in _FINAL
+        run["execution_id"]: run["status"] for run in _newest_page(client, job_id) if run["status"] in _ENDED
     }
     for n, _ in enumerate(rounds):
         if n:
@@ -270,4 +315,4 @@ def watched(client: Client, job_id: str, rounds: Iterable[object], wait: Callabl
 
 
 def _newest_page(client: Client, job_id: str) -> list[Run]:
-    return list(islice(client.runs(job_id), _PAGE))
+    return list(islice(client.runs(job_id), _WATCHED_RUNS))

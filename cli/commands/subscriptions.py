@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from cli import output
-from cli.options import AsJson, ExitCode, complete_job_ids, complete_tags
+from cli.options import AsJson, ExitCode, complete_job_ids, complete_tags, with_options
 from cli.output import console, print_json, relative
 from cli.session import session
 from common.timing.durations import parse_duration
@@ -22,47 +23,52 @@ _WAIT_S = 150
 _POLL_S = 3.0
 
 
-@app.command("put")
-def put(
-    ctx: typer.Context,
-    name: _Name,
-    target: Annotated[str, typer.Option(help="Where to: the URL of a webhook, or the ARN of an SNS topic.")],
+@dataclass(frozen=True, slots=True)
+class SubscriptionOptions:
+    """The fields of a subscription."""
+
+    target: Annotated[str, typer.Option(help="Where to: the URL of a webhook, or the ARN of an SNS topic.")]
     kind: Annotated[
         list[str] | None,
         typer.Option(help="failures, recoveries or overdue; may be repeated; all unless given."),
-    ] = None,
-    job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=complete_job_ids)] = None,
-    name_prefix: Annotated[str | None, typer.Option(help="Only jobs whose id or name begins so.")] = None,
+    ] = None
+    job: Annotated[str | None, typer.Option(help="Only this job.", autocompletion=complete_job_ids)] = None
+    name_prefix: Annotated[str | None, typer.Option(help="Only jobs whose id or name begins so.")] = None
     tag: Annotated[
         str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)
-    ] = None,
+    ] = None
     delay: Annotated[
         str | None,
         typer.Option(help="A problem that ends within this time is not reported: 90s; 1m unless given."),
-    ] = None,
+    ] = None
     group: Annotated[
         str | None,
         typer.Option(help="So long after a message no further problem is reported: 1h unless given."),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The fields as the API takes them, without those that are not set. Raises InvalidInput."""
+        kind, name = ("sns", "arn") if self.target.startswith("arn:") else ("http", "url")
+        fields: dict[str, Any] = {
+            "target": {"kind": kind, name: self.target},
+            "kinds": self.kind or None,
+            "job_id": self.job,
+            "name_prefix": self.name_prefix,
+            "tag": self.tag,
+            "delay_s": None if self.delay is None else _seconds(self.delay, "--delay"),
+            "group_s": None if self.group is None else _seconds(self.group, "--group"),
+        }
+        return {field: value for field, value in fields.items() if value is not None}
+
+
+@app.command("put")
+@with_options
+def put(ctx: typer.Context, name: _Name, options: SubscriptionOptions, as_json: AsJson = False) -> None:
     """Create a subscription or replace the whole of it. A disabled address is enabled again."""
-    address = {"kind": "sns", "arn": target} if target.startswith("arn:") else {"kind": "http", "url": target}
-    given: dict[str, Any] = {
-        "target": address,
-        "kinds": kind or None,
-        "job_id": job,
-        "name_prefix": name_prefix,
-        "tag": tag,
-        "delay_s": None if delay is None else _seconds(delay, "--delay"),
-        "group_s": None if group is None else _seconds(group, "--group"),
-    }
     with session(ctx).client() as client:
-        stored = client.put_subscription(
-            name, {key: value for key, value in given.items() if value is not None}
-        )
+        stored = client.put_subscription(name, options.fields())
     print_json(stored) if as_json else console().print(
-        f"{name} reports {', '.join(stored['kinds'])} to {target}"
+        f"{name} reports {', '.join(stored['kinds'])} to {options.target}"
     )
 
 
@@ -70,21 +76,21 @@ def put(
 def list_subscriptions(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the subscriptions, and whether their deliveries work."""
     with session(ctx).client() as client:
-        found = client.subscriptions()
+        subscriptions = client.subscriptions()
     if as_json:
-        print_json(found)
+        print_json(subscriptions)
         return
     now = session(ctx).clock.now()
     rows = [
         (
-            one["name"],
-            output.state(one["delivery"]["state"]),
-            ", ".join(one["kinds"]),
-            output.target_words(one["target"]),
-            relative(one["delivery"]["delivered_at"], now),
-            last["error"] if (last := one["delivery"]["last_try"]) else "",
+            subscription["name"],
+            output.state(subscription["delivery"]["state"]),
+            ", ".join(subscription["kinds"]),
+            output.target_words(subscription["target"]),
+            relative(subscription["delivery"]["delivered_at"], now),
+            last["error"] if (last := subscription["delivery"]["last_try"]) else "",
         )
-        for one in found
+        for subscription in subscriptions
     ]
     columns = ("SUBSCRIPTION", "STATE", "REPORTS", "ADDRESS", "LAST MESSAGE", "LAST ERROR")
     console().print(output.table(columns, rows) if rows else "no subscriptions")

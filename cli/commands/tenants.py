@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import typer
@@ -9,7 +10,7 @@ from rich.table import Table
 
 from cli import output
 from cli.commands.keys import key_table
-from cli.options import AsJson, Since, Until
+from cli.options import AsJson, Since, Until, with_options
 from cli.output import console, print_json, relative, seconds, state, when
 from cli.platform import Stage, operator_api, platform
 from cli.session import session
@@ -35,41 +36,83 @@ Spread = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class TenantSettings:
+    """What a tenant may do."""
+
+    name: Name = None
+    allow_target: Targets = None
+    quota: QuotaList = None
+    retention_days: Days = None
+    spread: Spread = None
+
+    def fields(self) -> dict[str, Any]:
+        return _set_fields(self, self.allow_target)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantChanges:
+    """What a tenant may do from now on."""
+
+    name: Name = None
+    allow_target: Targets = None
+    allow_nothing: Annotated[bool, typer.Option(help="Remove all allowed targets.")] = False
+    add_target: Annotated[
+        list[str] | None, typer.Option(help="A pattern to add to the others; may be repeated.")
+    ] = None
+    remove_target: Annotated[
+        list[str] | None, typer.Option(help="One of the patterns, to remove; may be repeated.")
+    ] = None
+    quota: QuotaList = None
+    retention_days: Days = None
+    spread: Spread = None
+
+    def fields(self) -> dict[str, Any]:
+        """The changed fields. Raises typer.BadParameter if there are none."""
+        if self.allow_nothing and self.allow_target:
+            raise typer.BadParameter("--allow-nothing and --allow-target exclude each other")
+        changes = _set_fields(self, [] if self.allow_nothing else self.allow_target)
+        single = {"add_targets": self.add_target, "remove_targets": self.remove_target}
+        changes |= {field: patterns for field, patterns in single.items() if patterns}
+        if not changes:
+            raise typer.BadParameter("nothing to change; name at least one option")
+        return changes
+
+
+def _set_fields(options: TenantSettings | TenantChanges, allowed_targets: list[str] | None) -> dict[str, Any]:
+    """The fields whose options are set."""
+    fields = {
+        "name": options.name,
+        "allowed_targets": allowed_targets,
+        "quotas": read_quotas(options.quota) if options.quota else None,
+        "retention_days": options.retention_days,
+        "spread_s": options.spread,
+    }
+    return {field: value for field, value in fields.items() if value is not None}
+
+
 @app.command("create")
+@with_options
 def create(
     ctx: typer.Context,
     tenant_id: TenantId,
-    name: Name = None,
-    allow_target: Targets = None,
-    quota: QuotaList = None,
-    retention_days: Days = None,
-    spread: Spread = None,
+    settings: TenantSettings,
     stage: Stage = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a tenant. It may call nothing but the targets that are allowed here or by `tenants edit`."""
-    settings = _settings(name, allow_target, quota, retention_days, spread)
-    with platform(ctx, stage) as here:
-        tenant = here.create_tenant(tenant_id, settings)
+    fields = settings.fields()
+    with platform(ctx, stage) as api:
+        tenant = api.create_tenant(tenant_id, fields)
     _print_done(tenant, f"created; its first key: minute8 keys create {tenant_id} --role admin", as_json)
 
 
 @app.command("edit")
+@with_options
 def edit(
     ctx: typer.Context,
     tenant_id: TenantId,
-    name: Name = None,
-    allow_target: Targets = None,
-    allow_nothing: Annotated[bool, typer.Option(help="Remove all allowed targets.")] = False,
-    add_target: Annotated[
-        list[str] | None, typer.Option(help="A pattern to add to the others; may be repeated.")
-    ] = None,
-    remove_target: Annotated[
-        list[str] | None, typer.Option(help="One of the patterns, to remove; may be repeated.")
-    ] = None,
-    quota: QuotaList = None,
-    retention_days: Days = None,
-    spread: Spread = None,
+    changes: TenantChanges,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -80,19 +123,13 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change what a tenant may do. Targets given as --allow-target replace the stored ones."""
-    if allow_nothing and allow_target:
-        raise typer.BadParameter("--allow-nothing and --allow-target exclude each other")
-    changes = _settings(name, [] if allow_nothing else allow_target, quota, retention_days, spread)
-    single = {"add_targets": add_target, "remove_targets": remove_target}
-    changes |= {field: patterns for field, patterns in single.items() if patterns}
-    if not changes:
-        raise typer.BadParameter("nothing to change; name at least one option")
+    fields = changes.fields()
     if dry_run:
         with operator_api(ctx) as operator:
-            _print_effects(operator.check_tenant(tenant_id, changes), as_json)
+            _print_effects(operator.check_tenant(tenant_id, fields), as_json)
         return
-    with platform(ctx, stage) as here:
-        tenant = here.patch_tenant(tenant_id, changes)
+    with platform(ctx, stage) as api:
+        tenant = api.patch_tenant(tenant_id, fields)
     _print_done(tenant, "is changed; the executors know within 15 s", as_json)
 
 
@@ -110,9 +147,9 @@ def overview(
     now = session(ctx).clock.now()
     from_at, until_at = range_of(since, until, now)
     with operator_api(ctx) as operator:
-        found = list(operator.overview(from_at=from_at, until_at=until_at, problems=problems))
+        tenants = list(operator.overview(from_at=from_at, until_at=until_at, problems=problems))
     if as_json:
-        print_json(found)
+        print_json(tenants)
         return
     rows = [
         (
@@ -125,7 +162,7 @@ def overview(
             relative(tenant["failures"]["last_at"], now),
             tenant["note"] or tenant["name"],
         )
-        for tenant in found
+        for tenant in tenants
     ]
     columns = ("TENANT", "STATE", "JOBS", "OF QUOTA", "FAILED RUNS", "OF JOBS", "LAST", "")
     console().print(output.table(columns, rows) if rows else "no tenants")
@@ -142,11 +179,11 @@ def health(
     """Show how a tenant is: counts and lateness of its runs of a day, failing and overdue jobs."""
     from_at, until_at = range_of(since, until, session(ctx).clock.now())
     with operator_api(ctx) as operator:
-        found = operator.tenant_health(tenant_id, from_at=from_at, until_at=until_at)
+        shown = operator.tenant_health(tenant_id, from_at=from_at, until_at=until_at)
     if as_json:
-        print_json(found)
+        print_json(shown)
         return
-    runs, jobs, late = found["run_totals"], found["job_counts"], found["run_totals"]["lateness_s"]
+    runs, jobs, late = shown["run_totals"], shown["job_counts"], shown["run_totals"]["lateness_s"]
     rate = "-" if runs["success_rate"] is None else f"{runs['success_rate']:.2%}"
     statuses = ", ".join(f"{name} {count}" for name, count in runs["statuses"].items())
     overdue = (
@@ -177,26 +214,26 @@ def suspend(
     as_json: AsJson = False,
 ) -> None:
     """Stop all jobs of a tenant; what becomes due meanwhile is skipped."""
-    with platform(ctx, stage) as here:
-        tenant = here.suspend_tenant(tenant_id, note)
+    with platform(ctx, stage) as api:
+        tenant = api.suspend_tenant(tenant_id, note)
     _print_done(tenant, "is suspended; the executors know within 15 s", as_json)
 
 
 @app.command("resume")
 def resume(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: AsJson = False) -> None:
     """Let a suspended tenant's jobs run again."""
-    with platform(ctx, stage) as here:
-        tenant = here.resume_tenant(tenant_id)
+    with platform(ctx, stage) as api:
+        tenant = api.resume_tenant(tenant_id)
     _print_done(tenant, "is resumed; the executors know within 15 s", as_json)
 
 
 @app.command("list")
 def list_tenants(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
     """List the tenants."""
-    with platform(ctx, stage) as here:
-        found = list(here.tenants())
+    with platform(ctx, stage) as api:
+        tenants = list(api.tenants())
     if as_json:
-        print_json(found)
+        print_json(tenants)
         return
     now = session(ctx).clock.now()
     rows = [
@@ -207,7 +244,7 @@ def list_tenants(ctx: typer.Context, stage: Stage = None, as_json: AsJson = Fals
             tenant["name"],
             tenant["note"],
         )
-        for tenant in found
+        for tenant in tenants
     ]
     columns = ("TENANT", "STATE", "CREATED", "NAME", "NOTE")
     console().print(output.table(columns, rows) if rows else "no tenants")
@@ -216,8 +253,8 @@ def list_tenants(ctx: typer.Context, stage: Stage = None, as_json: AsJson = Fals
 @app.command("show")
 def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: AsJson = False) -> None:
     """Show a tenant, how much of its quotas is used, and its keys."""
-    with platform(ctx, stage) as here:
-        tenant, keys = here.get_tenant(tenant_id), list(here.keys_of(tenant_id))
+    with platform(ctx, stage) as api:
+        tenant, keys = api.get_tenant(tenant_id), list(api.keys_of(tenant_id))
     if as_json:
         print_json({**tenant, "keys": keys})
         return
@@ -235,54 +272,34 @@ def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: 
     say.print(key_table(keys, now))
 
 
-def _print_effects(found: RuleEffects, as_json: bool) -> None:
+def _print_effects(effects: RuleEffects, as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(effects)
         return
-    out = console()
-    words = [f"{found['jobs_read']} jobs read{'' if found['complete'] else ', and there are more'}"]
-    words += (
-        [f"{found['not_allowed']} would stop: their targets are not allowed"] if found["not_allowed"] else []
-    )
-    words += [f"  {one['jobs']} call {one['target']}" for one in found["targets"]]
-    for count, what in (
-        (found["interval_too_short"], "an interval too short"),
-        (found["payload_too_large"], "a payload too large"),
+    lines = [f"{effects['jobs_read']} jobs read{'' if effects['complete'] else ', and there are more'}"]
+    if effects["not_allowed"]:
+        lines.append(f"{effects['not_allowed']} would stop: their targets are not allowed")
+    lines += [f"  {target['jobs']} call {target['target']}" for target in effects["targets"]]
+    for count, reason in (
+        (effects["interval_too_short"], "an interval too short"),
+        (effects["payload_too_large"], "a payload too large"),
     ):
         if count:
-            words.append(f"{count} would go on, with {what} to be registered again")
-    for one in found["overused"]:
-        words.append(
-            f"{one['quota']}: {one['used']} used of {one['allowed']}; it keeps its jobs, and can add none"
-        )
-    out.print(
-        "\n".join(words if len(words) > 1 else [*words, "nothing would break"]), markup=False, soft_wrap=True
-    )
+            lines.append(f"{count} would go on, with {reason} to be registered again")
+    lines += [
+        f"{quota['quota']}: {quota['used']} used of {quota['allowed']}; it keeps its jobs, and can add none"
+        for quota in effects["overused"]
+    ]
+    if len(lines) == 1:
+        lines.append("nothing would break")
+    console().print("\n".join(lines), markup=False, soft_wrap=True)
 
 
-def _settings(
-    name: str | None,
-    targets: list[str] | None,
-    quotas: list[str] | None,
-    days: int | None,
-    spread_s: int | None,
-) -> dict[str, Any]:
-    """The given options only."""
-    given = {
-        "name": name,
-        "allowed_targets": targets,
-        "quotas": read_quotas(quotas) if quotas else None,
-        "retention_days": days,
-        "spread_s": spread_s,
-    }
-    return {field: value for field, value in given.items() if value is not None}
-
-
-def _print_done(tenant: TenantView, what: str, as_json: bool) -> None:
+def _print_done(tenant: TenantView, done: str, as_json: bool) -> None:
     if as_json:
         print_json(tenant)
         return
-    console().print(f"{tenant['tenant_id']} {what}", markup=False, soft_wrap=True)
+    console().print(f"{tenant['tenant_id']} {done}", markup=False, soft_wrap=True)
 
 
 quotas_app = typer.Typer(no_args_is_help=False, help="Quotas, and how much of them is used.")
@@ -309,8 +326,8 @@ def show_quotas(
         with session(ctx).client() as client:
             _print_quotas(client.tenant(), as_json)
     else:
-        with platform(ctx, stage) as here:
-            _print_quotas(here.get_tenant(tenant_id), as_json)
+        with platform(ctx, stage) as api:
+            _print_quotas(api.get_tenant(tenant_id), as_json)
 
 
 @quotas_app.command("set")
@@ -322,8 +339,8 @@ def set_quotas(
     as_json: AsJson = False,
 ) -> None:
     """Change some of a tenant's quotas; the others stay. In force within 15 s."""
-    with platform(ctx, stage) as here:
-        _print_quotas(here.patch_tenant(tenant_id, {"quotas": read_quotas(quota)}), as_json)
+    with platform(ctx, stage) as api:
+        _print_quotas(api.patch_tenant(tenant_id, {"quotas": read_quotas(quota)}), as_json)
 
 
 def read_quotas(texts: list[str]) -> dict[str, int | None]:
