@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 import typer
 
 from cli.job_files import BadFile, WrittenJob, read_files
-from cli.options import ExitCode
+from cli.options import ExitCode, with_options
 from cli.output import console, field_text, print_json, problem_lines, schedule_words
 from cli.session import session
 from common.errors import InvalidInput
@@ -29,8 +29,7 @@ _TARGET_DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
     "http": {"method": "POST", "headers": {}},
     "event_bus": {"source": "minute8.job", "detail_type": "Scheduled Job"},
 }
-# How many fire times of each schedule are compared.
-LOOK_AHEAD: Final = 50
+COMPARED_FIRES: Final = 50
 
 Action = Literal["create", "change", "pause", "resume", "delete", "refused"]
 SIGNS: Final[Mapping[Action, str]] = {
@@ -67,14 +66,14 @@ def with_defaults(name: str, value: Any) -> Any:
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
     """The fields that differ, those of objects one by one: `schedule.cron`."""
-    found: list[tuple[str, Any, Any]] = []
+    fields: list[tuple[str, Any, Any]] = []
     for name in dict.fromkeys((*before, *after)):
         old, new = before.get(name), after.get(name)
         if isinstance(old, Mapping) and isinstance(new, Mapping) and name != "payload":
-            found += [(f"{name}.{inner}", one, other) for inner, one, other in differing(old, new)]
+            fields += [(f"{name}.{inner}", *values) for inner, *values in differing(old, new)]
         elif old != new or type(old) is not type(new):
-            found.append((name, old, new))
-    return tuple(found)
+            fields.append((name, old, new))
+    return tuple(fields)
 
 
 def consequences(
@@ -84,9 +83,9 @@ def consequences(
 
     Both are compared up to where both are known. The dates of calendars are not taken out.
     """
-    old = next_fires(before, now, LOOK_AHEAD) if before else []
-    new = next_fires(after, now, LOOK_AHEAD) if after else []
-    ends = [fires[-1] for fires in (old, new) if len(fires) == LOOK_AHEAD]
+    old = next_fires(before, now, COMPARED_FIRES) if before else []
+    new = next_fires(after, now, COMPARED_FIRES) if after else []
+    ends = [fires[-1] for fires in (old, new) if len(fires) == COMPARED_FIRES]
     until = min(ends, default=max([*old, *new], default=0))
     was, becomes = ({at for at in fires if at <= until} for fires in (old, new))
     return tuple(sorted(becomes - was)), tuple(sorted(was - becomes))
@@ -97,14 +96,14 @@ def move_of(appear: tuple[int, ...], vanish: tuple[int, ...]) -> tuple[int, int]
 
     Now may lie between a fire time and where it moves, so the first of one side may have no partner on the other.
     """
-    found: list[tuple[int, int]] = []
+    moves: list[tuple[int, int]] = []
     if abs(len(appear) - len(vanish)) > 1:
         return None
     for before, after in ((vanish, appear), (vanish[1:], appear), (vanish, appear[1:])):
         shifts = {new - old for old, new in zip(before, after, strict=False)}
         if len(shifts) == 1:
-            found.append((before[0], after[0]))
-    return min(found, key=lambda one: abs(one[1] - one[0]), default=None)
+            moves.append((before[0], after[0]))
+    return min(moves, key=lambda move: abs(move[1] - move[0]), default=None)
 
 
 def schedule_of(
@@ -129,23 +128,35 @@ def resolved_schedule(resolved: Mapping[str, Any]) -> Schedule:
 
 # The exit code of a dry run that found changes.
 CHANGES: Final = 2
-_SHOWN_FIRES: Final = 3
+_MAX_SHOWN_FIRES: Final = 3
 
 
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """What may be changed, and whether to ask."""
+
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the jobs that are in no file.")] = False
+    prefix: Annotated[
+        str | None, typer.Option("--prune-prefix", help="Prune only jobs whose id begins so.")
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show the plan; exit code 0: no changes, 2: changes.")
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before pruning.")] = False
+    past: Annotated[bool, typer.Option("--past", help="Accept an `at` that is past, which never fires.")] = (
+        False
+    )
+
+    def prunes(self, job_id: str) -> bool:
+        """Whether a job that is in no file is deleted."""
+        return (self.prune or self.prefix is not None) and job_id.startswith(self.prefix or "")
+
+
+@with_options
 def apply(
     ctx: typer.Context,
     paths: Annotated[list[str], typer.Argument(help="Files or folders of jobs, YAML or JSON; - is stdin.")],
-    prune: Annotated[bool, typer.Option("--prune", help="Delete the jobs that are in no file.")] = False,
-    prefix: Annotated[
-        str | None, typer.Option("--prune-prefix", help="Prune only jobs whose id begins so.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show the plan; exit code 0: no changes, 2: changes.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before pruning.")] = False,
-    past: Annotated[
-        bool, typer.Option("--past", help="Accept an `at` that is past, which never fires.")
-    ] = False,
+    options: ApplyOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON; does not ask.")] = False,
 ) -> None:
     """Make the jobs what the files say: create, change, pause, resume, and with --prune delete them."""
@@ -156,29 +167,27 @@ def apply(
     now = int(session(ctx).clock.now())
     try:
         with session(ctx).client() as client:
-            steps = planned(client, written, now, prune or prefix is not None, prefix or "", past)
+            steps = planned(client, written, now, options)
             _show(steps, as_json)
             if any(step.action == "refused" for step in steps):
                 _fail("nothing was applied: some jobs are refused")
-            if dry_run:
+            if options.dry_run:
                 raise typer.Exit(CHANGES if steps else 0)
             deleted = sum(step.action == "delete" for step in steps)
-            if deleted and not yes and not as_json:
+            if deleted and not options.yes and not as_json:
                 typer.confirm(f"Delete {deleted} jobs?", abort=True)
-            _apply(client, steps, {job.job_id: job for job in written}, past)
+            _apply(client, steps, {job.job_id: job for job in written}, options.past)
     except Minute8Problem as error:
         if error.status in (400, 413, 422):  # 2 would say that there are changes
             _fail("; ".join(problem_lines(error)))
         raise
 
 
-def planned(
-    client: Client, written: Sequence[WrittenJob], now: int, prune: bool, prefix: str, past: bool
-) -> list[Step]:
+def planned(client: Client, written: Sequence[WrittenJob], now: int, options: ApplyOptions) -> list[Step]:
     """The steps that make the stored jobs what is written."""
     tenant = client.tenant()["tenant_id"]
     stored = {job["job_id"]: job for job in client.export_jobs()}
-    results = client.bulk_put((job.line for job in written), dry_run=True, past=past)
+    results = client.bulk_put((job.line for job in written), dry_run=True, past=options.past)
     steps: list[Step] = []
     for job, result in zip(written, results, strict=True):
         if result["result"] == "refused":
@@ -188,11 +197,9 @@ def planned(
         elif result["result"] != "unchanged" or _other_state(job, stored[job.job_id]):
             changed = result.get("changed", [])
             steps.append(_step(client, tenant, job, stored.get(job.job_id), changed, now))
-    if prune:
-        named = {job.job_id for job in written}
-        gone = [job_id for job_id in stored if job_id not in named and job_id.startswith(prefix)]
-        steps += [_deletion(client, job_id, now) for job_id in gone]
-    return steps
+    named = {job.job_id for job in written}
+    pruned = [job_id for job_id in stored if job_id not in named and options.prunes(job_id)]
+    return steps + [_deletion(client, job_id, now) for job_id in pruned]
 
 
 def _other_state(job: WrittenJob, stored: Mapping[str, Any]) -> bool:
@@ -275,10 +282,10 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
             continue
         for verb, fires in (("vanish", step.vanish), ("appear", step.appear)):
             if fires:
-                shown = ", ".join(map(rfc3339, fires[:_SHOWN_FIRES])) + (
-                    " …" if len(fires) > _SHOWN_FIRES else ""
+                shown = ", ".join(map(rfc3339, fires[:_MAX_SHOWN_FIRES])) + (
+                    " …" if len(fires) > _MAX_SHOWN_FIRES else ""
                 )
-                text = f"    {len(fires)} of the next {LOOK_AHEAD} fire times {verb}: {shown}"
+                text = f"    {len(fires)} of the next {COMPARED_FIRES} fire times {verb}: {shown}"
                 out.print(text, soft_wrap=True, markup=False)
     actions = [step.action for step in steps]
     counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)

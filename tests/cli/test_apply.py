@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.commands.apply import CHANGES, LOOK_AHEAD, consequences, differing, move_of, with_defaults
+from cli.commands.apply import CHANGES, COMPARED_FIRES, consequences, differing, move_of, with_defaults
 from cli.job_files import BadFile, read_files, yaml_documents, yaml_text
 from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
@@ -70,7 +70,7 @@ def test_a_change_is_shown_with_its_consequences(desk: Desk, tmp_path: Path) -> 
     assert report["fields"] == [{"field": "schedule.cron", "before": "0 4 * * *", "after": "0 4,5 * * *"}]
     assert (report["vanish"], len(report["appear"])) == ([], 25)
     assert poll["fields"] == [{"field": "state", "before": "paused", "after": "active"}]
-    assert len(poll["appear"]) == LOOK_AHEAD
+    assert len(poll["appear"]) == COMPARED_FIRES
     desk("apply", str(file))
     assert jobs_of(desk)["poll"]["state"] == "active"
     assert desk("apply", str(file), "--dry-run").code == 0
@@ -181,9 +181,9 @@ def test_consequences_are_the_difference_of_both(old: str, new: str) -> None:
     appear, vanish = consequences(before, after, NOW)
     assert consequences(after, before, NOW) == (vanish, appear)
     assert not set(appear) & set(vanish)
-    assert len(appear) <= LOOK_AHEAD and len(vanish) <= LOOK_AHEAD
+    assert len(appear) <= COMPARED_FIRES and len(vanish) <= COMPARED_FIRES
     assert (appear, vanish) == ((), ()) if old == new else appear or vanish
-    assert len(consequences(None, after, NOW)[0]) == LOOK_AHEAD
+    assert len(consequences(None, after, NOW)[0]) == COMPARED_FIRES
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_late_refusals_are_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) ->
         return steps
 
     monkeypatch.setattr("cli.commands.transfer.planned", planned_then_changed)
-    monkeypatch.setattr("cli.commands.transfer._A_REQUEST", 1)
+    monkeypatch.setattr("cli.commands.transfer._JOBS_IN_REQUEST", 1)
     told = desk("import", "-", "--target", ARN, stdin=CRONTAB)
     assert (told.code, told.out.splitlines()[-1]) == (2, "1 new, 1 refused")
 
@@ -136,7 +136,7 @@ def test_odd_files(desk: Desk) -> None:
 
 
 def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.commands.transfer._A_REQUEST", 20)
+    monkeypatch.setattr("cli.commands.transfer._JOBS_IN_REQUEST", 20)
     real = list(workload.real_workload(ARN))[::15]
     assert len(real) == 46
     text = "\n".join(
