@@ -24,6 +24,19 @@ def test_links_lead_somewhere(name: str) -> None:
             assert (document.parent / target).exists(), f"{name} links to {target}"
 
 
+def headings(document: Path) -> set[str]:
+    """The anchors of a document, as GitHub makes them of its headings."""
+    titles = re.findall(r"^#+ (.*)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_anchors_are_headings(name: str) -> None:
+    document = ROOT / name
+    for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)]*)\)", document.read_text()):
+        assert anchor in headings(document.parent / target if target else document), f"{target}#{anchor}"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_files_that_are_named_exist(name: str) -> None:
     for path in _PATH.findall((ROOT / name).read_text()):
